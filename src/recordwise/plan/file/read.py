@@ -20,11 +20,11 @@ from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
 from recordwise.plan.file.node import Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
-from recordwise.plan.file.queries import Draft, Shelf, read_draft
+from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
+from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_problems
 from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
@@ -189,52 +189,27 @@ def _hierarchy_texts(node: Node) -> dict[str, str] | None:
     return None if None in found.values() else {name: text for name, text in found.items() if text is not None}
 
 
-SHAPE = {"group_by", "levels"}
-NO_KEYS = "no public keys"
-
-
 def checked(draft: Draft, shelf: Shelf) -> Query | None:
     """The query if it has no problem; every problem is recorded."""
-    places = _places(draft, shelf)
-    problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
-    for text in problems:
-        default = draft.entries.get("keys", draft.node) if text.startswith(NO_KEYS) else draft.node
-        places.get(text, default).problem(text)
+    problems = [each for each in query_problems(draft.query, shelf.schema) if not _follows(each, draft, shelf)]
+    for each in problems:
+        draft.place(each.about).problem(each.text)
     fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
     served = _mechanisms_serve(draft, shelf)
     return draft.query if fitting and served and not problems and not draft.broken else None
 
 
-def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
+def _follows(problem: QueryProblem, draft: Draft, shelf: Shelf) -> bool:
     """Whether a problem only follows from a part that was left out or is itself wrong."""
-    if text.startswith(NO_KEYS):
+    if problem.about == "keys":
         groups = {group for level in draft.query.tables() for group in level.groups}
         return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
-    return text == "a query asks for no statistic" and "statistics" in draft.broken
-
-
-def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
-    """The entries that a problem of the plan belongs to."""
-    found: dict[str, Node] = {}
-    statement = draft.entries.get("sql", draft.node)
-    for statistic, place in zip(draft.query.statistics, draft.places):
-        found |= dict.fromkeys(statistic.problems(shelf.schema), place)
-        found |= dict.fromkeys(statistic.missing(draft.query.draws(), shelf.schema), place)
-    if draft.query.condition is not None:
-        where = draft.entries.get("where", statement)
-        found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
-    for group in draft.query.groups:
-        found |= dict.fromkeys(group_problems(group, shelf.schema), draft.entries.get("group_by", statement))
-    for axis in draft.query.axes:
-        for choice in axis:
-            problems = group_problems(choice.group, shelf.schema)
-            found |= dict.fromkeys(problems, draft.entries.get("levels", statement))
-    return found
+    return problem.about == "statistics" and "statistics" in draft.broken
 
 
 def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
     """Whether every table's keys can be cast to the declared types and form a partition."""
-    place, good = draft.entries.get("keys", draft.node), True
+    place, good = draft.place("keys"), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
         keys = draft.query.keys_of(level)
