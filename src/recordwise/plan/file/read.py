@@ -19,7 +19,7 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
-from recordwise.plan.file.node import Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
+from recordwise.plan.file.node import Entry, Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
 from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -91,26 +91,26 @@ def _rules(node: Node) -> StatusRules | None:
 # Reads the words of a plan file: the name of the dataset and who publishes it, labels, units.
 
 
-ABOUT = tuple(each.name for each in fields(Publication))
-
-
 def read_dataset(node: Node | None) -> tuple[str | None, Publication | None]:
     """``dataset = "name"``, or a table with the name and what is said about the publication; None where it has a problem."""
     if node is None:
         return None, None
     if not isinstance(node.value, dict):
         return node.text(), Publication()
-    entries = node.table("name", *ABOUT, needed=("name",))
-    name = entries["name"].text() if "name" in entries else None
-    given = {each: _day(entries[each]) if each == "date" else entries[each].text() for each in ABOUT if each in entries}
-    if None in given.values():
-        return name, None
-    return name, node.attempt(lambda: Publication(**{each: str(text) for each, text in given.items()}))
+    read = node.read(DATASET)
+    name = read.pop("name", None)
+    return name, None if None in read.values() else node.attempt(lambda: Publication(**read))
 
 
 def _day(node: Node) -> str | None:
     """A date of TOML, or the same as text."""
     return node.value.isoformat() if type(node.value) is date else node.text()
+
+
+DATASET = (
+    Entry("name", Node.text, needed=True),
+    *(Entry(each.name, _day if each.name == "date" else Node.text) for each in fields(Publication)),
+)
 
 
 def read_words(entries: dict[str, Node], schema: Schema, plan: Plan | None, publication: Publication) -> Words | None:
@@ -149,8 +149,12 @@ def _label_texts(node: Node | None, known: Collection[str] | None, *, values: bo
 # finest code.
 
 
-ENTRIES = ("file", "levels", "source", "titles", "labels", "totals")
-HIERARCHY_NEEDED = ("file", "levels", "source")
+HIERARCHY = (
+    Entry("file", Node.text, needed=True),
+    Entry("levels", lambda node: node.each(Node.text), needed=True),
+    Entry("source", Node.text, needed=True),
+    *(Entry(name, Node.texts) for name in ("titles", "labels", "totals")),
+)
 MADE_FROM_RECORDS = (
     "does not begin with 'public': a list made with the confidential records needs accept_tuning = \"reason\", which is published "
     "with the release"
@@ -166,27 +170,17 @@ def read_hierarchies(node: Node | None, folder: Path, *, accepted: bool) -> tupl
 
 
 def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> Hierarchy | None:
-    entries = node.table(*ENTRIES, needed=HIERARCHY_NEEDED)
-    if not isinstance(node.value, dict) or not set(HIERARCHY_NEEDED) <= set(node.value) <= set(ENTRIES):
+    given = node.entries(HIERARCHY)
+    missing = any(each.needed and each.name not in given for each in HIERARCHY)
+    # One with a missing or an unknown entry is not read any further.
+    read = None if missing or len(given) < len(node.value) else node.section(HIERARCHY)
+    if read is None:
         return None
-    file, source = entries["file"].text(), entries["source"].text()
-    levels = [each.text() for each in entries["levels"].items()]
-    words = {each: _hierarchy_texts(entries[each]) for each in ("titles", "labels", "totals") if each in entries}
-    if file is None or source is None or None in levels or None in words.values():
-        return None
-    known = [level for level in levels if level is not None]
-    made: Hierarchy | None = node.attempt(
-        partial(Hierarchy.of, name, folder / file, levels=known, source=source, **words)
-    )
+    made: Hierarchy | None = node.attempt(partial(Hierarchy.of, name, folder / read.pop("file"), **read))
     if made is not None and not made.is_public and not accepted:
-        entries["source"].problem(MADE_FROM_RECORDS)
+        given["source"].problem(MADE_FROM_RECORDS)
         return None
     return made
-
-
-def _hierarchy_texts(node: Node) -> dict[str, str] | None:
-    found = {name: each.text() for name, each in node.table().items()}
-    return None if None in found.values() else {name: text for name, text in found.items() if text is not None}
 
 
 def checked(draft: Draft, shelf: Shelf) -> Query | None:
