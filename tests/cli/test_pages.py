@@ -10,7 +10,8 @@ from recordwise.mechanisms.registry import BUILT_IN, mechanism_kinds
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.keys import WAYS
 from recordwise.plan.file.queries import BUILDER
-from recordwise.plan.file.read import TABLES, TOP
+from recordwise.plan.file.read import HIERARCHY, TABLES, TOP
+from recordwise.plan.file.sections import CSV, MASTER, SCHEMA, SERIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -51,6 +52,22 @@ def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(
     assert len(file.plan.tables()) == 4
     result = run("check", tmp_path / "plan.toml", "--no-source")
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("heading", "section"),
+    [
+        ("`[csv]`", CSV),
+        ("`[spark]`", MASTER),
+        ("`[schema]`", tuple(each for each in SCHEMA if each.name != "collapse")),
+        ("`[series]`", SERIES),
+        ("`[hierarchies.NAME]`", HIERARCHY),
+    ],
+)
+def test_the_reference_lists_the_entries_of_each_section_and_which_are_required(heading, section):
+    part = (DOCS / "plan-file.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)[^|]*\| *(\w*) *\|", part, flags=re.MULTILINE)
+    assert {name: word == "required" for name, word in rows} == {each.name: each.needed for each in section}
 
 
 def test_the_reference_names_everything_a_plan_may_hold():

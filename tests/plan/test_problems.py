@@ -119,6 +119,29 @@ def test_one_mistake_is_one_problem_on_its_line(problems, old, new, words):
     assert any(words in each.text for each in found)
 
 
+def test_a_problem_that_several_parts_have_is_told_once_at_the_last_of_them(problems):
+    text = changed('where = "emp < 5000"', "where = \"left(size, 2) = 'a'\"")
+    text = text.replace("at = 50, rho", 'at = { by = "size", length = 2, values = { 1 = 20 } }, rho')
+    (only,) = problems(text)
+    assert (only.place, only.line) == ("queries[1].where", line_of(text, "where = "))
+    assert only.text == "a prefix of 'size' needs a column of type text"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('keys = "areas"\n', "", "queries[1]"),
+        ('keys = "areas"', 'keys = { rows = { county = ["06001"] } }', "queries[1].keys"),
+        ('count = "small"', 'sum.pay = ["small", { mechanism = "small", as = "pay" }]', "queries[1].sum.pay[2]"),
+        ('group_by = ["county"', 'levels = { by = ["nope"] }\ngroup_by = ["nope"', "queries[1].levels"),
+        ("SELECT county, COUNT(*) AS n", "SELECT size AS county, COUNT(*) AS n", "queries[2].sql"),
+        ('as = "firms"', 'as = "county"', "queries[1]"),
+    ],
+)
+def test_a_problem_of_a_query_is_told_where_its_part_stands(problems, old, new, place):
+    assert place in {each.place for each in problems(changed(old, new))}
+
+
 def test_all_problems_are_told_at_once(problems):
     text = WHOLE
     wrong = [(old, new) for old, new, _ in ONE if old in text]

@@ -172,32 +172,49 @@ def _problem(name: str, owners: tuple[str, ...]) -> str:
 OF_A_DATE = "year, quarter, month, week or isoyear"
 
 
-def query_problems(query: Query, schema: Schema) -> list[str]:
-    """All problems of a query, as sentences without a final period."""
-    problems = [] if query.statistics else ["a query asks for no statistic"]
-    for statistic in query.statistics:
-        problems += statistic.problems(schema)
-        problems += statistic.missing(query.draws(), schema)
-    if query.condition is not None:
-        problems += predicate_problems(query.condition, schema)
-    for group in {group.name: group for level in query.tables() for group in level.groups}.values():
-        problems += group_problems(group, schema)
-    problems += _rest_problems(query, schema)
+@dataclass(frozen=True, slots=True)
+class QueryProblem:
+    """A problem of a query, and the part that has it."""
+
+    text: str
+    """A sentence without a final period."""
+    about: int | str | None = None
+    """The position of a statistic, or another part as plan files name it; None for the query as a whole."""
+
+
+def query_problems(query: Query, schema: Schema) -> list[QueryProblem]:
+    """All problems of a query, each once: where several parts have it, at the last."""
+    found = [*_part_problems(query, schema), *map(QueryProblem, _rest_problems(query, schema))]
     sized = [each for each in query.draws() if is_sized(each.mechanism)]
     for level in query.tables():
-        problems += _level_problems(level, query, sized)
-        problems += _selection_problems(level, query, schema)
-    return list(dict.fromkeys(problems))
+        found += _level_problems(level, query, sized)
+        found += map(QueryProblem, _selection_problems(level, query, schema))
+    of_parts = {each.text: each for each in found if each.about is not None}
+    return list(({each.text: each for each in found} | of_parts).values())
 
 
-def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[str]:
-    yield from name_problems(level, query)
+def _part_problems(query: Query, schema: Schema) -> Iterator[QueryProblem]:
+    if not query.statistics:
+        yield QueryProblem("a query asks for no statistic", "statistics")
+    for at, statistic in enumerate(query.statistics):
+        texts = [*statistic.problems(schema), *statistic.missing(query.draws(), schema)]
+        yield from (QueryProblem(text, at) for text in texts)
+    if query.condition is not None:
+        yield from (QueryProblem(text, "where") for text in predicate_problems(query.condition, schema))
+    chosen = {choice.group for axis in query.axes for choice in axis}
+    for group in {group.name: group for level in query.tables() for group in level.groups}.values():
+        about = "levels" if group in chosen else "group_by"
+        yield from (QueryProblem(text, about) for text in group_problems(group, schema))
+
+
+def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[QueryProblem]:
+    yield from map(QueryProblem, name_problems(level, query))
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
-        yield f"no public keys for {' x '.join(level.names())}"
+        yield QueryProblem(f"no public keys for {' x '.join(level.names())}", "keys")
         return
     for statistic in sized:
         if sized_keys(query, level, size_names(statistic)) is None:
-            yield (
+            yield QueryProblem(
                 f"the noise of '{statistic.alias}' is sized, but the keys of {' x '.join(level.names()) or 'the grand total'} "
                 "give no size for it; use Keys.of(frame, size=..., sized_on=...)"
             )
@@ -341,7 +358,7 @@ class Plan:
         problems = [] if self.queries else ["the plan has no query"]
         for number, query in enumerate(self.queries, 1):
             prefix = f"query {number}: " if len(self.queries) > 1 else ""
-            problems += [prefix + problem for problem in query_problems(query, self.schema)]
+            problems += [prefix + each.text for each in query_problems(query, self.schema)]
         names = [query.name.casefold() for query in self.queries if query.name]
         problems += [f"two queries have the name '{name}'" for name in dict.fromkeys(names) if names.count(name) > 1]
         if problems:

@@ -249,11 +249,33 @@ class Node:
                 self.problem(f"'{name}' is missing")
         return found
 
+    def entries(self, known: "Section") -> dict[str, "Node"]:
+        """The entries that are given; what is needed and not there is a problem."""
+        return self.table(*(each.name for each in known), needed=(each.name for each in known if each.needed))
+
+    def read(self, known: "Section") -> dict[str, Any]:
+        """The values of the entries that are given, None for one with a problem."""
+        given = self.entries(known)
+        return {each.name: each.read(given[each.name]) for each in known if each.name in given}
+
+    def section(self, known: "Section", *, alone: bool = False) -> dict[str, Any] | None:
+        """The values that are given; None where one has a problem or is missing, or (``alone``) where another is there."""
+        read = self.read(known)
+        needed = {each.name for each in known if each.needed}
+        complete = isinstance(self.value, dict) and needed <= read.keys() and not (alone and self.value.keys() - read)
+        return read if complete and all(value is not None for value in read.values()) else None
+
     def items(self) -> list["Node"]:
         """The items of a list; a single value counts as a list of one item."""
         if not isinstance(self.value, list):
             return [self]
         return [Node(value, (*self.path, number), self.problems) for number, value in enumerate(self.value)]
+
+    def each(self, read: Callable[["Node"], T | None]) -> list[T] | None:
+        """The items of a list as ``read`` reads them; None where one has a problem."""
+        found = [read(each) for each in self.items()]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
 
     def text(self) -> str | None:
         if isinstance(self.value, str) and self.value:
@@ -268,6 +290,11 @@ class Node:
             return text
         self.problem(f"is not a valid choice{suggestion(text, known)}")
         return None
+
+    def texts(self) -> dict[str, str] | None:
+        """A table of texts by any name."""
+        found = {name: each.text() for name, each in self.table().items()}
+        return None if None in found.values() else {name: str(text) for name, text in found.items()}
 
     def flag(self) -> bool | None:
         if isinstance(self.value, bool):
@@ -300,6 +327,35 @@ class Node:
             return None if number is None else float(number)
         self.problem("must lie between 0 and 1")
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a table: its name, and how it is read and written."""
+
+    name: str
+    read: Callable[[Node], Any]
+    """Its value, or None with a problem recorded. What is not given is left to the class that is made of the table."""
+    needed: bool = False
+    default: Any = None
+    """What is not written, because it is read where nothing is."""
+    write: Callable[[Any], Any] | None = None
+    """Its value from what is written; without it, the attribute of its name."""
+
+
+Section: TypeAlias = tuple[Entry, ...]
+"""A table of a plan file, by the entries that it may hold."""
+
+
+def one_of(*known: str) -> Callable[[Node], str | None]:
+    """Read one of a few words."""
+    return lambda node: node.word(*known)
+
+
+def written(known: Section, made: Any) -> dict[str, Any]:
+    """A table as it is read back."""
+    found = [(each, each.write(made) if each.write else getattr(made, each.name)) for each in known]
+    return {each.name: value for each, value in found if value is not None and value != each.default}
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

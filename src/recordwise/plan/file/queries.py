@@ -108,6 +108,9 @@ class Shelf:
         return alias, None if "as" in node.value and alias is None else found
 
 
+SHAPE = {"group_by", "levels"}
+
+
 @dataclass(slots=True)
 class Draft:
     """A query as far as it could be read, with the entries that its parts come from."""
@@ -132,6 +135,13 @@ class Draft:
         if changed is not None:
             self.places.append(place)
 
+    def place(self, about: int | str | None) -> Node:
+        """The entry of a part; the statement for one that stands in SQL, the query for one that stands nowhere."""
+        if isinstance(about, int):
+            return self.places[about]
+        stands = about in {"where", *SHAPE} and "sql" in self.entries
+        return self.entries["sql"] if stands else self.entries.get(about or "", self.node)
+
 
 NAMES = ("name", "title")
 BUILDER = ("where", "group_by", "levels", "keys", "rest", *(kind.word for kind in KINDS))
@@ -147,8 +157,7 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
         draft.entries = node.table("sql", *NAMES, *BUILDER)
         _from_builder(draft, shelf)
     _name(draft)
-    place = draft.entries.get("keys", node)
-    draft.add("keys", place.attempt(lambda: query_with_levels(draft.query, shelf.schema)))
+    draft.add("keys", draft.place("keys").attempt(lambda: query_with_levels(draft.query, shelf.schema)))
     return draft
 
 

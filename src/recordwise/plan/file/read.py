@@ -20,12 +20,12 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
-from recordwise.plan.file.node import Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
-from recordwise.plan.file.queries import Draft, Shelf, read_draft
+from recordwise.plan.file.node import Entry, Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
+from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
+from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_problems
 from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
@@ -91,26 +91,26 @@ def _rules(node: Node) -> StatusRules | None:
 # Words: the name of the dataset and who publishes it, labels, units.
 
 
-ABOUT = tuple(each.name for each in fields(Publication))
-
-
 def read_dataset(node: Node | None) -> tuple[str | None, Publication | None]:
     """``dataset = "name"``, or a table with the name and what is said about the publication; None where it has a problem."""
     if node is None:
         return None, None
     if not isinstance(node.value, dict):
         return node.text(), Publication()
-    entries = node.table("name", *ABOUT, needed=("name",))
-    name = entries["name"].text() if "name" in entries else None
-    given = {each: _day(entries[each]) if each == "date" else entries[each].text() for each in ABOUT if each in entries}
-    if None in given.values():
-        return name, None
-    return name, node.attempt(lambda: Publication(**{each: str(text) for each, text in given.items()}))
+    read = node.read(DATASET)
+    name = read.pop("name", None)
+    return name, None if None in read.values() else node.attempt(lambda: Publication(**read))
 
 
 def _day(node: Node) -> str | None:
     """A date of TOML, or the same as text."""
     return node.value.isoformat() if type(node.value) is date else node.text()
+
+
+DATASET = (
+    Entry("name", Node.text, needed=True),
+    *(Entry(each.name, _day if each.name == "date" else Node.text) for each in fields(Publication)),
+)
 
 
 def read_words(entries: dict[str, Node], schema: Schema, plan: Plan | None, publication: Publication) -> Words | None:
@@ -148,8 +148,12 @@ def _label_texts(node: Node | None, known: Collection[str] | None, *, values: bo
 # Hierarchies: public lists of codes, each with the column of a coarser level next to the finest code.
 
 
-ENTRIES = ("file", "levels", "source", "titles", "labels", "totals")
-HIERARCHY_NEEDED = ("file", "levels", "source")
+HIERARCHY = (
+    Entry("file", Node.text, needed=True),
+    Entry("levels", lambda node: node.each(Node.text), needed=True),
+    Entry("source", Node.text, needed=True),
+    *(Entry(name, Node.texts) for name in ("titles", "labels", "totals")),
+)
 MADE_FROM_RECORDS = (
     "does not begin with 'public': a list made with the confidential records needs accept_tuning = \"reason\", which is published "
     "with the release"
@@ -165,78 +169,43 @@ def read_hierarchies(node: Node | None, folder: Path, *, accepted: bool) -> tupl
 
 
 def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> Hierarchy | None:
-    entries = node.table(*ENTRIES, needed=HIERARCHY_NEEDED)
-    if not isinstance(node.value, dict) or not set(HIERARCHY_NEEDED) <= set(node.value) <= set(ENTRIES):
+    given = node.entries(HIERARCHY)
+    missing = any(each.needed and each.name not in given for each in HIERARCHY)
+    # One with a missing or an unknown entry is not read any further.
+    read = None if missing or len(given) < len(node.value) else node.section(HIERARCHY)
+    if read is None:
         return None
-    file, source = entries["file"].text(), entries["source"].text()
-    levels = [each.text() for each in entries["levels"].items()]
-    words = {each: _hierarchy_texts(entries[each]) for each in ("titles", "labels", "totals") if each in entries}
-    if file is None or source is None or None in levels or None in words.values():
-        return None
-    known = [level for level in levels if level is not None]
-    made: Hierarchy | None = node.attempt(
-        partial(Hierarchy.of, name, folder / file, levels=known, source=source, **words)
-    )
+    made: Hierarchy | None = node.attempt(partial(Hierarchy.of, name, folder / read.pop("file"), **read))
     if made is not None and not made.is_public and not accepted:
-        entries["source"].problem(MADE_FROM_RECORDS)
+        given["source"].problem(MADE_FROM_RECORDS)
         return None
     return made
-
-
-def _hierarchy_texts(node: Node) -> dict[str, str] | None:
-    found = {name: each.text() for name, each in node.table().items()}
-    return None if None in found.values() else {name: text for name, text in found.items() if text is not None}
 
 
 # The whole file.
 
 
-SHAPE = {"group_by", "levels"}
-NO_KEYS = "no public keys"
-
-
 def checked(draft: Draft, shelf: Shelf) -> Query | None:
     """The query if it has no problem; every problem is recorded."""
-    places = _places(draft, shelf)
-    problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
-    for text in problems:
-        default = draft.entries.get("keys", draft.node) if text.startswith(NO_KEYS) else draft.node
-        places.get(text, default).problem(text)
+    problems = [each for each in query_problems(draft.query, shelf.schema) if not _follows(each, draft, shelf)]
+    for each in problems:
+        draft.place(each.about).problem(each.text)
     fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
     served = _mechanisms_serve(draft, shelf)
     return draft.query if fitting and served and not problems and not draft.broken else None
 
 
-def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
+def _follows(problem: QueryProblem, draft: Draft, shelf: Shelf) -> bool:
     """Whether a problem only follows from a part that was left out or is itself wrong."""
-    if text.startswith(NO_KEYS):
+    if problem.about == "keys":
         groups = {group for level in draft.query.tables() for group in level.groups}
         return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
-    return text == "a query asks for no statistic" and "statistics" in draft.broken
-
-
-def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
-    """The entries that a problem of the plan belongs to."""
-    found: dict[str, Node] = {}
-    statement = draft.entries.get("sql", draft.node)
-    for statistic, place in zip(draft.query.statistics, draft.places):
-        found |= dict.fromkeys(statistic.problems(shelf.schema), place)
-        found |= dict.fromkeys(statistic.missing(draft.query.draws(), shelf.schema), place)
-    if draft.query.condition is not None:
-        where = draft.entries.get("where", statement)
-        found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
-    for group in draft.query.groups:
-        found |= dict.fromkeys(group_problems(group, shelf.schema), draft.entries.get("group_by", statement))
-    for axis in draft.query.axes:
-        for choice in axis:
-            problems = group_problems(choice.group, shelf.schema)
-            found |= dict.fromkeys(problems, draft.entries.get("levels", statement))
-    return found
+    return problem.about == "statistics" and "statistics" in draft.broken
 
 
 def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
     """Whether every table's keys can be cast to the declared types and form a partition."""
-    place, good = draft.entries.get("keys", draft.node), True
+    place, good = draft.place("keys"), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
         keys = draft.query.keys_of(level)

@@ -7,7 +7,6 @@ parts that add up to one policy function.
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from recordwise.exact.numbers import Number
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
-from recordwise.plan.file.node import Node, suggestion
+from recordwise.plan.file.node import Entry, Node, one_of, suggestion, written
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import (
@@ -32,6 +31,7 @@ from recordwise.plan.sources import (
     SparkMaster,
     found_by_spark,
 )
+from recordwise.plan.sql.grammar import linear_text
 from recordwise.policy.constructors import constant, pieces, split
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
@@ -66,18 +66,22 @@ def _period(node: Node, in_series: bool) -> str | None:
     return entries["period"].text()
 
 
+SERIES = (
+    Entry("name", Node.text, needed=True),
+    Entry("period", Node.text, needed=True),
+    Entry("revision", Node.whole),
+    Entry("earlier", Node.items),
+)
+
+
 def read_series(node: Node, budgets: Budgets) -> Series | None:
     """``[series]``: its name, the period that is published, and the number of its revision."""
-    entries = node.table("name", "period", "revision", "earlier", needed=("name", "period"))
-    name = entries["name"].text() if "name" in entries else None
-    period = entries["period"].text() if "period" in entries else None
-    revision = entries["revision"].whole() if "revision" in entries else 0
-    if name is None or period is None or revision is None:
+    read = node.section(SERIES)
+    if read is None:
         return None
+    read.pop("earlier", None)
     more = {each: part for each, part in budgets.items() if each is not None}
-    return node.attempt(
-        lambda: Series(name=name, period=period, revision=revision, every_period=budgets.get(ENDLESS), more=more)
-    )
+    return node.attempt(lambda: Series(**read, every_period=budgets.get(ENDLESS), more=more))
 
 
 def _part(node: Node, schema: Schema) -> Policy | None:
@@ -133,48 +137,23 @@ def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
     return {"engine": engine} | ({"spark": master} if engine == SPARK else {})
 
 
+MASTER = (Entry("master", Node.text, needed=True), Entry("options", Node.texts))
+
+
 def read_master(node: Node) -> SparkMaster | None:
-    """``[spark]`` with ``master`` and optional ``options``."""
-    entries = node.table("master", "options", needed=("master",))
-    url = entries["master"].text() if "master" in entries else None
-    given = entries["options"].table() if "options" in entries else {}
-    options = {name: each.text() for name, each in given.items()}
-    if url is None or None in options.values():
-        return None
-    known = {name: value for name, value in options.items() if value is not None}
-    return node.attempt(lambda: SparkMaster(url=url, options=known))
+    """``[spark]``: where Spark runs, and its own settings."""
+    read = node.section(MASTER)
+    return None if read is None else node.attempt(lambda: SparkMaster(url=read.pop("master"), **read))
 
 
-NO_UNIT = "(no unit)"
-
-
-def read_schema(node: Node, hierarchies: tuple[Hierarchy, ...] = ()) -> Schema | None:
-    """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
-    entries = node.table("unit", "firm", "measures", "columns", "collapse", needed=("unit",))
-    unit = entries["unit"].text() if "unit" in entries else None
-    firm = entries["firm"].text() if "firm" in entries else None
-    measures = tuple(
-        read_measure(name, each) or Measure(name=name) for name, each in _table(entries.get("measures")).items()
-    )
-    columns = tuple(
-        read_column(name, each) or Column(name=name) for name, each in _table(entries.get("columns")).items()
-    )
-    collapse = _read_collapse(entries.get("collapse"))
-    made = node.attempt(
-        lambda: Schema(unit=unit or NO_UNIT, measures=measures, columns=columns, firm=firm, collapse=collapse)
-    )
-    return None if made is None else node.attempt(lambda: replace(made, hierarchies=hierarchies))
-
-
-def _read_collapse(node: Node | None) -> Any:
-    """The rule of each column; None where one row is one record. A rule with a problem is left to be ``same``."""
-    if node is None:
-        return None
-    return tuple((name, each.word("sum", "max", "min", "same") or "same") for name, each in node.table().items())
-
-
-def _table(node: Node | None) -> dict[str, Node]:
-    return {} if node is None else node.table()
+MEASURE = (
+    Entry("step", Node.number),
+    Entry("bound", Node.number),
+    Entry("signed", Node.flag, default=False),
+    Entry("null", one_of("refuse", "zero"), default="refuse"),
+)
+DERIVED = (Entry("derive", Node.text, write=lambda measure: linear_text(measure.derive)),)
+COLUMN = (Entry("type", one_of(*COLUMN_TYPES)), Entry("null", one_of("refuse", "category")))
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
@@ -182,33 +161,52 @@ def read_measure(name: str, node: Node) -> Measure | None:
     if not isinstance(node.value, dict):
         step = node.number()
         return None if step is None else node.attempt(partial(Measure.of, name, step=step))
-    if "derive" in node.value:
-        text = node.table("derive")["derive"].text()
-        complete = text is not None and len(node.value) == 1
-        return node.attempt(partial(Measure.of, name, derive=text)) if complete else None
-    entries = node.table("step", "bound", "signed", "null")
-    null = entries["null"].word("refuse", "zero") if "null" in entries else "refuse"
-    step = entries["step"].number() if "step" in entries else Fraction(1)
-    bound = entries["bound"].number() if "bound" in entries else None
-    signed = entries["signed"].flag() if "signed" in entries else False
-    if step is None or signed is None or null is None or (bound is None and "bound" in entries):
-        return None
-    made = partial(Measure.of, name, step=step, bound=bound, signed=signed, null=null)  # type: ignore[arg-type]
-    return node.attempt(made)
+    derived = "derive" in node.value
+    read = node.section(DERIVED if derived else MEASURE, alone=derived)
+    return None if read is None else node.attempt(partial(Measure.of, name, **read))
 
 
 def read_column(name: str, node: Node) -> Column | None:
     """A column by its type, or by a table of type and what NULL means."""
-    types, rules = COLUMN_TYPES, ("refuse", "category")
     if not isinstance(node.value, dict):
-        kind = node.word(*types)
+        kind = node.word(*COLUMN_TYPES)
         return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
-    entries = node.table("type", "null")
-    kind = entries["type"].word(*types) if "type" in entries else "text"
-    null = entries["null"].word(*rules) if "null" in entries else "refuse"
-    if kind is None or null is None or len(entries) < len(node.value):
-        return None
-    return Column(name=name, type=kind, null=null)  # type: ignore[arg-type]
+    read = node.section(COLUMN, alone=True)
+    return None if read is None else Column(name=name, **read)
+
+
+def _read_measures(node: Node) -> tuple[Measure, ...]:
+    return tuple(read_measure(name, each) or Measure(name=name) for name, each in node.table().items())
+
+
+def _read_columns(node: Node) -> tuple[Column, ...]:
+    return tuple(read_column(name, each) or Column(name=name) for name, each in node.table().items())
+
+
+def _read_collapse(node: Node) -> tuple[tuple[str, str], ...]:
+    """The rule of each column; one with a problem is left to be ``same``."""
+    return tuple((name, each.word("sum", "max", "min", "same") or "same") for name, each in node.table().items())
+
+
+NO_UNIT = "(no unit)"
+SCHEMA = (
+    Entry("unit", Node.text, needed=True),
+    Entry("firm", Node.text),
+    Entry(
+        "measures",
+        _read_measures,
+        write=lambda made: {each.name: written(DERIVED if each.derive else MEASURE, each) for each in made.measures},
+    ),
+    Entry("columns", _read_columns, write=lambda made: {each.name: written(COLUMN, each) for each in made.columns}),
+    Entry("collapse", _read_collapse, write=lambda made: None if made.collapse is None else dict(made.collapse)),
+)
+
+
+def read_schema(node: Node, hierarchies: tuple[Hierarchy, ...] = ()) -> Schema | None:
+    """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
+    read = node.read(SCHEMA)
+    made = node.attempt(lambda: Schema(**read | {"unit": read.get("unit") or NO_UNIT}))
+    return None if made is None else node.attempt(lambda: replace(made, hierarchies=hierarchies))
 
 
 NO_PASSWORD = "contains a password; remove it and use ${env:NAME}, a password file, a service file or PGPASSWORD"
@@ -237,13 +235,13 @@ def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> Pl
     return paths if "csv" not in entries else _csv(entries["csv"], paths)
 
 
+CSV = (Entry("delimiter", Node.text), Entry("decimal", Node.text), Entry("encoding", Node.text))
+
+
 def _csv(node: Node, paths: tuple[str, ...]) -> Csv | None:
     """``[csv]``: how the files are written."""
-    entries = node.table("delimiter", "decimal", "encoding")
-    given = {name: each.text() for name, each in entries.items()}
-    if not isinstance(node.value, dict) or None in given.values() or len(entries) < len(node.value):
-        return None
-    return node.attempt(lambda: Csv(paths, **given))  # type: ignore[arg-type]
+    read = node.section(CSV, alone=True)
+    return None if read is None else node.attempt(lambda: Csv(paths, **read))
 
 
 def _database(node: Node, path: Path, table: Node | None) -> Database | None:

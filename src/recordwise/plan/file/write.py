@@ -33,14 +33,15 @@ from recordwise.plan.expressions import (
     Predicate,
     Prefix,
 )
+from recordwise.plan.file.node import written
+from recordwise.plan.file.sections import CSV, SCHEMA
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.keys.selection import KeyList, ListedDomain, ProductDomain, SelectFrom, SelectKeys
 from recordwise.plan.keys.sizes import EVERY_STATISTIC, PUBLIC, Sizes
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Csv, Database, Postgres
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.plan.statistics import KINDS, Statistic
 from recordwise.policy.columns import Truth, Value
 from recordwise.policy.constructors import By
@@ -230,7 +231,7 @@ def plan_text(
         "ledger": ledger,
         "tuned_on": tuned_on,
         **({} if accept_tuning is None else {"accept_tuning": accept_tuning}),
-        "schema": _schema(schema),
+        "schema": written(SCHEMA, schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
         "keys": {name: _keys(name, keys) for name, keys in names.items()},
         "queries": [query_form(query, _used(query, names)) for query in queries],
@@ -267,28 +268,8 @@ def _source(source: str | Sequence[str] | Postgres | Database | Csv) -> dict[str
     if isinstance(source, Database):
         return {"source": str(source.path), "table": source.table}
     if isinstance(source, Csv):
-        options = source.options
-        given = {} if options.delimiter is None else {"delimiter": options.delimiter}
-        return {"source": source.paths, "csv": given | {"decimal": options.decimal, "encoding": options.encoding}}
+        return {"source": source.paths, "csv": written(CSV, source.options)}
     return {"source": source}
-
-
-def _schema(schema: Schema) -> dict[str, Any]:
-    return {
-        "unit": schema.unit,
-        **({"firm": schema.firm} if schema.firm else {}),
-        "measures": {each.name: _measure(each) for each in schema.measures},
-        "columns": {each.name: {"type": each.type, "null": each.null} for each in schema.columns},
-        **({} if schema.collapse is None else {"collapse": dict(schema.collapse)}),
-    }
-
-
-def _measure(measure: Measure) -> dict[str, Any]:
-    if measure.derive:
-        return {"derive": linear_text(measure.derive)}
-    given: dict[str, Any] = {"step": measure.step, "bound": measure.bound}
-    given |= {"signed": True} if measure.signed else {}
-    return given if measure.null == "refuse" else given | {"null": measure.null}
 
 
 def _key_file(name: str) -> str:
