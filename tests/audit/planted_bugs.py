@@ -598,7 +598,7 @@ BUGS = (
     ),
     Bug(
         "a title that pays twice",
-        "`plan.identity.release_identity`: titles are part of the digest of a release",
+        "`plan.describe.release_identity`: titles are part of the digest of a release",
         words_in_the_digest,
         (SERIES,),
         sign="a retry paid twice",

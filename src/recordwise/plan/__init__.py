@@ -13,8 +13,7 @@ In reading order:
 - ``sql``: SQL text to the same query
 - ``plan``: queries bound to a schema and checked as a whole
 - ``cost``: the policy of a plan
-- ``describe``: descriptions for the ledger and release.json
-- ``identity``: the digest by which a release is recognized
+- ``describe``: descriptions for the ledger and release.json, and the digest of a release
 - ``publication``: labels, units, status rules and who publishes
 - ``external``: plans for mechanisms from elsewhere
 - ``results``: what an engine returns

@@ -19,16 +19,18 @@ from recordwise.mechanisms.external import Declared, declared_function
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
 from recordwise.plan.describe import (
+    ReleaseIdentity,
     plan_json,
     query_names,
+    release_identity,
     safe_name,
     schema_json,
     schema_of,
     table_name,
+    unrecognizable,
     used_schema,
     versions,
 )
-from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Words
 from recordwise.plan.results import FoundTotals, TableTotals
