@@ -12,7 +12,8 @@ In reading order:
 - ``query``: the builder; a query is a frozen value
 - ``sql``: SQL text to the same query
 - ``plan``: queries bound to a schema and checked as a whole
-- ``cost``: the policy of a plan
+- ``cost``: what a statistic of a table costs, the mechanism of each cell, and the policy of a plan
+- ``parts``: each statistic of each table with all that is known of it; policies, page and noise are views of it
 - ``describe``: descriptions for the ledger and release.json, and the digest of a release
 - ``publication``: labels, units, status rules and who publishes
 - ``external``: plans for mechanisms from elsewhere

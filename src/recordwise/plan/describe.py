@@ -21,7 +21,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.base import Described, mechanism_text, parameter_json
-from recordwise.plan.cost import band_table, plan_policy
+from recordwise.plan.cost import plan_policy
 from recordwise.plan.expressions import (
     And,
     Case,
@@ -31,7 +31,6 @@ from recordwise.plan.expressions import (
     Group,
     In,
     IsNull,
-    Level,
     Literal,
     Not,
     Operand,
@@ -130,14 +129,11 @@ def _cells_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
 
 def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     """The bands of the cells for each statistic whose noise is sized, and where the sizes are from (T-SIZE)."""
-    query = plan.queries[table.query]
-    found = {each.alias: band_table(query, each, table.shape, plan.schema) for each in query.draws()}
+    sized = [(each, part.bands) for part, each in plan.drawn(table) if part.bands is not None]
     bands = {
-        alias: {"bands": each.digest, "edges": [fraction_text(edge) for edge in each.edges]}
-        for alias, each in found.items()
-        if each
+        each.alias: {"bands": own.digest, "edges": [fraction_text(edge) for edge in own.edges]} for each, own in sized
     }
-    lists = [sized_keys(query, table.shape, size_names(each)) for each in query.draws() if found[each.alias]]
+    lists = [sized_keys(plan.queries[table.query], table.shape, size_names(each)) for each, _ in sized]
     sizes = next((keys.sizes for keys in lists if keys is not None), None)
     if not bands or sizes is None:
         return {}
@@ -510,7 +506,7 @@ def _codes(schema: Schema, names: set[str]) -> Any:
 
 def _query(plan: Plan, number: int) -> Any:
     query = plan.queries[number]
-    tables = [_table(plan, query, table) for table in plan.tables() if table.query == number]
+    tables = [_table(plan, table) for table in plan.tables() if table.query == number]
     return {
         "where": None if query.condition is None else predicate_json(query.condition),
         "tables": sorted(map(_text, tables)),
@@ -518,14 +514,14 @@ def _query(plan: Plan, number: int) -> Any:
     }
 
 
-def _table(plan: Plan, query: Query, table: PlannedTable) -> Any:
+def _table(plan: Plan, table: PlannedTable) -> Any:
     level = table.shape
     return {
         "by": [_group(group, plan.schema) for group in level.groups],
         "share": fraction_text(level.share),
         "rest": None if table.rest is None else [_group(group, plan.schema) for group in table.rest.groups],
         "keys": _keys(plan, table),
-        "bands": sorted(_bands(plan, query, level)),
+        "bands": sorted(_bands(plan, table)),
     }
 
 
@@ -535,10 +531,10 @@ def _group(group: Group, schema: Schema) -> Any:
     return {"level": form["level"]} if "level" in form else {name: form[name] for name in form if name != "name"}
 
 
-def _bands(plan: Plan, query: Query, level: Level) -> list[list[Any]]:
+def _bands(plan: Plan, table: PlannedTable) -> list[list[Any]]:
     """The bands of the cells, of which the noise of each statistic follows, whatever sizes they come from (T-SIZE)."""
-    found = ((each, band_table(query, each, level, plan.schema)) for each in query.draws())
-    return [[_text(_nameless(each)), table.digest] for each, table in found if table is not None]
+    drawn = plan.drawn(table)
+    return [[_text(_nameless(each)), part.bands.digest] for part, each in drawn if part.bands is not None]
 
 
 def _statistic(statistic: Statistic, query: Query) -> Any:
