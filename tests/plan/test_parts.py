@@ -1,6 +1,7 @@
 """The parts of a plan: made once, and the one list that every policy, the page and the noise of a release are views of."""
 
-from itertools import count
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ from recordwise.plan.parts import plan_parts
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import composed
 from recordwise.release.draw import prepare_table
 from recordwise.release.page.parts import page_parts
+from recordwise.release.page.view import _meaning as meaning_of
 
 SCHEMA = Schema(
     unit="id",
@@ -42,9 +45,9 @@ def plan() -> Plan:
 
 @pytest.fixture
 def another_order_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each walk over the statistics of a query finds them in the reverse of the order before."""
-    honest, turns = Query.draws, count()
-    monkeypatch.setattr(Query, "draws", lambda query: honest(query)[:: 1 if next(turns) % 2 else -1])
+    """Each walk over the statistics of a query finds them in an order of its own."""
+    honest, chance = Query.draws, Random(1)
+    monkeypatch.setattr(Query, "draws", lambda query: tuple(chance.sample(found := honest(query), len(found))))
 
 
 def views(release: Any) -> tuple[Any, ...]:
@@ -129,3 +132,12 @@ def test_a_release_says_the_same_of_each_part_whatever_the_order_of_a_walk(
     shuffled = views(released())
     monkeypatch.undo()
     assert shuffled == views(released())
+
+
+def test_noise_that_is_saved_in_another_order_than_the_parts_says_nothing_about_them() -> None:
+    release = released()
+    assert release.lattice is not None
+    assert meaning_of(release) is not None
+    turned = LatticePolicy(parts=release.lattice.parts[::-1])
+    assert turned.policy() == release.lattice.policy()
+    assert meaning_of(replace(release, lattice=turned)) is None

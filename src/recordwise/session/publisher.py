@@ -171,7 +171,7 @@ class Publisher:
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
             exact = self._covered(plan, names.declared_names())
-            prepared = [_prepared(plan, each, confidence) for each in exact]
+            prepared = [(each, _prepared(plan, each, confidence)) for each in exact]
         tell("charging the ledger")
         used = schema_json(names)
         with self.ledger.charging(
@@ -180,7 +180,7 @@ class Publisher:
             tell("drawing noise")
             tables = in_turn(
                 publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
-                for each, ready in zip(exact, prepared)
+                for each, ready in prepared
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
