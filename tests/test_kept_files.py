@@ -10,9 +10,8 @@ import pytest
 from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import firm_policy
-from recordwise.plan.describe import plan_json
+from recordwise.plan.describe import plan_json, release_identity
 from recordwise.plan.file import load_plan
-from recordwise.plan.identity import release_identity
 from recordwise.policy import Policy
 from recordwise.policy.policy import restates
 from recordwise.release.files import load_release

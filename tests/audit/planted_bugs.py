@@ -20,8 +20,8 @@ import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.files as untyped
 import recordwise.engines.totals as passes
 import recordwise.plan.cost as analysis
-import recordwise.plan.cost as firms
 import recordwise.plan.keys.keys as keys
+import recordwise.plan.parts as parts
 import recordwise.plan.schema as column_types
 import recordwise.plan.sources as code_files
 import recordwise.plan.sources as frames
@@ -135,8 +135,7 @@ def forgotten_statistic(patch: Patch) -> None:
     def first_is_free(query: Any, statistic: Any, level: Any, schema: Any, *, tight: bool) -> Policy:
         return Policy() if statistic.alias == "n" else exact(query, statistic, level, schema, tight=tight)
 
-    patch.setattr(analysis, "statistic_policy", first_is_free)
-    patch.setattr(firms, "statistic_policy", first_is_free)
+    patch.setattr(parts, "statistic_policy", first_is_free)
 
 
 def policy_of_the_file(patch: Patch) -> None:
@@ -239,14 +238,12 @@ def sizes_of_any_ledger(patch: Patch) -> None:
 
 
 def whole_budget_for_each_level(patch: Patch) -> None:
-    exact = analysis.cell_mechanisms
+    exact = analysis.mechanisms_of_cells
 
-    def without_share(plan: Any, table: Any, statistic: Any, cells: Any) -> Any:
-        return exact(plan, replace(table, shape=replace(table.shape, share=Fraction(1))), statistic, cells)
+    def without_share(statistic: Any, level: Any, *given: Any) -> Any:
+        return exact(statistic, replace(level, share=Fraction(1)), *given)
 
-    import recordwise.release.draw as drawing
-
-    patch.setattr(drawing, "cell_mechanisms", without_share)
+    patch.setattr(parts, "mechanisms_of_cells", without_share)
 
 
 def lowest_band_for_all(patch: Patch) -> None:
@@ -456,7 +453,7 @@ BUGS = (
     ),
     Bug(
         "policy of one statistic forgotten",
-        "`plan.cost.statistic_policy`",
+        "`plan.parts.statistic_policy`",
         forgotten_statistic,
         ("count and two sums",),
     ),
@@ -598,7 +595,7 @@ BUGS = (
     ),
     Bug(
         "a title that pays twice",
-        "`plan.identity.release_identity`: titles are part of the digest of a release",
+        "`plan.describe.release_identity`: titles are part of the digest of a release",
         words_in_the_digest,
         (SERIES,),
         sign="a retry paid twice",

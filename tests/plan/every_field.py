@@ -256,6 +256,7 @@ KEEPS: Changes = {
     "PlanFile.hidden": [],
     "PlanFile.words": [[('emp = "employees"', 'emp = "jobs"')], [('"dollars"', '"euros"')], [("Bureau", "Office")]],
     "Plan._cells": [],
+    "Plan._parts": [],
     "Plan._tables": [],
     "Schema.firm": [[('firm = "firm"', 'firm = "owner"'), ('firm = "same"', 'owner = "same"')]],
     "Hierarchy.name": [

@@ -16,9 +16,9 @@ import recordwise as rw
 from recordwise.mechanisms.base import Described, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import MOST_CELLS, release_identity, unrecognizable
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.identity import MOST_CELLS, release_identity, unrecognizable
 from recordwise.plan.keys.selection import Domain
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, Schema

@@ -11,7 +11,7 @@ import recordwise as rw
 from recordwise.errors import GroupLossError
 from recordwise.plan.statistics.base import COUNT, OTHER, SUM
 from recordwise.policy import power_zcdp, replacement_loss
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.page.value_change import BAND_LOSS, band, change_upper, has_band
 from report_releases import by_industry, keys, opened, private_keys, random_records
 
@@ -28,8 +28,8 @@ TRANSFORMS: dict[str, Any] = {
 PAIRS = [(0, 1), (5, 6), (50, 80), (4800, 5200), (100_000, 100), (1, 1_000_000)]
 
 
-def part(mechanism: Any, kind: str = SUM) -> Part:
-    return Part(
+def part(mechanism: Any, kind: str = SUM) -> PagePart:
+    return PagePart(
         table="t",
         statistic="s",
         kind=kind,
@@ -107,7 +107,7 @@ def test_the_two_ends_of_a_band_cannot_be_told_apart_and_one_step_wider_at_eithe
 
 
 def test_a_band_widens_on_one_side_where_the_other_is_closed() -> None:
-    split = Part(table="t", statistic="s", kind=OTHER, noise="", policy=rw.policy.split("0.1", {"emp": 50}))
+    split = PagePart(table="t", statistic="s", kind=OTHER, noise="", policy=rw.policy.split("0.1", {"emp": 50}))
     assert band([split], {"emp": 50}, "emp", Fraction(1), 2**53) == (0, 50)
 
 

@@ -120,12 +120,12 @@ def test_the_check_sees_the_share_of_a_level_ignored(monkeypatch: pytest.MonkeyP
     from recordwise.plan import cost as analysis
 
     asked, _ = PLANS["three levels with shares"]
-    honest = analysis.cell_mechanisms
+    honest = analysis.mechanisms_of_cells
 
-    def whole(plan, table, statistic, cells):
+    def whole(*given):
         with patch.object(analysis, "shared", lambda mechanism, share: mechanism):
-            return honest(plan, table, statistic, cells)
+            return honest(*given)
 
-    monkeypatch.setattr("recordwise.release.draw.cell_mechanisms", whole)
+    monkeypatch.setattr("recordwise.plan.parts.mechanisms_of_cells", whole)
     found, _, allowed = lost(asked)
     assert found > 2 * allowed

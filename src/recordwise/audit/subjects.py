@@ -16,7 +16,6 @@ from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
 from recordwise.mechanisms.sized import Sized
-from recordwise.plan.cost import possible_mechanisms
 from recordwise.plan.expressions import prefix
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.keys.selection import KeyList
@@ -290,12 +289,11 @@ def every_subject() -> dict[str, Callable[[], Subject]]:
 def plan_subjects(plan: Plan) -> list[Subject]:
     """One subject for each mechanism that can serve a cell of a table, with level shares and group thresholds applied."""
     found: dict[tuple[str, Any, Fraction], Subject] = {}
-    for table in plan.tables():
-        for statistic in plan.queries[table.query].draws():
-            for mechanism in possible_mechanisms(plan, table, statistic):
-                step = statistic.step(plan.schema)
-                if (statistic.alias, mechanism, step) not in found:
-                    found[statistic.alias, mechanism, step] = _subject(statistic, mechanism, step)
+    for part, statistic in plan.drawn():
+        step = statistic.step(plan.schema)
+        for mechanism in part.mechanisms:
+            if (statistic.alias, mechanism, step) not in found:
+                found[statistic.alias, mechanism, step] = _subject(statistic, mechanism, step)
     return list(found.values())
 
 

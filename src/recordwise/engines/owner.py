@@ -33,7 +33,7 @@ from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy, table_parts
+from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.results import Sensitive, total_name
@@ -105,7 +105,7 @@ def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
         for table in plan.tables():
             cells = (tuple(group.expression for group in table.joined_by()), table.condition)
             _, parts = found.setdefault(cells, (table, [[] for _ in plans]))
-            parts[number].extend(table_parts(plan, table))
+            parts[number].extend(part.of_firms() for part in plan.parts(table))
     return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())
 
 

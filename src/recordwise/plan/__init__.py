@@ -12,9 +12,9 @@ In reading order:
 - ``query``: the builder; a query is a frozen value
 - ``sql``: SQL text to the same query
 - ``plan``: queries bound to a schema and checked as a whole
-- ``cost``: the policy of a plan
-- ``describe``: descriptions for the ledger and release.json
-- ``identity``: the digest by which a release is recognized
+- ``cost``: what a statistic of a table costs, the mechanism of each cell, and the policy of a plan
+- ``parts``: each statistic of each table with all that is known of it; policies, page and noise are views of it
+- ``describe``: descriptions for the ledger and release.json, and the digest of a release
 - ``publication``: labels, units, status rules and who publishes
 - ``external``: plans for mechanisms from elsewhere
 - ``results``: what an engine returns

@@ -5,10 +5,10 @@ are a partition (T-KEYS), so a record pays only for its own cell; tables add up 
 cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declared_by
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.expressions import Case, Compare, Field, Group, Level, Predicate, Prefix, condition, leaves
+from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import encoded
@@ -42,8 +42,8 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.constructors import By
-from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint
-from recordwise.policy.loss_law import COARSEST, LatticePart, LatticePolicy
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Maximum, Policy, Terms, composed, maximum, merge
 
 # Policies and conditions in terms of the columns that records hold (T-HIERARCHY). A coarser level of a hierarchy is a
@@ -202,15 +202,22 @@ def _literal(value: Any, column: ConditionColumn) -> Value | None:
 
 def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
     """The composed policy: by default the tight one, which is charged; with ``tight=False`` the one printed in the papers."""
-    return composed([query_policy(query, plan.schema, tight=tight) for query in plan.queries])
+    _check_rests(plan)
+    return check_policy(composed([part.whole(tight=tight) for part in plan.parts()]), plan.schema)
 
 
-def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
-    """The policy of one query, limited to the records that its condition selects."""
-    _check_rests(query, schema)
-    total = composed(list(_parts(query, schema, tight)))
-    total = total if query.condition is None else total.where(records_of(query.condition, schema))
-    return check_policy(total, schema)
+def firm_policy(plan: Plan) -> FirmPolicy:
+    """What a plan costs the establishments of a firm together (T-CELLS); a sum that averages share is there once (T-AVG)."""
+    found = FirmPolicy(parts=tuple(part.of_firms() for part in plan.parts()))
+    check_policy(found.policy(), plan.schema)
+    return found
+
+
+def lattice_policy(plan: Plan) -> LatticePolicy | None:
+    """The noise of a plan as shifts on a lattice (T-LOSS-LAW); None where some of it is not discrete Gaussian."""
+    found = [part.on_lattice() for part in plan.parts()]
+    known = tuple(part for part in found if part is not None)
+    return LatticePolicy(parts=known) if len(known) == len(found) else None
 
 
 def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
@@ -218,28 +225,20 @@ def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
     return EVERY if predicate is None else held_condition(condition(predicate), schema)
 
 
-def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
-    """Everything a query draws: the selected keys and the statistics of each level."""
-    for level in query.tables():
-        if selection := query.selection_of(level):
-            yield selection.policy(schema)
-        for statistic in query.draws():
-            yield statistic_policy(query, statistic, level, schema, tight=tight)
-
-
-def _check_rests(query: Query, schema: Schema) -> None:
+def _check_rests(plan: Plan) -> None:
     """A published rest has records of several finer cells, so their thresholds must be those of the coarser cell (T-REST)."""
-    pairs = [(level, above) for level in query.tables() if (above := query.rest_of(level)) is not None]
-    for level, above in pairs:
-        for statistic in query.draws():
-            at = statistic.threshold(statistic.mechanism, schema)
-            if isinstance(at, By) and cell_threshold(at, level.groups) != cell_threshold(at, above.groups):
-                raise PlanError(
-                    problems=(
-                        f"the thresholds of '{statistic.alias}' by '{at.column.name}' differ inside the published rests of "
-                        f"{' x '.join(above.names()) or 'the grand total'}; use one threshold there, or leave rest out",
-                    )
+    for part, statistic in plan.drawn():
+        level, above = part.table.shape, part.table.rest
+        if above is None:
+            continue
+        at = statistic.threshold(statistic.mechanism, plan.schema)
+        if isinstance(at, By) and cell_threshold(at, level.groups) != cell_threshold(at, above.groups):
+            raise PlanError(
+                problems=(
+                    f"the thresholds of '{statistic.alias}' by '{at.column.name}' differ inside the published rests of "
+                    f"{' x '.join(above.names()) or 'the grand total'}; use one threshold there, or leave rest out",
                 )
+            )
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:
@@ -295,16 +294,23 @@ class CellMechanism:
 
 
 def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
-    """The mechanism for each cell: with the level's share, and group thresholds resolved as in the policy (T-CELL)."""
-    mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
+    """The mechanism for each cell, also of a statistic that the plan does not have."""
     bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
+    return mechanisms_of_cells(statistic, table.shape, bands, cells, plan.schema)
+
+
+def mechanisms_of_cells(
+    statistic: Drawable, level: Level, bands: BandTable | None, cells: pa.Table, schema: Schema
+) -> tuple[CellMechanism, ...]:
+    """The mechanism for each cell: with the level's share, and group thresholds resolved as in the policy (T-CELL)."""
+    mechanism, groups = shared(statistic.mechanism, level.share), level.groups
     if bands is not None:
-        return _served_by_band(statistic, table.shape, bands, cells, plan.schema)
+        return _served_by_band(statistic, level, bands, cells, schema)
     every = cells_by_threshold(Fraction(1), groups, cells)
-    at = statistic.threshold(mechanism, plan.schema)
+    at = statistic.threshold(mechanism, schema)
     if not isinstance(at, By):
         return tuple(CellMechanism(at_one_threshold(mechanism, at), run) for run in every)
-    listed = plan.schema.hierarchies
+    listed = schema.hierarchies
     runs = cells_by_threshold(cell_threshold(at, groups, listed), groups, cells, listed)
     if any(run.at is None for run in runs):
         raise PlanError(
@@ -330,15 +336,20 @@ def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:
 
 
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
-    """Every mechanism that any cell of a table may be given."""
-    mechanism = shared(statistic.mechanism, table.shape.share)
+    """Every mechanism that any cell of a table may be given, also of a statistic that the plan does not have."""
     bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
+    return mechanisms_of_table(statistic, table.shape, bands, plan.schema)
+
+
+def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | None, schema: Schema) -> tuple[Any, ...]:
+    """Every mechanism that any cell of a table may be given."""
+    mechanism = shared(statistic.mechanism, level.share)
     if bands is not None:
-        return band_mechanisms(statistic, table.shape, bands, plan.schema)
-    at = statistic.threshold(mechanism, plan.schema)
+        return band_mechanisms(statistic, level, bands, schema)
+    at = statistic.threshold(mechanism, schema)
     if not isinstance(at, By):
         return (at_one_threshold(mechanism, at),)
-    of_cell = cell_threshold(at, table.shape.groups, plan.schema.hierarchies)
+    of_cell = cell_threshold(at, level.groups, schema.hierarchies)
     if not isinstance(of_cell, By):
         return (mechanism.resolved(of_cell),)
     thresholds = [number for _, number in of_cell.values] + ([of_cell.default] if of_cell.default else [])
@@ -349,16 +360,14 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What the owner should know before running: losses that we did not prove, and groups that get the noise of another group's
     larger threshold."""
     found = [f"the loss of {each.words()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
-    for query in plan.queries:
-        for level in query.tables():
-            for statistic in query.draws():
-                at = statistic.threshold(statistic.mechanism, plan.schema)
-                if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
-                    where = " x ".join(level.names()) or "the grand total"
-                    found.append(
-                        f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
-                        "largest threshold of any group they can hold"
-                    )
+    for part, statistic in plan.drawn():
+        level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
+        if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
+            where = " x ".join(level.names()) or "the grand total"
+            found.append(
+                f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
+                "largest threshold of any group they can hold"
+            )
     return tuple(dict.fromkeys(found))
 
 
@@ -366,110 +375,3 @@ def declared_elsewhere(plan: Plan) -> tuple[Declared, ...]:
     """The mechanisms and statistics of other packages, whose losses those packages answer for."""
     asked = [statistic for query in plan.queries for statistic in query.statistics]
     return tuple(sorted(declared_by(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
-
-
-# What a plan costs the establishments of a firm together: each statistic of each table, by cell (T-CELLS).
-
-
-def firm_policy(plan: Plan) -> FirmPolicy:
-    """The parts of a plan, table by table; a statistic that several averages share is there once (T-AVG)."""
-    found = FirmPolicy(parts=tuple(part for table in plan.tables() for part in table_parts(plan, table)))
-    check_policy(found.policy(), plan.schema)
-    return found
-
-
-def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
-    """The selection of a table's keys, and its statistics."""
-    where = records_of(table.condition, plan.schema)
-    cells = tuple(cell_key(group, plan.schema) for group in table.joined_by())
-    selection = plan.selection(table)
-    if selection is not None:
-        policy = in_held_columns(selection.policy(plan.schema), plan.schema)
-        yield FirmPart(policy=policy, condition=where, cells=cells)
-    for statistic in plan.queries[table.query].draws():
-        yield FirmPart(
-            policy=statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True),
-            condition=where,
-            cells=cells,
-            joint=_joint(plan, table, statistic),
-        )
-
-
-def _joint(plan: Plan, table: PlannedTable, statistic: Drawable) -> Joint:
-    """What the units of a firm in one cell lose together. A rest joins units of different unlisted cells, which conditions cannot
-    tell from those of listed ones: below one coarser cell all are then bounded as in any group."""
-    if table.rest is not None:
-        return Joint()
-    return statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema)
-
-
-def cell_key(group: Group, schema: Schema) -> CellKey:
-    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate.
-
-    What the language of conditions does not say exactly (a part of a date, a CASE by the order of texts) goes by the name of the
-    group, as a column of its own. So does a coarser level of a hierarchy.
-    """
-    expression = group.expression
-    if isinstance(expression, Field):
-        return CellKey(column=ConditionColumn(expression.name))
-    if isinstance(expression, Prefix):
-        return CellKey(column=ConditionColumn(expression.column, expression.length))
-    if not isinstance(expression, Case) or any(_by_order_of_texts(test) for test, _ in expression.branches):
-        return CellKey(column=ConditionColumn(group.name))
-    numbers = {expression.default: -1}
-    for _, label in expression.branches:
-        numbers.setdefault(label, len(numbers))
-    return CellKey(cases=tuple((records_of(test, schema), numbers[label]) for test, label in expression.branches))
-
-
-def _by_order_of_texts(predicate: Predicate) -> bool:
-    """Whether a predicate compares texts by their order, which conditions know only roughly."""
-    compared = (leaf for leaf in leaves(predicate) if isinstance(leaf, Compare))
-    return any(isinstance(leaf.literal, str) and leaf.operator not in ("=", "<>") for leaf in compared)
-
-
-# The noise of a plan as shifts on a lattice, where all of it is discrete Gaussian (T-LOSS-LAW).
-
-
-def lattice_policy(plan: Plan, firms: FirmPolicy) -> LatticePolicy | None:
-    """Every number the plan draws; None where one of them is not a number with discrete Gaussian noise on a lattice.
-
-    ``firms`` has what each of them costs a record (``firm_policy``).
-    """
-    drawn = [noise for table in plan.tables() for noise in _noises(plan, table)]
-    parts = []
-    for part, noise in zip(firms.parts, drawn, strict=True):
-        if noise is None or part.policy.delta_terms:
-            return None
-        parts.append(_part(part.whole(), *noise))
-    return LatticePolicy(parts=tuple(parts))
-
-
-Noise: TypeAlias = tuple[tuple[Fraction, ...], int, BandTable | None]
-"""Sigmas in lattice steps, how many such numbers, and the bands that say which cells have which sigma, if any do."""
-
-
-def _part(policy: Policy, sigmas: tuple[Fraction, ...], times: int, bands: BandTable | None) -> LatticePart:
-    known = {"sigma": min(sigmas), "times": times, "policy": policy * Fraction(1, times)}
-    # Where no cell is told apart from another by the policy, neither is its noise.
-    if bands is None or len(sigmas) == 1 or bands.digest not in policy.bands():
-        return LatticePart(**known, varies=len(sigmas) > 1)  # type: ignore[arg-type]
-    return LatticePart(**known, bands=bands, sigmas=sigmas)  # type: ignore[arg-type]
-
-
-def _noises(plan: Plan, table: PlannedTable) -> Iterator[Noise | None]:
-    selection = plan.selection(table)
-    if selection is not None:
-        # Without a delta every cell of a public domain gets its noise, and which of them are shown is read off it.
-        yield (selection.law.sigma,), 1, None
-    query = plan.queries[table.query]
-    for statistic in query.draws():
-        found = [statistic.lattice_noise(each, plan.schema) for each in possible_mechanisms(plan, table, statistic)]
-        known = [each for each in found if each is not None]
-        bands = band_table(query, statistic, table.shape, plan.schema)
-        sigmas, times = tuple(sigma for sigma, _ in known), {each for _, each in known}
-        unsaid = bands is None and len(known) > 1
-        if len(known) < len(found) or len(times) > 1 or (unsaid and min(sigmas) <= COARSEST):
-            yield None
-        else:
-            yield sigmas, times.pop(), bands

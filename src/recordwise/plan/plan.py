@@ -6,6 +6,7 @@ All problems are collected, so that a plan can be corrected in one go.
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,9 @@ from recordwise.plan.schema import DERIVED, Schema, derived_problem, fits, is_va
 from recordwise.plan.statistics import CountBins, Drawable, Total
 from recordwise.policy.columns import literal, plain_value
 from recordwise.policy.constructors import By
+
+if TYPE_CHECKING:
+    from recordwise.plan.parts import Part
 
 # Public keys made of others: products of lists, and the coarser levels of the codes in a list.
 
@@ -353,6 +357,9 @@ class Plan:
     _tables: list[PlannedTable] = field(default_factory=list, init=False, repr=False, compare=False)
     """The tables, made when first asked for."""
 
+    _parts: list["Part"] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The parts, made when first asked for."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(query_with_levels(query, self.schema) for query in self.queries))
         problems = [] if self.queries else ["the plan has no query"]
@@ -394,6 +401,21 @@ class Plan:
             for at, shape in enumerate(query.tables())
         ]
         return self._tables
+
+    def parts(self, table: PlannedTable | None = None) -> tuple["Part", ...]:
+        """Every statistic of every table and every selection of keys, in order, or those of one table."""
+        if not self._parts:
+            from recordwise.plan.parts import plan_parts
+
+            self._parts[:] = plan_parts(self)
+        if table is None:
+            return tuple(self._parts)
+        place = table.query, table.level
+        return tuple(part for part in self._parts if (part.table.query, part.table.level) == place)
+
+    def drawn(self, table: PlannedTable | None = None) -> tuple[tuple["Part", Drawable], ...]:
+        """The parts that are statistics, of all tables or of one."""
+        return tuple((part, part.statistic) for part in self.parts(table) if part.statistic is not None)
 
     def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:
         """Each total once: a count needed by two statistics, or also by a selection, is computed once."""

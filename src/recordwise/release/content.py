@@ -14,7 +14,7 @@ from recordwise.plan.describe import safe_name, table_name
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Publication, StatusRules, Words
 from recordwise.release.dictionary import Entry, dictionary_of, signed_variables, title_of
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
@@ -84,7 +84,7 @@ def content_of(
     words: Words,
     *,
     privacy_label: str,
-    parts: Sequence[Part] = (),
+    parts: Sequence[PagePart] = (),
 ) -> Content:
     """The content of a release.
 

@@ -14,9 +14,10 @@ from recordwise.mechanisms.external import CHARGED
 from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.arrays import array_of
-from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, possible_mechanisms
+from recordwise.plan.cost import CellMechanism, Run
 from recordwise.plan.describe import table_name
 from recordwise.plan.keys.selection import KeySelection, SelectFrom
+from recordwise.plan.parts import Part
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import as_arrow
@@ -48,32 +49,27 @@ class PreparedTable:
 
 def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
     """Run each mechanism on a cell with total 0, so that any refusal comes before budget is spent."""
-    query = plan.queries[table.query]
-    confidence = query.confidence_of_parts(confidence)
-    for statistic in query.draws():
-        for mechanism in possible_mechanisms(plan, table, statistic):
+    confidence = plan.queries[table.query].confidence_of_parts(confidence)
+    for part, statistic in plan.drawn(table):
+        for mechanism in part.mechanisms:
             statistic.dry_run(mechanism, plan.schema, confidence=confidence)
 
 
 def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidence: float) -> PreparedTable:
     """Assign mechanisms to cells; totals are drawn before bins."""
-    query = plan.queries[table.query]
-    drawn = sorted(query.draws(), key=lambda statistic: bool(statistic.bins()))
+    drawn = sorted(plan.drawn(table), key=lambda each: bool(each[1].bins()))
     return PreparedTable(
         schema=plan.schema,
-        drawn=tuple(Prepared(statistic=each, served=_served(plan, table, cells, each)) for each in drawn),
-        asked=query.statistics,
+        drawn=tuple(Prepared(statistic=statistic, served=_served(part, cells)) for part, statistic in drawn),
+        asked=plan.queries[table.query].statistics,
         confidence=confidence,
     )
 
 
-def _served(plan: Plan, table: PlannedTable, cells: pa.Table, statistic: Drawable) -> tuple[CellMechanism, ...]:
-    served = cell_mechanisms(plan, table, statistic, cells)
-    if served:
-        return served
+def _served(part: Part, cells: pa.Table) -> tuple[CellMechanism, ...]:
     # A selection may keep no cell at all; even an empty table has its columns.
     nothing = Run(None, np.empty(0, dtype=np.int64))
-    return (CellMechanism(possible_mechanisms(plan, table, statistic)[0], nothing),)
+    return part.mechanisms_of(cells) or (CellMechanism(part.mechanisms[0], nothing),)
 
 
 def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Callable[[], tuple[NoisyColumn, ...]]:

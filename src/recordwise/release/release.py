@@ -23,7 +23,7 @@ from recordwise.release.content import Content, content_of, datapackage_json
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
 from recordwise.release.page.history import History, history_of
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.staging import file_digest, new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, accuracy
 
@@ -50,7 +50,7 @@ class Release:
     """The end of the ledger's chain when the release was recorded."""
     private: bool
     """False if the noise was drawn from a seeded generator."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PagePart, ...] = ()
     """Each statistic of each table with its own policy and noise, for the page."""
     firms: FirmPolicy | None = None
     """What the establishments of a firm lose together; None for a release saved before it was kept."""

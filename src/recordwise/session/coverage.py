@@ -88,15 +88,15 @@ Found = tuple[TableTotals | FoundTotals, ...]
 
 def without_counts(plan: Plan, found: Found) -> Found:
     """What the plan itself asked for."""
-    return tuple(replace(each, table=table) for each, table in zip(found, plan.tables()))
+    held = {_place(each.table): each for each in found}
+    return tuple(replace(held[_place(table)], table=table) for table in plan.tables())
 
 
 def coverage(plan: Plan, found: Found) -> tuple[Coverage, ...]:
     """CONFIDENTIAL: what the counts of ``covered_tables`` say."""
-    asked, wholes = found[: len(plan.tables())], found[len(plan.tables()) :]
-    records = {each.table.condition: int(_counts(each).sum()) for each in wholes}
+    records = {each.table.condition: int(_counts(each).sum()) for each in found if each.table.level < 0}
     public = {_place(table) for table in public_tables(plan)}
-    held = {_place(each.table): each for each in asked if _place(each.table) in public}
+    held = {_place(each.table): each for each in found if _place(each.table) in public}
     return tuple(_covered(plan, each, held, records[each.table.condition]) for each in held.values())
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from recordwise.errors import RecordwiseError, UnkeptLedgerWarning
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import firm_policy
-from recordwise.plan.describe import plan_json, schema_json
+from recordwise.plan.describe import plan_json, release_identity, schema_json, unrecognizable
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.identity import release_identity, unrecognizable
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK, Schema

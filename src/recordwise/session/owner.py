@@ -312,7 +312,7 @@ class OwnerView:
         cells = exact.cells.reveal() if isinstance(exact, FoundTotals) else exact.cells
         wanted: dict[str, tuple[tuple[Any, ...], Fraction]] = {
             each.alias: (each.totals(plan.schema), each.step(plan.schema))
-            for each in plan.queries[exact.table.query].draws()
+            for _, each in plan.drawn(exact.table)
             if each.totals(plan.schema)
         }
         selection = plan.selection(exact.table)

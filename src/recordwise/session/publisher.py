@@ -19,16 +19,17 @@ from recordwise.mechanisms.external import Declared, declared_function
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
 from recordwise.plan.describe import (
+    ReleaseIdentity,
     plan_json,
     query_names,
+    release_identity,
     safe_name,
     schema_json,
     schema_of,
-    table_name,
+    unrecognizable,
     used_schema,
     versions,
 )
-from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Words
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -37,7 +38,7 @@ from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
 from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
-from recordwise.release.page.parts import Part, external_part, plan_parts
+from recordwise.release.page.parts import PagePart, external_part, page_parts
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
@@ -161,7 +162,7 @@ class Publisher:
             plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
             policy = firms.policy()
         paper, name = plan_policy(plan, tight=False), query_names(plan)
-        lattice = lattice_policy(plan, firms)
+        lattice = lattice_policy(plan)
         revises = revised(self.ledger)
         self.ledger.check(policy, query=name)
         for table in plan.tables():
@@ -170,7 +171,7 @@ class Publisher:
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
             exact = self._covered(plan, names.declared_names())
-            prepared = [_prepared(plan, each, confidence) for each in exact]
+            prepared = [(each, _prepared(plan, each, confidence)) for each in exact]
         tell("charging the ledger")
         used = schema_json(names)
         with self.ledger.charging(
@@ -179,13 +180,13 @@ class Publisher:
             tell("drawing noise")
             tables = in_turn(
                 publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
-                for each, ready in zip(exact, prepared)
+                for each, ready in prepared
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
             stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
             stated |= series_stated(self.ledger, charge, revises) | _declared(declared_elsewhere(plan))
-            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
+            parts = page_parts(plan)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
             drawn = replace(drawn, firms=firms, lattice=lattice)
             if not (keep and self.ledger.kept and files.keep(drawn, self.ledger, charge)):
@@ -289,7 +290,7 @@ class Publisher:
         charge: Charge,
         *,
         private: bool,
-        parts: tuple[Part, ...],
+        parts: tuple[PagePart, ...],
     ) -> Release:
         """The release with the head of the ledger at its charge."""
         digest = digest_of({table.name: table.data for table in tables}, policy)

@@ -114,18 +114,17 @@ class Simulation:
         self.plan, self._engine, self._confidence = with_sizes(plan), engine, confidence
         wholes = [_wholes(query, plan.schema) for query in self.plan.queries]
         asked = Plan(schema=plan.schema, queries=(*self.plan.queries, *(each for each in wholes if each is not None)))
-        found = engine.totals(asked)
-        self._found, others = found[: len(self.plan.tables())], iter(found[len(self.plan.tables()) :])
-        self._others = {
-            (own.query, own.level): next(others) for own in self.plan.tables() if wholes[own.query] is not None
-        }
+        found = {(each.table.query, each.table.level): each for each in engine.totals(asked)}
+        self._found = tuple(found[own.query, own.level] for own in self.plan.tables())
+        numbers = dict(enumerate((own for own, whole in enumerate(wholes) if whole is not None), len(wholes)))
+        self._others = {(numbers[query], level): each for (query, level), each in found.items() if query in numbers}
 
     def __repr__(self) -> str:
         return "<Simulation: CONFIDENTIAL>"
 
     def tables(self) -> tuple[SimulatedTable, ...]:
         """The exact values of every table."""
-        return tuple(self._table(own, each) for own, each in zip(self.plan.tables(), self._found))
+        return tuple(self._table(each.table, each) for each in self._found)
 
     def _table(self, own: PlannedTable, found: TableTotals | FoundTotals) -> SimulatedTable:
         query = self.plan.queries[own.query]
@@ -175,13 +174,13 @@ class Simulation:
         return (rows[0] if len(rows) == 1 else rows[0] - rows[1]) * float(step)
 
     @cached_property
-    def _prepared(self) -> tuple[PreparedTable | None, ...]:
-        return tuple(
-            None
-            if isinstance(each, FoundTotals)
-            else prepare_table(self.plan, own, each.cells, confidence=self._confidence)
-            for own, each in zip(self.plan.tables(), self._found)
-        )
+    def _prepared(self) -> tuple[tuple[TableTotals | FoundTotals, PreparedTable | None], ...]:
+        return tuple((each, self._mechanisms(each)) for each in self._found)
+
+    def _mechanisms(self, found: TableTotals | FoundTotals) -> PreparedTable | None:
+        if isinstance(found, FoundTotals):
+            return None
+        return prepare_table(self.plan, found.table, found.cells, confidence=self._confidence)
 
     @cached_property
     def _described(self) -> dict[str, Any]:
@@ -200,8 +199,10 @@ class Simulation:
             The release; nothing was charged for it.
         """
         tables = in_turn(
-            publish_table(self.plan, own, _cells(each), each.exact.reveal(), ready, rng, confidence=self._confidence)
-            for own, each, ready in zip(self.plan.tables(), self._found, self._prepared)
+            publish_table(
+                self.plan, each.table, _cells(each), each.exact.reveal(), ready, rng, confidence=self._confidence
+            )
+            for each, ready in self._prepared
         )
         policy = plan_policy(self.plan)
         return Release(

@@ -13,7 +13,7 @@ import numpy as np
 from recordwise.errors import BudgetError, KeysError
 from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import terms_before
-from recordwise.plan.cost import band_table, plan_policy
+from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import query_names
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.keys.selection import KeyList
@@ -186,13 +186,7 @@ def _raised_at(plan: Plan, witness: dict[str, Any] | None) -> Plan | None:
 
 def _tables(plan: Plan) -> dict[str, BandTable]:
     """The band tables of all statistics, also of those whose cells are all in one band."""
-    found = (
-        band_table(query, statistic, level, plan.schema)
-        for query in plan.queries
-        for level in query.tables()
-        for statistic in query.draws()
-    )
-    return {table.digest: table for table in found if table is not None}
+    return {part.bands.digest: part.bands for part in plan.parts() if part.bands is not None}
 
 
 def _canonical(witness: dict[str, Any], table: BandTable) -> dict[str, Any]:

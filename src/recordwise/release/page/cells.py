@@ -24,7 +24,7 @@ from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import STATUS, Entry, has_status, status_words
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.tables import FITTED, ReleasedTable
 
 ROOM = 4_500_000
@@ -371,7 +371,7 @@ def _shown(value: float | None, write: Callable[[float], str]) -> str:
 CUT_DOWN = "of clamped records: biased downward, and the interval covers the sum of the clamped values"
 
 
-def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, str]]:
+def notes(description: Mapping[str, Any], parts: Sequence[PagePart]) -> dict[str, dict[str, str]]:
     """Which variables are not unbiased, and why: those flagged in the files, and sums of clamped records."""
     found = {table: dict(flags) for table, flags in description.get("flags", {}).items()}
     for part in parts:
@@ -380,7 +380,7 @@ def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, di
     return found
 
 
-def titled(parts: Sequence[Part], content: Content) -> tuple[Part, ...]:
+def titled(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
     """The parts under the titles of their tables and the labels of their statistics, where these tell them apart."""
     tables = {table.name: table.title for table in content.tables}
     labels = [content.words.label(part.statistic, part.measure) for part in parts]

@@ -16,7 +16,7 @@ from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, path, spread
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import losses_along
 
 WIDTH, HEIGHT = 440, 458
@@ -61,7 +61,7 @@ def _brief(value: float) -> float | int | None:
 
 def figure_of(
     policy: Policy,
-    parts: Sequence[Part],
+    parts: Sequence[PagePart],
     measure: Measure,
     label: str,
     record: Mapping[str, Any],
@@ -76,7 +76,7 @@ def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
     return tuple(spread(float(measure.step), reach, POINTS))
 
 
-def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
+def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
     """One line for each sum of the measure; lines that coincide are merged, and only the first few are drawn."""
     found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
     summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
@@ -103,7 +103,7 @@ def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
     return ", ".join(told)
 
 
-def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
+def extremes(part: PagePart) -> tuple[tuple[str, Any], ...]:
     """The mechanism or, if groups have their own, those with the least and the most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
@@ -114,11 +114,11 @@ def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
     return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
 
 
-def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float, ...]:
+def _relative(mechanism: Any, part: PagePart, sizes: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(y) for y in np.sqrt(variances(mechanism, part, sizes)) / np.asarray(sizes))
 
 
-def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]:
+def variances(mechanism: Any, part: PagePart, sizes: Sequence[float]) -> list[float]:
     """The variance of the noise at totals of these sizes; infinite if it does not exist."""
     totals = np.asarray(sizes)
     given = totals_for(mechanism, totals)

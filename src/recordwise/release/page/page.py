@@ -27,7 +27,7 @@ from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cel
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_view, notes, titled
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.value_change import change_js, has_band
 from recordwise.release.page.view import View, payload
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def model_js(
     policy: Policy,
-    parts: Sequence[Part],
+    parts: Sequence[PagePart],
     budget: Policy | None,
     firms: FirmPolicy | None = None,
     periods: Sequence[Policy] = (),
@@ -127,7 +127,7 @@ NO_PARTS = (
 )
 
 
-def formulas(policy: Policy, parts: Sequence[Part]) -> list[dict[str, Any]]:
+def formulas(policy: Policy, parts: Sequence[PagePart]) -> list[dict[str, Any]]:
     """The exact policy of each statistic, one line per term; tables with the same policy are listed together."""
     if not parts:
         return [_formula("all statistics together", policy)]

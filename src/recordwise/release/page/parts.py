@@ -1,22 +1,20 @@
-"""The parts of a release: each statistic of each table with its policy and its noise. They contain public facts only."""
+"""The parts of a release as its page shows and release.json saves them. They contain public facts only."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from recordwise.mechanisms.base import clamping_bound, noise_words
-from recordwise.plan.cost import possible_mechanisms
+from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Case, leaves, operand_name
-from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.statistics import Drawable
+from recordwise.plan.parts import Part
+from recordwise.plan.plan import Plan
 from recordwise.plan.statistics.base import OTHER
-from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PagePart:
     """One statistic of one table, or the selection of a table's keys."""
 
     table: str
@@ -36,48 +34,39 @@ class Part:
     """Whether large records were only partly counted."""
 
 
-def plan_parts(plan: Plan, names: Sequence[str], firms: FirmPolicy) -> tuple[Part, ...]:
-    """The parts of a plan, table by table; ``names`` are those of its tables, in order, and ``firms`` has what each part costs."""
-    found: list[Part] = []
-    costs = iter([part.whole() for part in firms.parts])
-    for table, name in zip(plan.tables(), names, strict=True):
-        stays = not _looks_at_measures(plan, table)
-        selection = plan.selection(table)
-        if selection is not None:
-            told = "Gaussian noise on the number that decides whether a cell is listed"
-            found.append(
-                Part(table=name, statistic=selection.alias, kind=OTHER, noise=told, policy=next(costs), stays=stays)
-            )
-        for statistic in plan.queries[table.query].draws():
-            found.append(_part(plan, table, name, statistic, policy=next(costs), stays=stays))
-    return tuple(found)
+def page_parts(plan: Plan) -> tuple[PagePart, ...]:
+    """The parts of a plan as its page shows them, table by table."""
+    return tuple(_shown(part, table_name(plan, part.table)) for part in plan.parts())
 
 
-def external_part(name: str, policy: Policy) -> Part:
+def external_part(name: str, policy: Policy) -> PagePart:
     """An external mechanism on split rows."""
-    return Part(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
+    return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
-def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, policy: Policy, stays: bool) -> Part:
-    measure = None if statistic.of is None else plan.schema.measure(statistic.of)
-    served = possible_mechanisms(plan, table, statistic)
-    return Part(
-        table=name,
-        statistic=statistic.alias,
+def _shown(part: Part, table: str) -> PagePart:
+    statistic, stays = part.statistic, not _looks_at_measures(part)
+    if statistic is None:
+        noise = "Gaussian noise on the number that decides whether a cell is listed"
+        return PagePart(table=table, statistic=part.alias, kind=OTHER, noise=noise, policy=part.whole(), stays=stays)
+    measure = None if statistic.of is None else part.schema.measure(statistic.of)
+    return PagePart(
+        table=table,
+        statistic=part.alias,
         kind=statistic.contribution,
         noise=noise_words(statistic.mechanism),
-        policy=policy,
+        policy=part.whole(),
         measure=measure.name if measure else None,
-        step=statistic.step(plan.schema),
-        mechanisms=served,
+        step=statistic.step(part.schema),
+        mechanisms=part.mechanisms,
         stays=stays,
-        cut_down=any(clamping_bound(mechanism) is not None for mechanism in served),
+        cut_down=any(clamping_bound(mechanism) is not None for mechanism in part.mechanisms),
     )
 
 
-def _looks_at_measures(plan: Plan, table: PlannedTable) -> bool:
+def _looks_at_measures(part: Part) -> bool:
     """Whether a condition or a group of the table depends on a measure, so that a different value may mean a different cell."""
-    measures = set(plan.schema.measure_names())
+    table, measures = part.table, set(part.schema.measure_names())
     predicates = [] if table.condition is None else [table.condition]
     names: set[str] = set()
     for group in table.shape.groups:

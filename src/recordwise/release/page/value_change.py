@@ -32,7 +32,7 @@ from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
 from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, own_js, size_js
 from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.policy import Maximum
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 
 T = TypeVar("T")
 PRECISION = 192
@@ -41,14 +41,14 @@ BAND_LOSS = 0.8869
 """The largest loss, rounded down, at which the best test with a 5% false-positive rate is right at most half the time."""
 
 
-def has_band(parts: Sequence[Part]) -> bool:
+def has_band(parts: Sequence[PagePart]) -> bool:
     """Whether a change of value has a loss of its own: it changes no cell, no key was selected with a delta, and the formula covers
     every statistic."""
     plain = all(part.stays and not part.policy.delta_terms for part in parts)
     return bool(parts) and plain and not any(isinstance(atom, Maximum) for part in parts for _, atom in part.policy.rho)
 
 
-def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+def change_upper(parts: Sequence[PagePart], record: Mapping[str, Any], other: Mapping[str, Any]) -> float:
     """The loss between ``record`` and ``other``, which differ only in the values of measures; rounded up (T-VALUE)."""
     if not has_band(parts):
         raise GroupLossError(reason="a different value may mean a different cell, or keys were selected privately")
@@ -56,7 +56,7 @@ def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mappin
         return arb_float_upper(sum((_part_ball(part, record, other) for part in parts), arb(0)))
 
 
-def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) -> arb:
+def _part_ball(part: PagePart, record: Mapping[str, Any], other: Mapping[str, Any]) -> arb:
     if part.kind == COUNT:
         return arb(0)
     groups, old = signed_record(part.policy.rho, record)
@@ -68,7 +68,7 @@ def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) 
     )
 
 
-def change_js(parts: Sequence[Part]) -> str:
+def change_js(parts: Sequence[PagePart]) -> str:
     """``(r, s) => loss`` as source code that needs the helpers of a policy's JavaScript."""
     times = Counter(
         _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
@@ -79,7 +79,7 @@ def change_js(parts: Sequence[Part]) -> str:
     return f"(r, s) => {' + '.join(f'{many} * {text}' if many > 1 else text for text, many in times.items()) or '0'}"
 
 
-def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
+def _term_js(part: PagePart, where: str, atom: Atom, coefficient: Fraction) -> str:
     x, y = ({m.name: own_js(m, letter) if m.signed else size_js(m, letter) for m in atom.measures()} for letter in "rs")
     value = f"{js_number(float_upper(coefficient))} * {changed(atom, part.kind, JAVASCRIPT, x, y)}"
     return f"({where} ? {value} : 0)" if where else value
@@ -126,7 +126,7 @@ def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
 
 
 def band(
-    parts: Sequence[Part], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
+    parts: Sequence[PagePart], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
 ) -> tuple[Fraction, Fraction]:
     """A range of one measure around the record's own value, within its bound and, unless signed, from 0 on, that can be extended at
     neither end: its two ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides

@@ -35,7 +35,7 @@ from recordwise.release.page.charts import (
     variances,
 )
 from recordwise.release.page.history import History
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import (
     DELTA,
     SENTENCES,
@@ -57,7 +57,7 @@ class Published(Protocol):
     @property
     def policy(self) -> Policy: ...
     @property
-    def parts(self) -> tuple[Part, ...]: ...
+    def parts(self) -> tuple[PagePart, ...]: ...
     @property
     def lattice(self) -> LatticePolicy | None: ...
     @property
@@ -208,10 +208,11 @@ def payload(view: View) -> dict[str, Any]:
 
 
 def _meaning(release: Published) -> MeaningTable | None:
-    """The table of a release whose parts are known one by one, as its noise is."""
+    """The table of a release whose parts are known one by one, as its noise is; a part is known by its policy, not by its place."""
     if release.lattice is None or len(release.lattice.parts) != len(release.parts):
         return None
-    return release.lattice.table()
+    pairs = zip(release.lattice.parts, release.parts)
+    return release.lattice.table() if all(one.policy * one.times == other.policy for one, other in pairs) else None
 
 
 def _meaning_json(table: MeaningTable) -> dict[str, Any]:
@@ -225,7 +226,7 @@ def _ends(axis: LogAxis) -> list[float]:
     return [axis.low, axis.high, axis.start, axis.end]
 
 
-def why_no_band(parts: Sequence[Part]) -> str | None:
+def why_no_band(parts: Sequence[PagePart]) -> str | None:
     """The reason, if any, why the page cannot say which sizes are indistinguishable."""
     if has_band(parts):
         return None
@@ -287,14 +288,16 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
     return kept if release.history is None else kept | {"history": release.history.to_json()}
 
 
-def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[Part, ...]:
+def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
     """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
     policies = [Policy.from_json(form, bands) for form in kept["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in kept["variances"]]
     return tuple(_part(each, policies, curves, kept["sizes"]) for each in kept["parts"])
 
 
-def _part(form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]) -> Part:
+def _part(
+    form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]
+) -> PagePart:
     noises = tuple(
         KeptNoise(
             noise_sigma=noise["sigma"],
@@ -303,7 +306,7 @@ def _part(form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[
         )
         for noise in form["noises"]
     )
-    return Part(
+    return PagePart(
         table=str(form["table"]),
         statistic=str(form["statistic"]),
         kind=str(form["kind"]),
