@@ -179,9 +179,9 @@ def test_a_look_is_entered_in_the_ledger_that_the_plan_names_before_a_record_is_
     assert not (files / "no.ledger").exists()
     with monkeypatch.context() as patched:
         patched.setattr("recordwise.engines.sources.columns.looked_at", interrupted)
-        assert run("init", files / "t.csv", "--look", "--out", files / "plan.toml").exit_code != 0
+        assert run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml").exit_code != 0
     assert not (files / "plan.toml").exists()
-    assert run("init", files / "t.csv", "--look", "--out", files / "plan.toml").exit_code == 0
+    assert run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml").exit_code == 0
     assert 'ledger = "t.ledger"' in (files / "plan.toml").read_text()
     ledger = Ledger(files / "t.ledger", dataset="t", schema={"unit": "id"}, budget=constant(1))
     assert ledger.looks() == {"init --look": 2}

@@ -86,7 +86,7 @@ def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path
         assert words in told
     with rw.Session.from_plan(load_plan(tmp_path / "plan.toml")) as session:
         opened, look = session.history()
-        charged = session._publisher().identity(load_plan(tmp_path / "plan.toml").plan)
+        charged = session._publisher().identity(load_plan(tmp_path / "plan.toml").plan).digest
     assert (opened.kind, look.kind) == ("opened", "looked")
     assert look.body == {"command": "preflight", "plan": charged}
     assert verify(tmp_path / "l") == []

@@ -112,7 +112,7 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
 
 FORKS = """
 import os, signal, sys
-from recordwise.ledger.drawing import drawing, is_drawn_now
+from recordwise.ledger.charges import drawing, is_drawn_now
 
 held = drawing(sys.argv[1], 1)
 held.__enter__()
@@ -139,7 +139,7 @@ def test_a_forked_child_neither_holds_the_lock_of_its_parent_nor_removes_it(tmp_
 
 ORPHAN = """
 import os, signal, sys, time
-from recordwise.ledger.drawing import drawing
+from recordwise.ledger.charges import drawing
 
 with drawing(sys.argv[1], 1):
     if (child := os.fork()) == 0:

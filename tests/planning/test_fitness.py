@@ -6,6 +6,7 @@ from small_table import cell_sums, rows, shape
 
 import recordwise as rw
 from recordwise.errors import ParameterError
+from recordwise.exact.numbers import positive
 from recordwise.planning import Goal, families, fitness
 
 FAMILIES = {
@@ -41,7 +42,7 @@ def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(f
     held = fitted.mechanism.meets(totals, 0.02 * totals, confidence=0.95)
     assert held.sum() >= needed
     assert fitted.share_met == held.mean()
-    more = rw.mechanisms.noisy.positive("1.02", parameter="factor")
+    more = positive("1.02", parameter="factor")
     assert noisier(fitted.mechanism, more).meets(totals, 0.02 * totals, confidence=0.95).sum() < needed
 
 
@@ -50,7 +51,7 @@ def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(f
 def test_more_noise_costs_no_record_more(found, name):
     records = {"emp": np.array([1, 3, 20, 500, 20_000])}
     (fitted,) = found[name].fitted
-    more = rw.mechanisms.noisy.positive("1.05", parameter="factor")
+    more = positive("1.05", parameter="factor")
     wider = noisier(fitted.mechanism, more).policy("emp").loss(records)
     assert np.all(wider <= fitted.mechanism.policy("emp").loss(records))
 

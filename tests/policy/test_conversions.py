@@ -31,7 +31,7 @@ from recordwise.policy import (
     rho_for_epsilon,
     split,
 )
-from recordwise.policy.meaning import gdp_delta
+from recordwise.policy.meaning import _epsilon_at, _epsilon_float, _least, gdp_delta
 
 mpmath.mp.dps = 60
 DELTA = 1e-5
@@ -275,9 +275,9 @@ def test_the_gdp_number_is_the_first_float_at_which_delta_is_kept(rho: float, de
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.1, 0.5, 1.7, 4.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.01])
 def test_epsilon_is_not_below_the_exact_bound_at_the_order_it_was_found_with(rho: float, delta: float) -> None:
-    best = meaning._least(lambda t: meaning._epsilon_float(rho, delta, math.exp(t)))
+    best = _least(lambda t: _epsilon_float(rho, delta, math.exp(t)))
     with working_precision(400):
-        exact = meaning._epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))
+        exact = _epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))
         assert exact <= arb(epsilon(rho, delta)) <= exact * (1 + arb(2) ** -50)
 
 

@@ -72,9 +72,7 @@ def test_a_transform_publishes_both_parts_and_their_difference():
     one_sided = rw.LogTransform(offset=100, sigma="0.2")
     grid = one_sided.grid(1)
     halves = [np.rint(np.array(found.column(f"p_noisy_{part}")) / float(grid)) for part in ("positive", "negative")]
-    noisy = [
-        rw.mechanisms.noisy.Noisy(points=h.astype(np.int64), grid=grid, step=Fraction(1), private=False) for h in halves
-    ]
+    noisy = [rw.mechanisms.Noisy(points=h.astype(np.int64), grid=grid, step=Fraction(1), private=False) for h in halves]
     above, below = (one_sided.estimate(each).value for each in noisy)
     assert np.allclose(np.array(found.column("p")), above - below, rtol=1e-9)
     # The two parts are about 43 and 700, never one for the other.

@@ -1,5 +1,7 @@
 """Generated establishments: reproducible, distinct, and as skewed as the tables they were calibrated by."""
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,7 +69,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others(made):
 
 def test_a_row_does_not_depend_on_its_batch(monkeypatch):
     whole = establishments(1000, seed=5)
-    monkeypatch.setattr("recordwise.synthetic.establishments.BATCH", 77)
+    monkeypatch.setattr(sys.modules["recordwise.synthetic.establishments"], "BATCH", 77)
     assert establishments(1000, seed=5).combine_chunks().equals(whole.combine_chunks())
 
 

@@ -76,7 +76,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
-    from recordwise.cli.check import constants_of
+    from recordwise.cli.examples import constants_of
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
     from recordwise.policy.columns import day_of
