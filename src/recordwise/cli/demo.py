@@ -125,11 +125,9 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
 
 def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
     """The cost of each variable, and of all of them, to each example."""
-    from recordwise.plan.cost import plan_policy, statistic_policy
+    from recordwise.plan.cost import plan_policy
 
-    (query,) = plan.queries
-    (level,) = query.tables()
-    policies = {each.alias: statistic_policy(query, each, level, plan.schema, tight=True) for each in query.statistics}
+    policies = {part.alias: part.policy for part in plan.parts()}
     whole = plan_policy(plan)
     return [
         {

@@ -207,14 +207,20 @@ def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
 
 
 def firm_policy(plan: Plan) -> FirmPolicy:
-    """What a plan costs the establishments of a firm together (T-CELLS); a sum that averages share is there once (T-AVG)."""
+    """Return what a plan costs the establishments of a firm together.
+
+    Each part is there once (T-CELLS), also a sum that several averages share (T-AVG).
+    """
     found = FirmPolicy(parts=tuple(part.of_firms() for part in plan.parts()))
     check_policy(found.policy(), plan.schema)
     return found
 
 
 def lattice_policy(plan: Plan) -> LatticePolicy | None:
-    """The noise of a plan as shifts on a lattice (T-LOSS-LAW); None where some of it is not discrete Gaussian."""
+    """Return the noise of a plan as shifts on a lattice, if it is.
+
+    None where some of it is not discrete Gaussian (T-LOSS-LAW).
+    """
     found = [part.on_lattice() for part in plan.parts()]
     known = tuple(part for part in found if part is not None)
     return LatticePolicy(parts=known) if len(known) == len(found) else None
@@ -294,7 +300,7 @@ class CellMechanism:
 
 
 def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
-    """The mechanism for each cell, also of a statistic that the plan does not have."""
+    """Return the mechanism of each cell, for any statistic of a table."""
     bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
     return mechanisms_of_cells(statistic, table.shape, bands, cells, plan.schema)
 
@@ -302,7 +308,10 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
 def mechanisms_of_cells(
     statistic: Drawable, level: Level, bands: BandTable | None, cells: pa.Table, schema: Schema
 ) -> tuple[CellMechanism, ...]:
-    """The mechanism for each cell: with the level's share, and group thresholds resolved as in the policy (T-CELL)."""
+    """Return the mechanism of each cell.
+
+    It has the level's share and the threshold of the cell, as in the policy (T-CELL).
+    """
     mechanism, groups = shared(statistic.mechanism, level.share), level.groups
     if bands is not None:
         return _served_by_band(statistic, level, bands, cells, schema)
@@ -336,13 +345,13 @@ def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:
 
 
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
-    """Every mechanism that any cell of a table may be given, also of a statistic that the plan does not have."""
+    """Return every mechanism that a cell may have, for any statistic of a table."""
     bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
     return mechanisms_of_table(statistic, table.shape, bands, plan.schema)
 
 
 def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | None, schema: Schema) -> tuple[Any, ...]:
-    """Every mechanism that any cell of a table may be given."""
+    """Return every mechanism that a cell of a table may have."""
     mechanism = shared(statistic.mechanism, level.share)
     if bands is not None:
         return band_mechanisms(statistic, level, bands, schema)

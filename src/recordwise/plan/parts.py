@@ -58,18 +58,18 @@ class Part:
     @property
     def alias(self) -> str:
         """The name under which its numbers are published."""
-        drawn = self.statistic or self.selection
+        drawn = self.selection if self.statistic is None else self.statistic
         assert drawn is not None
         return drawn.alias
 
     @cached_property
     def policy(self) -> Policy:
-        """What it costs a record of the table: the tight policy, which is charged."""
+        """The tight policy of a record of the table, which is charged."""
         return self._cost(tight=True)
 
     @cached_property
     def paper_policy(self) -> Policy:
-        """What it costs a record of the table by the bound printed in the papers."""
+        """The policy of a record of the table as printed in the papers."""
         return self._cost(tight=False)
 
     def _cost(self, *, tight: bool) -> Policy:
@@ -79,7 +79,7 @@ class Part:
         return in_held_columns(self.selection.policy(self.schema), self.schema)
 
     def whole(self, *, tight: bool = True) -> Policy:
-        """What it costs any record."""
+        """Return what it costs any record, of the table or not."""
         policy = self.policy if tight else self.paper_policy
         return policy if self.condition == EVERY else policy.where(self.condition)
 
@@ -92,13 +92,13 @@ class Part:
 
     @cached_property
     def mechanisms(self) -> tuple[Any, ...]:
-        """Every mechanism that any cell may be given; none for a selection, which has its own law."""
+        """Every mechanism that a cell may have, none for a selection."""
         if self.statistic is None:
             return ()
         return mechanisms_of_table(self.statistic, self.table.shape, self.bands, self.schema)
 
     def mechanisms_of(self, cells: pa.Table) -> tuple[CellMechanism, ...]:
-        """The mechanism of each of some cells; none for a selection."""
+        """Return the mechanism of each of some cells, none for a selection."""
         if self.statistic is None:
             return ()
         return mechanisms_of_cells(self.statistic, self.table.shape, self.bands, cells, self.schema)
@@ -115,12 +115,12 @@ class Part:
         return self.statistic.joint(shared(self.statistic.mechanism, self.table.shape.share), self.schema)
 
     def of_firms(self) -> FirmPart:
-        """The part as the establishments of a firm meet it (T-CELLS)."""
+        """Return the part as the establishments of a firm meet it (T-CELLS)."""
         return FirmPart(policy=self.policy, condition=self.condition, cells=self.cells, joint=self.joint)
 
     @property
     def noise(self) -> Noise | None:
-        """The noise on the lattice; None where it is not discrete Gaussian, or not known well enough."""
+        """The noise on the lattice, if it is discrete Gaussian and known."""
         if self.selection is not None:
             # Without a delta every cell of a public domain gets its noise, and which of them are shown is read off it.
             return (self.selection.law.sigma,), 1
@@ -134,7 +134,7 @@ class Part:
         return sigmas, times.pop()
 
     def on_lattice(self) -> LatticePart | None:
-        """The part as shifts on a lattice (T-LOSS-LAW); None where its noise is no such shift."""
+        """Return the part as shifts on a lattice, if its noise is (T-LOSS-LAW)."""
         noise = None if self.policy.delta_terms else self.noise
         if noise is None:
             return None
@@ -147,7 +147,10 @@ class Part:
 
 
 def plan_parts(plan: Plan) -> Iterator[Part]:
-    """Walk over a plan, table by table: the selection of the keys, then each statistic that is drawn, once."""
+    """Walk over the tables of a plan.
+
+    In each, the selection of its keys comes first, then what is drawn: a sum that several averages share once (T-AVG).
+    """
     for table in plan.tables():
         known: dict[str, Any] = {"schema": plan.schema, "query": plan.queries[table.query], "table": table}
         known |= {"condition": records_of(table.condition, plan.schema)}

@@ -403,7 +403,7 @@ class Plan:
         return self._tables
 
     def parts(self, table: PlannedTable | None = None) -> tuple["Part", ...]:
-        """Every statistic of every table and every selection of keys, in order, or those of one table."""
+        """Return the parts of all tables in order, or those of one."""
         if not self._parts:
             from recordwise.plan.parts import plan_parts
 
@@ -414,7 +414,7 @@ class Plan:
         return tuple(part for part in self._parts if (part.table.query, part.table.level) == place)
 
     def drawn(self, table: PlannedTable | None = None) -> tuple[tuple["Part", Drawable], ...]:
-        """The parts that are statistics, of all tables or of one."""
+        """Return the parts that are statistics, of all tables or of one."""
         return tuple((part, part.statistic) for part in self.parts(table) if part.statistic is not None)
 
     def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:

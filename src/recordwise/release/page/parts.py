@@ -35,7 +35,7 @@ class PagePart:
 
 
 def page_parts(plan: Plan) -> tuple[PagePart, ...]:
-    """The parts of a plan as its page shows them, table by table."""
+    """Return the parts of a plan as its page shows them."""
     return tuple(_shown(part, table_name(plan, part.table)) for part in plan.parts())
 
 
