@@ -53,10 +53,8 @@ def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
 WAYS = ("product", "rows", "file")
 
 
-def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
+def named_keys(node: Node, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
     """The named key lists; None stands for one with a problem."""
-    if node is None:
-        return {}
     return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
