@@ -19,7 +19,17 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
-from recordwise.plan.file.node import Entry, Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
+from recordwise.plan.file.node import (
+    Entry,
+    Node,
+    Problem,
+    Problems,
+    hiding,
+    line_index,
+    one_of,
+    read_parameters,
+    suggestion,
+)
 from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_master, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -39,7 +49,7 @@ from recordwise.policy.series import Series
 
 
 KINDS = ("research", "basic")
-FITS = ("nnls", "ols", "max_fit", "sequential", "reweighted")
+BASIC = (Entry("fit", one_of("nnls", "ols", "max_fit", "sequential", "reweighted")), Entry("complete", Node.flag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +67,17 @@ def read_basic(entries: dict[str, Node]) -> dict[str, Any]:
     kinds = [each.word(*KINDS) for each in entries["tables"].items()] if "tables" in entries else ["research"]
     if "tables" in entries and "research" not in kinds and None not in kinds:
         entries["tables"].problem("must include research: a release is verified from its research tables")
-    fit = entries["basic"].table("fit", "complete") if "basic" in entries else {}
-    method = fit["fit"].word(*FITS) if "fit" in fit else "nnls"
-    complete = fit["complete"].flag() if "complete" in fit else False
+    fit = entries["basic"].read(BASIC) if "basic" in entries else {}
     given = entries["round"].table() if "round" in entries else {}
     units = {name: each.number() for name, each in given.items()}
     rules = _rules(entries["status"]) if "status" in entries else StatusRules()
     for name in ("basic", "round", "status"):
         if name in entries and "basic" not in kinds:
             entries[name].problem('is for basic tables; add tables = ["research", "basic"]')
-    if "basic" not in kinds or method is None or complete is None or rules is None or None in units.values():
+    if "basic" not in kinds or rules is None or None in (*fit.values(), *units.values()):
         return {}
     known = {name: unit for name, unit in units.items() if unit is not None}
-    return {"basic": BasicOutputs(fit=method, complete=complete, units=known, rules=rules)}
+    return {"basic": BasicOutputs(**fit, units=known, rules=rules)}
 
 
 def _rules(node: Node) -> StatusRules | None:
