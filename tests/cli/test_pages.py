@@ -10,10 +10,13 @@ from recordwise.mechanisms.registry import BUILT_IN, mechanism_kinds
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.keys import WAYS
 from recordwise.plan.file.queries import BUILDER
-from recordwise.plan.file.read import HIERARCHY, TABLES, TOP
+from recordwise.plan.file.read import HIERARCHY, SECTIONS
 from recordwise.plan.file.sections import CSV, MASTER, SCHEMA, SERIES
 
 DOCS = Path(__file__).parents[2] / "docs"
+HEADINGS = re.findall(r"^## .*", (DOCS / "plan-file.md").read_text(), flags=re.MULTILINE)
+TABLES = set(re.findall(r"\w+", " ".join(HEADINGS).lower()))
+"""The words of the headings, among them every section that is a table."""
 
 
 def blocks(page):
@@ -57,6 +60,7 @@ def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(
 @pytest.mark.parametrize(
     ("heading", "section"),
     [
+        ("Top level", tuple(each for each in SECTIONS if each.name not in TABLES)),
         ("`[csv]`", CSV),
         ("`[spark]`", MASTER),
         ("`[schema]`", tuple(each for each in SCHEMA if each.name != "collapse")),
@@ -73,5 +77,5 @@ def test_the_reference_lists_the_entries_of_each_section_and_which_are_required(
 def test_the_reference_names_everything_a_plan_may_hold():
     page = (DOCS / "plan-file.md").read_text()
     named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
-    assert set(TOP) | set(TABLES) | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
+    assert {each.name for each in SECTIONS} | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
     assert set(mechanism_kinds()) | {each.name for kind in BUILT_IN.values() for each in kind.parameters} <= named

@@ -4,7 +4,7 @@ A file is checked as a whole, and every problem is reported at once with its lin
 
 In reading order:
 
-- ``node``: an entry with its line, and the parameters it may have
+- ``node``: an entry with its line, tables by their entries, and parameters
 - ``sections``: the source, the engine, the schema and the budget
 - ``keys``: listed keys, products, files and selected keys
 - ``mechanisms``: kinds and parameters, named as in Python

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordwise.plan.file.mechanisms import read_joint
-from recordwise.plan.file.node import Node, suggestion
+from recordwise.plan.file.node import Entry, Node, suggestion
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.keys.selection import KeyList, SelectFrom, SelectKeys
 from recordwise.plan.keys.sizes import EVERY_STATISTIC, FromRelease
@@ -18,12 +18,9 @@ from recordwise.plan.sources import read_code_file
 
 def read_select(node: Node, schema: Schema) -> SelectKeys | None:
     """``select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``."""
-    entries = node.table("rho", "delta", "pieces", needed=("rho", "delta"))
-    rho, delta = (entries[name].number() if name in entries else None for name in ("rho", "delta"))
-    pieces = _pieces(entries.get("pieces"), schema)
-    if rho is None or delta is None or pieces is None:
-        return None
-    return node.attempt(lambda: Keys.select(rho=rho, delta=delta, pieces=pieces or None))
+    numbers = (Entry("rho", Node.number, needed=True), Entry("delta", Node.number, needed=True))
+    read = node.section((*numbers, Entry("pieces", lambda each: _pieces(each, schema))))
+    return None if read is None else node.attempt(lambda: Keys.select(**read))
 
 
 def read_select_from(node: Node, schema: Schema, domain: Any | None) -> SelectFrom | None:
@@ -53,10 +50,8 @@ def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
 WAYS = ("product", "rows", "file")
 
 
-def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
+def named_keys(node: Node, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
     """The named key lists; None stands for one with a problem."""
-    if node is None:
-        return {}
     return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
@@ -160,6 +155,7 @@ class SizeFile:
     column: str
 
 
+COLUMN_OF = Entry("column", Node.text, needed=True)
 GivenSize: TypeAlias = str | FromRelease | SizeFile
 
 
@@ -178,13 +174,11 @@ def _one_size(node: Node, folder: Path) -> GivenSize | None:
     if isinstance(node.value, str):
         return node.value
     where = "file" if isinstance(node.value, dict) and "file" in node.value else "release"
-    entries = node.table(where, "column", needed=(where, "column"))
-    place, column = (entries[name].text() if name in entries else None for name in (where, "column"))
-    if place is None or column is None:
+    read = node.section((Entry(where, Node.text, needed=True), COLUMN_OF))
+    if read is None:
         return None
-    if where == "file":
-        return SizeFile(folder / place, column)
-    return FromRelease(release=str(folder / place), column=column)
+    place, column = folder / read[where], read["column"]
+    return SizeFile(place, column) if where == "file" else FromRelease(release=str(place), column=column)
 
 
 def _crossed(entry: Node, folder: Path, schema: Schema) -> Keys | None:
@@ -215,15 +209,15 @@ def _part(name: str, node: Node, folder: Path, schema: Schema) -> Keys | list[An
             node.problem(f"is text: give a list, or a level of a hierarchy by its name{suggestion(name, known)}")
             return None
         return node.attempt(lambda: known[name].keys(node.value))
-    entries = node.table("file", "column", needed=("file", "column"))
-    file, column = (entries[each].text() if each in entries else None for each in ("file", "column"))
-    if file is None or column is None:
+    read = node.section((Entry("file", Node.text, needed=True), COLUMN_OF))
+    if read is None:
         return None
+    file, column = read["file"], read["column"]
     table = node.attempt(lambda: read_code_file(folder / file))
     if table is None:
         return None
     if column not in table.column_names:
-        entries["column"].problem(f"'{column}' is not a column of {file}{suggestion(column, table.column_names)}")
+        node.table()["column"].problem(f"'{column}' is not a column of {file}{suggestion(column, table.column_names)}")
         return None
     return list(dict.fromkeys(table.column(column).to_pylist()))
 

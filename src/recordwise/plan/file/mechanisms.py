@@ -154,10 +154,8 @@ def _over(left: Value, right: Value) -> Value:
     return left / right
 
 
-def named_mechanisms(node: Node | None, schema: Schema) -> dict[str, Any]:
+def named_mechanisms(node: Node, schema: Schema) -> dict[str, Any]:
     """The named mechanisms; None stands for one with a problem."""
-    if node is None:
-        return {}
     return {name: read_mechanism(each, schema, {}) for name, each in node.table().items()}
 
 

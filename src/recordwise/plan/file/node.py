@@ -334,7 +334,7 @@ class Entry:
     """One entry of a table: its name, and how it is read and written."""
 
     name: str
-    read: Callable[[Node], Any]
+    read: Callable[..., Any]
     """Its value, or None with a problem recorded. What is not given is left to the class that is made of the table."""
     needed: bool = False
     default: Any = None

@@ -12,7 +12,7 @@ from typing import Any
 from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
-from recordwise.plan.file.node import Node
+from recordwise.plan.file.node import Entry, Node, one_of
 from recordwise.plan.keys.selection import KeyList
 from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query, query
@@ -66,16 +66,16 @@ def read_group(node: Node) -> list[Group] | None:
     return None if made is None else [Group(name or each.default_name(), each) for each in made]
 
 
+PART = (Entry("part", one_of(*PARTS), needed=True), Entry("of", Node.text, needed=True), Entry("as", Node.text))
+
+
 def _read_part(node: Node) -> list[Group] | None:
     """``{ part = "year", of = "date" }``."""
-    entries = node.table("part", "of", "as", needed=("part", "of"))
-    part = entries["part"].word(*PARTS) if "part" in entries else None
-    column = entries["of"].text() if "of" in entries else None
-    name = entries["as"].text() if "as" in entries else None
-    if part is None or column is None or len(entries) < len(node.value) or ("as" in entries and name is None):
+    read = node.section(PART, alone=True)
+    if read is None:
         return None
-    made = DatePart(column, part)
-    return [Group(name or made.default_name(), made)]
+    made = DatePart(read["of"], read["part"])
+    return [Group(read.get("as") or made.default_name(), made)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ and its mechanisms, and each problem is reported at its line.
 """
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -20,16 +20,26 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
-from recordwise.plan.file.node import Entry, Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
+from recordwise.plan.file.node import (
+    Entry,
+    Node,
+    Problem,
+    Problems,
+    hiding,
+    line_index,
+    one_of,
+    read_parameters,
+    suggestion,
+)
 from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
-from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
+from recordwise.plan.file.sections import ENDLESS, read_budget, read_master, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_problems
 from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
-from recordwise.plan.sources import DUCKDB, SPARK, PlanSource, SparkMaster
+from recordwise.plan.sources import DUCKDB, ENGINES, SPARK, PlanSource, SparkMaster
 from recordwise.policy.columns import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -39,7 +49,7 @@ from recordwise.policy.series import Series
 
 
 KINDS = ("research", "basic")
-FITS = ("nnls", "ols", "max_fit", "sequential", "reweighted")
+BASIC = (Entry("fit", one_of("nnls", "ols", "max_fit", "sequential", "reweighted")), Entry("complete", Node.flag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +67,17 @@ def read_basic(entries: dict[str, Node]) -> dict[str, Any]:
     kinds = [each.word(*KINDS) for each in entries["tables"].items()] if "tables" in entries else ["research"]
     if "tables" in entries and "research" not in kinds and None not in kinds:
         entries["tables"].problem("must include research: a release is verified from its research tables")
-    fit = entries["basic"].table("fit", "complete") if "basic" in entries else {}
-    method = fit["fit"].word(*FITS) if "fit" in fit else "nnls"
-    complete = fit["complete"].flag() if "complete" in fit else False
+    fit = entries["basic"].read(BASIC) if "basic" in entries else {}
     given = entries["round"].table() if "round" in entries else {}
     units = {name: each.number() for name, each in given.items()}
     rules = _rules(entries["status"]) if "status" in entries else StatusRules()
     for name in ("basic", "round", "status"):
         if name in entries and "basic" not in kinds:
             entries[name].problem('is for basic tables; add tables = ["research", "basic"]')
-    if "basic" not in kinds or method is None or complete is None or rules is None or None in units.values():
+    if "basic" not in kinds or rules is None or None in (*fit.values(), *units.values()):
         return {}
     known = {name: unit for name, unit in units.items() if unit is not None}
-    return {"basic": BasicOutputs(fit=method, complete=complete, units=known, rules=rules)}
+    return {"basic": BasicOutputs(**fit, units=known, rules=rules)}
 
 
 def _rules(node: Node) -> StatusRules | None:
@@ -91,15 +99,15 @@ def _rules(node: Node) -> StatusRules | None:
 # Words: the name of the dataset and who publishes it, labels, units.
 
 
-def read_dataset(node: Node | None) -> tuple[str | None, Publication | None]:
+def read_dataset(node: Node) -> tuple[str, Publication] | None:
     """``dataset = "name"``, or a table with the name and what is said about the publication; None where it has a problem."""
-    if node is None:
-        return None, None
     if not isinstance(node.value, dict):
-        return node.text(), Publication()
+        text = node.text()
+        return None if text is None else (text, Publication())
     read = node.read(DATASET)
     name = read.pop("name", None)
-    return name, None if None in read.values() else node.attempt(lambda: Publication(**read))
+    made = None if None in read.values() else node.attempt(lambda: Publication(**read))
+    return None if name is None or made is None else (name, made)
 
 
 def _day(node: Node) -> str | None:
@@ -113,17 +121,6 @@ DATASET = (
 )
 
 
-def read_words(entries: dict[str, Node], schema: Schema, plan: Plan | None, publication: Publication) -> Words | None:
-    """Labels and units; without a plan, which has problems of its own, published names are not known and not checked."""
-    if not {"labels", "units"} & entries.keys():
-        return Words(publication=publication)
-    measures = {*schema.measure_names(), *(() if plan is None else published(plan))}
-    columns = {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
-    labels = _label_texts(entries.get("labels"), None if plan is None else measures | columns, values=True)
-    units = _label_texts(entries.get("units"), None if plan is None else measures, values=False)
-    return None if labels is None or units is None else Words(labels=labels, units=units, publication=publication)
-
-
 def published(plan: Plan) -> set[str]:
     """The names that statistics are published under."""
     return {each.alias for query in plan.queries for each in (*query.statistics, *query.draws())}
@@ -134,15 +131,17 @@ def groups(plan: Plan) -> set[str]:
     return {name for query in plan.queries for level in query.tables() for name in level.names()}
 
 
-def _label_texts(node: Node | None, known: Collection[str] | None, *, values: bool) -> dict[str, str] | None:
-    found: dict[str, Any] = {}
-    for name, each in (node.table() if node is not None else {}).items():
+def read_words(node: Node, schema: Schema, plan: Plan | None, *, values: bool) -> dict[str, str] | None:
+    """Labels (of ``values`` too) or units; without a plan, which has problems of its own, their names are not checked."""
+    known = {*schema.measure_names(), *(() if plan is None else published(plan))}
+    if values:
+        known |= {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
+    for name, each in node.table().items():
         column = name.partition(VALUE_SIGN)[0] if values else name
-        if known is not None and column not in known:
+        if plan is not None and column not in known:
             what = "a measure, a column or a published name" if values else "a measure or a published name"
             each.problem(f"names '{column}', which is not {what}{suggestion(column, sorted(known))}")
-        found[name] = each.text()
-    return None if None in found.values() else found
+    return node.texts()
 
 
 # Hierarchies: public lists of codes, each with the column of a coarser level next to the finest code.
@@ -160,10 +159,8 @@ MADE_FROM_RECORDS = (
 )
 
 
-def read_hierarchies(node: Node | None, folder: Path, *, accepted: bool) -> tuple[Hierarchy, ...] | None:
+def read_hierarchies(node: Node, folder: Path, *, accepted: bool) -> tuple[Hierarchy, ...] | None:
     """``[hierarchies.NAME]``: a file, its levels and where it is from; None if one has a problem."""
-    if node is None:
-        return ()
     found = [_read_hierarchy(name, each, folder, accepted=accepted) for name, each in node.table().items()]
     return None if None in found else tuple(each for each in found if each is not None)
 
@@ -224,23 +221,7 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
-TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "outside")
-TABLES = (
-    "schema",
-    "series",
-    "budget",
-    "mechanisms",
-    "keys",
-    "hierarchies",
-    "queries",
-    "outputs",
-    "examples",
-    "labels",
-    "units",
-    "spark",
-    "csv",
-)
-NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
+MOST_OUTSIDE = Fraction(1, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +240,7 @@ class PlanFile:
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows beside those of this period."""
     accept_tuning: str | None = None
-    outside: Fraction | None = Fraction(1, 100)
+    outside: Fraction | None = MOST_OUTSIDE
     """The share of the records that may be outside the published cells; None where the plan accepts any."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
@@ -335,95 +316,108 @@ def _syntax(message: str, text: str) -> Problem:
     return Problem(line, "", f"{what[:1].lower()}{what[1:]} (this is not valid TOML)")
 
 
+class Reading:
+    """The sections of a file, each read once: when it or another that needs it is asked for."""
+
+    def __init__(self, given: dict[str, Node], folder: Path) -> None:
+        self.given, self.folder = given, folder
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """What a section says, or its default; None where it has a problem."""
+        if name not in self._read:
+            section = next(each for each in SECTIONS if each.name == name)
+            self._read[name] = section.read(self.given[name], self) if name in self.given else section.default
+        return self._read[name]
+
+    def complete(self) -> bool:
+        """Read every section; whether each that is needed is there and none has a problem."""
+        read = {name: self[name] for name in self.given}
+        missing = [each for each in SECTIONS if each.needed and each.name not in read]
+        return not missing and all(value is not None for value in read.values())
+
+
 def _read(file: Path, root: Node) -> PlanFile | None:
-    entries = root.table(*TOP, *TABLES, needed=NEEDED)
-    folder = file.resolve().parent
-    dataset, publication = read_dataset(entries.get("dataset"))
-    read: dict[str, Any] = {
-        "dataset": dataset,
-        **read_engine(entries),
-        "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
-        **_tuning(entries, root),
-        **_outputs(entries.get("outputs")),
-    }
-    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == SPARK)
-    if "memory_limit" in entries:
-        read["memory_limit"] = _memory(entries["memory_limit"])
-    if "outside" in entries:
-        read["outside"] = _outside(entries["outside"])
-    accepted = read.get("accept_tuning") is not None
-    hierarchies = read_hierarchies(entries.get("hierarchies"), folder, accepted=accepted)
-    schema = read_schema(entries["schema"], hierarchies or ()) if "schema" in entries else None
-    if schema is None or hierarchies is None:
+    read = Reading(root.entries(SECTIONS), file.resolve().parent)
+    if not read.complete():
         return None
-    read |= _budgets(entries, schema)
-    read["earlier"] = _earlier(entries.get("series"), folder)
-    read["examples"] = _examples(entries.get("examples"), schema)
-    read["plan"] = _plan(entries, schema, folder)
-    read["words"] = read_words(entries, schema, read["plan"], publication or Publication())
-    complete = all(value is not None for name, value in read.items() if name not in MAY_BE_MISSING)
-    return PlanFile(path=file, **read) if complete else None
+    (dataset, publication), (series, earlier) = read["dataset"], read["series"]
+    plain = {name: read[name] for name in AS_THEY_ARE if name in read.given}
+    return PlanFile(
+        path=file,
+        dataset=dataset,
+        plan=read["queries"],
+        budget=read["budget"].get(ENDLESS) if series is None else series.budget(),
+        series=series,
+        earlier=earlier,
+        outside=None if read["outside"] == ACCEPT else read["outside"],
+        words=Words(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
+        **read["outputs"],
+        **plain,
+    )
 
 
-MAY_BE_MISSING = ("accept_tuning", "outside", "basic")
+def _of_schema(read: Callable[[Node, Reading, Schema], Any]) -> Callable[[Node, Reading], Any]:
+    """A section that is read only where the schema and its hierarchies have no problem."""
+
+    def found(node: Node, file: Reading) -> Any:
+        schema = file["schema"]
+        return None if schema is None or file["hierarchies"] is None else read(node, file, schema)
+
+    return found
 
 
-def _budgets(entries: dict[str, Node], schema: Schema) -> dict[str, Any]:
-    """The budget, and the series with the budgets of all its periods."""
-    listed = "series" in entries
-    budgets = read_budget(entries["budget"], schema, in_series=listed) if "budget" in entries else {}
-    if budgets is None:
-        return {"budget": None}
-    if not listed:
-        return {"budget": budgets[ENDLESS]} if ENDLESS in budgets else {}
-    series = read_series(entries["series"], budgets)
-    if series is None:
-        return {"series": None}
-    budget = series.budget()
-    read: dict[str, Any] = {"series": series} | ({} if budget is None else {"budget": budget})
-    return read
+def _series(node: Node, file: Reading, schema: Schema) -> tuple[Series, tuple[Path, ...]] | None:
+    """The series with the budgets of all its periods, and the folders of earlier ones."""
+    listed = node.value["earlier"] if isinstance(node.value, dict) and "earlier" in node.value else []
+    earlier = Node(listed, (*node.path, "earlier"), node.problems).each(lambda each: _below(each, file))
+    made = None if file["budget"] is None else read_series(node, file["budget"])
+    return None if made is None or earlier is None else (made, tuple(earlier))
 
 
-def _earlier(node: Node | None, folder: Path) -> tuple[Path, ...]:
-    entries = node.value if node is not None and isinstance(node.value, dict) else {}
-    if node is None or "earlier" not in entries:
-        return ()
-    listed = [_below(each, folder) for each in Node(entries["earlier"], (*node.path, "earlier"), node.problems).items()]
-    return tuple(each for each in listed if each is not None)
-
-
-def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:
-    mechanisms = named_mechanisms(entries.get("mechanisms"), schema)
-    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder, schema), folder)
-    if "queries" not in entries:
-        return None
-    queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]
+def _plan(node: Node, file: Reading, schema: Schema) -> Plan | None:
+    shelf = Shelf(schema, file["mechanisms"], file["keys"], file.folder)
+    queries = [checked(read_draft(each, shelf), shelf) for each in node.items()]
     if not queries:
-        entries["queries"].problem("must contain at least one query")
+        node.problem("must contain at least one query")
     known = tuple(each for each in queries if each is not None)
     if not known or len(known) < len(queries):
         return None
-    return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
+    return node.attempt(lambda: Plan(schema=schema, queries=known))
 
 
-def _below(node: Node, folder: Path) -> Path | None:
+def _below(node: Node, file: Reading) -> Path | None:
     name = node.text()
-    return None if name is None else folder / name
+    return None if name is None else file.folder / name
 
 
-def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
-    tuned = entries["tuned_on"].word(*TUNINGS) if "tuned_on" in entries else None
-    reason = entries["accept_tuning"].text() if "accept_tuning" in entries else None
-    if tuned == "confidential" and "accept_tuning" not in entries:
-        entries["tuned_on"].problem(
+def _tuned_on(node: Node, file: Reading) -> str | None:
+    tuned = node.word(*TUNINGS)
+    if tuned == "confidential" and "accept_tuning" not in file.given:
+        node.problem(
             'a plan tuned on the confidential table needs accept_tuning = "reason", which is published with the release'
         )
-    return {"tuned_on": tuned, "accept_tuning": reason}
+    return tuned
 
 
-def _outputs(node: Node | None) -> dict[str, Any]:
-    if node is None:
-        return {}
+def _engine(node: Node, file: Reading) -> str | None:
+    engine = node.word(*ENGINES)
+    if engine == SPARK and "spark" not in file.given:
+        node.problem('needs a table [spark] with a master such as "local[2]" or "spark://host:7077"')
+    return engine
+
+
+def _spark(node: Node, file: Reading) -> SparkMaster | None:
+    if file["engine"] != SPARK:
+        node.problem('needs engine = "spark"')
+    return read_master(node)
+
+
+def _source(node: Node, file: Reading) -> PlanSource | None:
+    return read_source(file.given, file.folder, by_spark=file["engine"] == SPARK) if "source" in file.given else None
+
+
+def _outputs(node: Node, file: Reading) -> dict[str, Any]:
     entries = node.table("formats", "csv", "confidence", "level", "tables", "basic", "round", "status")
     read: dict[str, Any] = read_basic(entries)
     if "formats" in entries:
@@ -442,10 +436,10 @@ def _outputs(node: Node | None) -> dict[str, Any]:
     return read
 
 
-def _outside(node: Node) -> Fraction | None:
+def _outside(node: Node, file: Reading) -> Fraction | str | None:
     """A share below 1, or ``"accept"`` for any."""
-    if node.value == "accept":
-        return None
+    if node.value == ACCEPT:
+        return ACCEPT
     number = node.number()
     if number is None or not 0 <= Fraction(number) < 1:
         node.problem('must be a share below 1, or "accept"')
@@ -453,7 +447,7 @@ def _outside(node: Node) -> Fraction | None:
     return Fraction(number)
 
 
-def _memory(node: Node) -> str | None:
+def _memory(node: Node, file: Reading) -> str | None:
     text = node.text()
     number, unit = (text[:-2], text[-2:]) if text else ("", "")
     if text is not None and (not number.strip().isdecimal() or unit not in ("MB", "GB")):
@@ -462,11 +456,11 @@ def _memory(node: Node) -> str | None:
     return text
 
 
-def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
+def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, Any]]:
     """Made-up records; a value is a number of a measure that records hold or a value of a column."""
     known = (*(each.name for each in schema.held_measures()), *schema.column_names())
     found = {}
-    for name, each in (node.table() if node is not None else {}).items():
+    for name, each in node.table().items():
         values = each.table(*known) if known else {}
         found[name] = {
             column: entry.number() if schema.measure(column) else _group_of(entry, column, schema)
@@ -482,3 +476,49 @@ def _group_of(node: Node, name: str, schema: Schema) -> Any:
     if value is not None and declared is not None and not is_value(value, declared.type):
         node.problem(f"is not a value of a column of type {declared.type}")
     return node.value
+
+
+ACCEPT = "accept"
+SECTIONS = (
+    Entry("dataset", lambda node, file: read_dataset(node), needed=True),
+    Entry("source", _source, needed=True),
+    Entry("table", lambda node, file: file["source"]),
+    Entry("ledger", _below, needed=True),
+    Entry("tuned_on", _tuned_on, needed=True),
+    Entry("accept_tuning", lambda node, file: node.text()),
+    Entry("memory_limit", _memory),
+    Entry("engine", _engine, default=DUCKDB),
+    Entry("outside", _outside, default=MOST_OUTSIDE),
+    Entry("schema", lambda node, file: read_schema(node, file["hierarchies"] or ()), needed=True),
+    Entry("series", _of_schema(_series), default=(None, ())),
+    Entry(
+        "budget",
+        _of_schema(lambda node, file, schema: read_budget(node, schema, in_series="series" in file.given)),
+        default={},
+    ),
+    Entry("mechanisms", _of_schema(lambda node, file, schema: named_mechanisms(node, schema)), default={}),
+    Entry("keys", _of_schema(lambda node, file, schema: named_keys(node, file.folder, schema)), default={}),
+    Entry(
+        "hierarchies",
+        lambda node, file: read_hierarchies(node, file.folder, accepted=file["accept_tuning"] is not None),
+        default=(),
+    ),
+    Entry("queries", _of_schema(_plan), needed=True),
+    Entry("outputs", _outputs, default={}),
+    Entry("examples", _of_schema(_examples)),
+    Entry(
+        "labels",
+        _of_schema(lambda node, file, schema: read_words(node, schema, file["queries"], values=True)),
+        default={},
+    ),
+    Entry(
+        "units",
+        _of_schema(lambda node, file, schema: read_words(node, schema, file["queries"], values=False)),
+        default={},
+    ),
+    Entry("spark", _spark),
+    Entry("csv", lambda node, file: file["source"]),
+)
+"""Everything a plan may hold. ``table`` and ``csv`` are parts of the source, and read with it."""
+AS_THEY_ARE = ("source", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "examples", "spark")
+"""The sections that a ``PlanFile`` holds as they are read."""

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from recordwise.exact.numbers import Number
@@ -20,10 +19,7 @@ from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import (
     DATABASE_ENDINGS,
-    DUCKDB,
-    ENGINES,
     POSTGRES_SCHEMES,
-    SPARK,
     Csv,
     Database,
     PlanSource,
@@ -124,19 +120,6 @@ def _of_mechanism(measure: Node, mechanism: Node, schema: Schema) -> Policy | No
     return policy
 
 
-def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
-    """``engine = "spark"`` with ``[spark]``: its master and any Spark options."""
-    if "engine" not in entries and "spark" not in entries:
-        return {}
-    engine = entries["engine"].word(*ENGINES) if "engine" in entries else DUCKDB
-    if engine == SPARK and "spark" not in entries:
-        entries["engine"].problem('needs a table [spark] with a master such as "local[2]" or "spark://host:7077"')
-    if engine != SPARK and "spark" in entries:
-        entries["spark"].problem('needs engine = "spark"')
-    master = read_master(entries["spark"]) if "spark" in entries else None
-    return {"engine": engine} | ({"spark": master} if engine == SPARK else {})
-
-
 MASTER = (Entry("master", Node.text, needed=True), Entry("options", Node.texts))
 
 
@@ -214,8 +197,6 @@ NO_PASSWORD = "contains a password; remove it and use ${env:NAME}, a password fi
 
 def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> PlanSource | None:
     """Files as paths from the plan's folder; a server or a database file with the name of its table; what only Spark finds."""
-    if "source" not in entries:
-        return None
     node, table = entries["source"], entries.get("table")
     if isinstance(node.value, str) and node.value.startswith(POSTGRES_SCHEMES):
         return _server(node, node.value, table)
