@@ -13,7 +13,7 @@ import reference_loss
 from fuzz.mutation import mutated, mutated_tree
 from fuzz.target import ACCEPTED, WrongError
 from random_policies import DERIVED, random_policy
-from recordwise.cli.check import constants_of
+from recordwise.cli.examples import constants_of
 from recordwise.cli.loss import read_policy
 from recordwise.errors import RecordError
 from recordwise.policy import Policy
