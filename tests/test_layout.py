@@ -67,7 +67,7 @@ def test_a_test_for_a_kind_would_be_found() -> None:
     planted = """
 from recordwise.mechanisms.gaussian import Gaussian as Normal
 from recordwise.plan.statistics import Sum
-from recordwise.policy.concave_atoms import Additive
+from recordwise.policy.atoms import Additive
 def f(m, s, atom):
     isinstance(atom, Additive)
     if isinstance(m, (int, Normal)) or type(s) is Sum:
