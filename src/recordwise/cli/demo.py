@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from recordwise.cli.screen import Tell
 
 
@@ -197,7 +198,7 @@ SIZES = ("1 to 99", "100 to 999", "1,000 to 9,999", "10,000 and more")
 VARIABLES = ("count", "emp", "emp_slow", "payann", "payann_slow")
 
 
-def accuracy_by_size(records: Path, published: pa.Table) -> list[dict[str, Any]]:
+def accuracy_by_size(records: Path, published: "pa.Table") -> list[dict[str, Any]]:
     """The median relative error of each variable, for small and large cells."""
     import duckdb
 
