@@ -25,8 +25,8 @@ from recordwise.planning.search.families import by_band, sizes_of, with_amount
 from recordwise.planning.search.fitness import Fitted
 from recordwise.planning.search.goals import Goal, GoalTable, TargetTable
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
-from recordwise.release.dictionary import CodeLists
 from recordwise.release.nesting import cell_rows, nests, rest_rows
+from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session.owner import CellTotals, OwnerView
 
@@ -320,7 +320,7 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
             advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
         )
-    shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
+    shapes = [(each, read_groups(group_json(group, schema) for group in each.groups)) for each in goal.query.tables()]
     for (one, by), (other, other_by) in combinations(shapes, 2):
         if nests(by, other_by) == nests(other_by, by):
             names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (one, other))
@@ -329,13 +329,13 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
 
 
 def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
-    by = {each.name: [group_json(group, schema) for group in each.table.shape.groups] for each in found}
+    by = {each.name: read_groups(group_json(group, schema) for group in each.table.shape.groups) for each in found}
     tables = [
         ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
         for each in found
     ]
     order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
-    lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
+    lists = CodeLists.read(each.to_json() for each in schema.hierarchies)
     tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
