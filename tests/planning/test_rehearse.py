@@ -156,7 +156,7 @@ def test_given_records_are_used_and_their_noise_cannot_be_repeated(plans: tuple[
     ]
     assert made[0].given
     assert made[0].records == 400
-    assert made[0].rows > 400
+    assert made[0].source_rows > 400
     assert "fitting basic tables" in made[0].seconds
     assert "county_basic.parquet" in made[0].files
     assert not any(each.release.private for each in made)
