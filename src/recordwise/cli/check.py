@@ -465,9 +465,9 @@ def show_rehearsal(found: "Rehearsal") -> None:
     screen.note(found.privacy_label)
     if found.data not in NO_LOOK:
         screen.note(VIEWED)
-    screen.paragraph(f"Rehearsed in {found.folder}: {found.words()}")
+    screen.paragraph(f"Rehearsed in {found.folder}: {found.summary()}")
     screen.heading("Share of the cells by status")
-    screen.table(*found.status_rows())
+    screen.table(*found.rows())
     screen.heading("Privacy losses by size of the record")
     screen.table(*found.loss_rows())
     if found.coverage:
@@ -478,6 +478,6 @@ def show_rehearsal(found: "Rehearsal") -> None:
     screen.table(*found.time_rows())
     screen.heading("Files")
     screen.table(*found.file_rows())
-    for each in found.notes:
+    for each in found.notes():
         screen.note(each)
     screen.paragraph(f"Open {found.folder}/report.html to see the page as it would look.")

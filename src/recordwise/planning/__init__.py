@@ -5,6 +5,7 @@ Imports the session and everything below it.
 
 In reading order:
 
+- ``result``: the base of all results
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
 - ``expected``: expected errors from what is public alone
