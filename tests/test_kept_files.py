@@ -82,7 +82,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(kept):
 
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
     # It was written before plans stated which share of the records may be outside their cells.
-    plan = replace(load_plan(kept / "plan.toml"), outside=None)
+    plan = replace(load_plan(kept / "plan.toml"), max_outside=None)
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(kept / "again")
@@ -119,7 +119,7 @@ def released_before(kept, text, changes=()):
     plan = load_plan(kept / "plan.toml")
     with Session.from_plan(plan) as session:
         with pytest.raises(AlreadyReleasedError) as refused:
-            session.run(*plan.plan.queries, confidence=plan.confidence, once=True)
+            session.run(*plan.plan.queries, confidence=plan.confidence, refuse_repeat=True)
         return refused.value.state, len(session.history())
 
 

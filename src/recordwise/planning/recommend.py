@@ -520,17 +520,17 @@ class Recommendation:
         source: str | Sequence[str] | Postgres,
         ledger: str,
         dataset: str | None = None,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
-        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``tuning_reason``, to be released.
 
         Args:
             source: The table of records, as ``Session`` takes it.
             ledger: The file of the ledger.
             dataset: The name of the dataset; that of the session unless given.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
 
         Returns:
             The plan as text, with its key lists.
@@ -542,12 +542,12 @@ class Recommendation:
             source=source,
             ledger=ledger,
             tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
         )
 
     def save(
-        self, path: str | Path, *, source: str | Sequence[str] | Postgres, ledger: str, accept_tuning: str | None = None
+        self, path: str | Path, *, source: str | Sequence[str] | Postgres, ledger: str, tuning_reason: str | None = None
     ) -> Path:
         """Write the plan file, and beside it the public keys where they are too many for it.
 
@@ -555,19 +555,19 @@ class Recommendation:
             path: The file to write.
             source: The table of records, as ``Session`` takes it.
             ledger: The file of the ledger.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
 
         Returns:
             The file.
         """
-        return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
+        return self.plan(source=source, ledger=ledger, tuning_reason=tuning_reason).save(path)
 
     def save_like(
         self,
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the recommended mechanisms, and everything else as it is: every query with its
@@ -579,7 +579,7 @@ class Recommendation:
         Args:
             like: The plan to continue, which ``recommend`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -595,7 +595,7 @@ class Recommendation:
             self.advice.scope.plan.queries,
             self.queries(),
             tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,
