@@ -84,12 +84,12 @@ def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_te
     assert found.fitness.data == "confidential"
     text = found.plan(source="r.parquet", ledger="l").text
     assert 'tuned_on = "confidential"' in text
-    assert "loss" not in text.replace("accept_tuning", "")
+    assert "loss" not in text.replace("tuning_reason", "")
     path = found.plan(source="r.parquet", ledger="l").save(tmp_path / "plan.toml")
-    with pytest.raises(PlanFileError, match="accept_tuning"):
+    with pytest.raises(PlanFileError, match="tuning_reason"):
         load_plan(path)
-    accepted = found.plan(source="r.parquet", ledger="l", accept_tuning="public totals").save(tmp_path / "b.toml")
-    assert load_plan(accepted).accept_tuning == "public totals"
+    accepted = found.plan(source="r.parquet", ledger="l", tuning_reason="public totals").save(tmp_path / "b.toml")
+    assert load_plan(accepted).tuning_reason == "public totals"
     with opened(tuned_on="confidential") as confidential, pytest.raises(TuningError):
         confidential.run(*found.best.queries())
 

@@ -9,7 +9,6 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.options import (
-    AcceptTuning,
     AtLeast,
     Complete,
     Confidence,
@@ -24,6 +23,7 @@ from recordwise.cli.options import (
     Share,
     Statistics,
     Tables,
+    TuningReason,
     Within,
     by_measure,
     drawn,
@@ -144,7 +144,7 @@ def recommend(
     out: Annotated[
         Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -174,7 +174,7 @@ def recommend(
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json, data=data)
 
 
@@ -219,7 +219,7 @@ def frontier(
             help="Write the table to a new CSV file; within losses, the plan to a new plan file.", show_default=False
         ),
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -259,7 +259,7 @@ def frontier(
     with Session.from_plan(file, data=data) as session:
         if within_losses:
             best = most_reliable(session, file, **limits, **shared)
-            return _show_best(best, file, out, accept_tuning=accept_tuning, as_json=as_json)
+            return _show_best(best, file, out, tuning_reason=tuning_reason, as_json=as_json)
         found = found_frontier(session, file, rank_by=rank_by, losses=loss, **shared)
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
@@ -278,7 +278,7 @@ def frontier(
     return None
 
 
-def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | None, as_json: bool) -> None:
+def _show_best(found: Any, file: Any, out: Path | None, *, tuning_reason: str | None, as_json: bool) -> None:
     """The most reliable plan within some losses, and its plan file."""
     from recordwise.cli import screen
 
@@ -290,7 +290,7 @@ def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | 
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
