@@ -47,7 +47,7 @@ def test_todays_plan_is_never_above_the_frontier(found):
     # Losses of points are searched to a tenth of a percent.
     assert found.at_loss(loss) >= found.today.reliable.share - 0.002
     assert found.at_share(found.today.reliable.share) <= loss * 1.01
-    assert "At the same loss the frontier has" in found.words()
+    assert "At the same loss the frontier has" in found.summary()
     assert found.at_share(1.5) == np.inf
 
 

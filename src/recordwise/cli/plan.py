@@ -30,7 +30,6 @@ from recordwise.cli.options import (
     lists_by_measure,
     loss_shares,
     opened,
-    owner_only,
     printed,
     quantile_rows,
     read_goals,
@@ -170,7 +169,7 @@ def recommend(
         screen.table(*found.rows())
         for name, why in found.fitness.infeasible.items():
             screen.note(f"{name}: {why}")
-        screen.paragraph(found.why())
+        screen.paragraph(found.summary())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
@@ -265,10 +264,9 @@ def frontier(
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
         screen.table(*found.rows())
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
     if out is not None:
-        owner_only(out, data)
-        _write(out, *found.rows())
+        found.save(out)
         told(f"wrote {out}", quiet=as_json)
 
     def draw() -> Any:
@@ -286,7 +284,7 @@ def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | 
 
     if not printed(found, as_json):
         screen.heading("The most reliable plan within these losses")
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
         screen.table(*found.rows())
         for each in found.notes():
             screen.note(each)
@@ -322,13 +320,6 @@ def _check_new(out: Path) -> None:
 
     if out.exists():
         raise ParameterError(parameter=str(out), problem="already exists", advice="Choose a new file.")
-
-
-def _write(out: Path, headers: list[str], rows: list[list[str]]) -> None:
-    import csv
-
-    with out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([headers, *rows])
 
 
 # ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells and why, next to
