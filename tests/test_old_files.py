@@ -67,6 +67,7 @@ def test_a_release_of_an_earlier_version_loads_and_verifies(version, folder, led
     assert {table.name for table in release.basic_tables} == set(stated.get("basic", {}).get("tables", ()))
 
 
+@pytest.mark.costly
 def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
     stated = old / "release" / "policy.json"
     text = stated.read_text()
@@ -75,6 +76,7 @@ def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
     assert verify(old / "establishments.ledger", against=[old / "release"]) != []
 
 
+@pytest.mark.costly
 def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(old):
     fitted = load_release(old / "release").consistent()
     fitted.save(old / "fitted")
@@ -89,6 +91,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
     assert restates(budget, load_plan(old / "plan.toml").budget)
 
 
+@pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
     # It was written before plans stated which share of the records may be outside their cells.
     plan = replace(load_plan(old / "plan.toml"), max_outside=None)

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import opened, rows, shape, write
 
 import recordwise as rw
 from plan.own_statistic import CountPositive
+from planning.small_table import opened, rows, shape, write
 from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
@@ -32,6 +32,7 @@ def found(session):
 
 
 @pytest.mark.parametrize("rank_by", ["median", "p99", "maximum", "balanced"])
+@pytest.mark.costly
 def test_the_best_has_the_smallest_loss_of_its_rank(session, rank_by):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
     found = recommend(session, goal, candidates=CANDIDATES, rank_by=rank_by, data="synthetic")

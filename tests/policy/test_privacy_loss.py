@@ -69,6 +69,7 @@ def true_power(shifts, level):
 
 @pytest.mark.theorem("T-LOSS-LAW")
 @pytest.mark.parametrize("shifts", PLANS)
+@pytest.mark.costly
 def test_delta_is_never_below_the_truth_and_hardly_above_it(shifts) -> None:
     found = PrivacyLoss.of(shifts)
     for target, delta in zip(EPSILONS, found.delta_at(EPSILONS)):
@@ -158,6 +159,7 @@ def check_plans(count, seed):
 
 
 @pytest.mark.theorem("T-LOSS-LAW")
+@pytest.mark.costly
 def test_epsilon_lies_between_the_two_estimates_of_another_library() -> None:
     check_plans(4, seed=1)
 

@@ -57,6 +57,7 @@ def test_bounds_are_the_best_over_all_integers(cells, error, loss):
 
 
 @pytest.mark.parametrize(("cells", "error", "loss"), GRID)
+@pytest.mark.costly
 def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     orders = 1 + np.logspace(-4, 5, 4000)
     log_share = orders / (orders - 1) * math.log(0.75)
@@ -390,6 +391,7 @@ def test_parameters_without_meaning_are_refused(call):
         call()
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_no_plotting():
     import subprocess
     import sys

@@ -61,6 +61,7 @@ def test_no_release_is_made_before_somebody_says_what_it_was_tuned_on(release) -
 
 
 @pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.costly
 def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
     with session(records(), tuned_on="public") as opened:
         LOOKS[look](opened)
@@ -77,6 +78,7 @@ def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
 
 
 @pytest.mark.parametrize("look", TAKES_DATA)
+@pytest.mark.costly
 def test_records_that_are_not_confidential_may_be_looked_at(look) -> None:
     with session(records(), tuned_on="synthetic") as opened:
         LOOKS[look](opened, data="synthetic")
