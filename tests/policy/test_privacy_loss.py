@@ -268,7 +268,7 @@ def test_nothing_is_lost_by_no_shift_and_the_zcdp_number_is_never_exceeded() -> 
     ids=str,
 )
 def test_what_is_cut_off_and_rounded_is_added_to_delta(shifts: tuple[Shift, ...], points: int) -> None:
-    """Exact sums of the floats: no mass is missing, at both ends next to none is moved, and a tail that is left out is below LOST."""
+    """Exact sums of the floats: no mass is missing, at both ends next to none is moved, and a tail left out is below LOST."""
     losses, masses, slack = coarse_loss(shifts, points)
     assert (masses >= 0).all()
     assert (np.diff(losses) > 0).all()
