@@ -14,7 +14,7 @@ from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
 from recordwise.planning.search.families import best_offset, families
 from recordwise.planning.search.fitness import fit
-from recordwise.planning.search.goals import goal_tables
+from recordwise.planning.search.goals import tables_of
 from recordwise.session import Session
 
 CANDIDATES = {
@@ -54,7 +54,7 @@ def test_the_reasons_are_two_sentences_with_the_numbers(found):
 
 def test_the_offset_costs_less_than_offsets_around_it(session):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
-    (table,) = goal_tables(session.owner.view(), [goal], CANDIDATES)
+    (table,) = tables_of(session.owner.view(), [goal], CANDIDATES)
     size = np.sort(rows()["emp"])[int(np.ceil(0.99 * len(rows()["emp"]))) - 1]
 
     def cost(offset):

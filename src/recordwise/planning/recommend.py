@@ -50,7 +50,18 @@ from recordwise.planning.search.fitness import (
     what_would_have_to_give,
 )
 from recordwise.planning.search.fits import QueryCost, RecordSample, StatisticFit, check_shared
-from recordwise.planning.search.goals import Goal, GoalTable, Target, goal_tables, mechanism_for, read_goals, targets_in
+from recordwise.planning.search.goals import (
+    WHOLE,
+    Goal,
+    GoalTable,
+    Target,
+    choices_of,
+    goal_tables,
+    mechanism_for,
+    read_goals,
+    tables_of,
+    targets_in,
+)
 from recordwise.planning.search.shares import (
     GoalLevels,
     LevelSplits,
@@ -153,7 +164,6 @@ def _words(witness: dict[str, Any] | None, needed: float, left: float) -> str:
 # levels.
 
 
-WHOLE = Fraction(1)
 MOST_TRIED = 4
 """So many families, the best first, are tried against what is left of a budget; each needs a proof for every possible record."""
 EACH = "the best for each statistic"
@@ -344,8 +354,10 @@ def plan_fits(
     scope, targets = targets_in(plan, goals, view.schema)
     sized = _sized_statistics(scope, targets) if candidates is None else {}
     plain = dict(families()) if candidates is None else dict(candidates)
-    read = iter(goal_tables(view, [each.goal for each in targets], plain))
-    tables = {each.asked.place: tuple(next(read) for _ in each.goal.levels) for each in targets}
+    read = goal_tables(view, scope, targets, choices_of(plain, targets))
+    tables = {
+        each.asked.place: tuple(table for table in read if table.asked.place == each.asked.place) for each in targets
+    }
     trees = _trees(view, scope, targets, complete=complete) if fitted else {}
     sizes = {measure: ranking_size(view, measure, rank_by) for measure in {each.goal.measure for each in targets}}
     fits: dict[Place, dict[str, StatisticFit]] = {each.asked.place: {} for each in targets}
@@ -662,7 +674,7 @@ def recommend(
         )
         return Recommendation(fitness=advice.fitness, rank_by=rank_by, session=session, advice=advice)
     chosen = {**families(), **_sized_families(wanted, view.schema)} if candidates is None else dict(candidates)
-    tables = goal_tables(view, wanted, chosen)
+    tables = tables_of(view, wanted, chosen)
     sizes = {measure: ranking_size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}

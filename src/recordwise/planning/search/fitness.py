@@ -15,9 +15,9 @@ from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.query import Query
 from recordwise.planning.losses import QUANTILES, Losses, LossPair, firm_losses, loss_at, policy_losses
 from recordwise.planning.result import Result, Rows, loss_figure
-from recordwise.planning.scope import COUNT, read_origin, viewed
-from recordwise.planning.search.families import amount, ask, best_offset, by_cell, has_amount, most_sized
-from recordwise.planning.search.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.scope import COUNT, ask, read_origin, viewed
+from recordwise.planning.search.families import amount, best_offset, has_amount, most_sized
+from recordwise.planning.search.goals import Goal, GoalTable, mechanism_for, read_goals, tables_of
 from recordwise.policy.meaning import power_gaussian
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -155,7 +155,7 @@ def fitness(
         Each family at its smallest loss, and those that cannot meet the goals.
     """
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan fitness")
-    tables = goal_tables(view, wanted, families)
+    tables = tables_of(view, wanted, families)
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}
     for name, family in tracked(families.items(), lambda item: f"fitting {item[0]}"):
@@ -212,30 +212,30 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
-    goal, kept = table.goal, table.kept.get(name)
+    kept = table.kept(name)
     if is_sized(mechanism):
         return _fit_sized(table, mechanism)
     if clamping_bound(mechanism) is not None and kept is not None:
-        return _fit_clamped(table, mechanism, kept)
+        return _fit_clamped(table, name, mechanism, kept)
     if has_two_parts(mechanism) and kept is not None:
-        return _fit_signed(table, mechanism, kept)
+        return _fit_signed(table, name, mechanism)
     deciding = table.deciding()
     for _ in range(ROUNDS):
         found = _most_noise(table, mechanism, deciding)
-        met = _met(table, found, None)
+        met = table.met_by(found, "")
         if table.totals.size - int(met.sum()) <= table.may_miss:
             return Fitted(table=table, mechanism=found, deciding=deciding, share_met=float(met.mean()))
         late = np.sort(table.totals[~met & (table.totals >= table.deciding())])
         deciding = float(late[-1]) if late.size else float(np.sort(table.totals[~met])[-1])
-    raise InfeasibleError(f"{table.name}: no noise was found for {goal.words()}")
+    raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
 
 
-def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
+def _fit_signed(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
 
     def enough(scale: float) -> bool:
         try:
-            return int((~_met(table, mechanism.with_noise_scale(decimal(scale)), parts)).sum()) <= table.may_miss
+            return int((~table.met_by(mechanism.with_noise_scale(decimal(scale)), name)).sum()) <= table.may_miss
         except ParameterError:
             return False
 
@@ -244,22 +244,19 @@ def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
         raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
     scale = largest_allowed(enough, low, high, rounded=float, rounds=SIGNED_ROUNDS)
     found = mechanism.with_noise_scale(decimal(scale))
-    met = _met(table, found, parts)
+    met = table.met_by(found, name)
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
 def _fit_sized(table: GoalTable, mechanism: Any) -> Fitted:
     """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
-    if table.sizes is None:
+    if not table.has_sizes:
         raise InfeasibleError(f"{table.name}: the keys give no sizes")
-    goal = table.goal
     try:
         found, met = most_sized(
             mechanism,
-            table.totals,
-            table.sizes,
-            within=float(goal.within),
-            confidence=goal.confidence,
+            lambda each: table.met_by(each, ""),
+            confidence=table.goal.confidence,
             step=table.step,
             may_miss=table.may_miss,
         )
@@ -279,28 +276,7 @@ def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
     return found
 
 
-def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
-    """Which of the counted cells meet the goal."""
-    reach = float(table.goal.within) * table.totals
-    return ask(mechanism, "meets")(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
-
-
-def met_by(table: GoalTable, mechanism: Any, name: str) -> Any:
-    """Which of the counted cells of a table meet the goal under a mechanism of the family of this name."""
-    reach = float(table.goal.within) * table.totals
-    return by_cell(
-        "meets",
-        mechanism,
-        table.totals,
-        reach,
-        sizes=table.sizes,
-        confidence=table.goal.confidence,
-        step=table.step,
-        kept=table.kept.get(name),
-    )
-
-
-def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
+def _fit_clamped(table: GoalTable, name: str, mechanism: Any, kept: FloatArray) -> Fitted:
     """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     hopeless = int((np.abs(table.totals - kept) > reach).sum())
@@ -311,11 +287,11 @@ def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
         )
 
     def enough(sigma: float) -> bool:
-        return int((~_met(table, mechanism.with_sigma(decimal(sigma)), kept)).sum()) <= table.may_miss
+        return int((~table.met_by(mechanism.with_sigma(decimal(sigma)), name)).sum()) <= table.may_miss
 
     least, most = 1e-6 * float(reach.min()), 10 * float(reach.max())
     found = mechanism.with_sigma(decimal(largest_allowed(enough, least, most, rounded=float, rounds=80)))
-    met = _met(table, found, kept)
+    met = table.met_by(found, name)
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 

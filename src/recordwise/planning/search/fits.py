@@ -21,7 +21,7 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
 from recordwise.planning.search.families import amount, has_amount, with_amount
-from recordwise.planning.search.fitness import Fitted, InfeasibleError, met_by
+from recordwise.planning.search.fitness import Fitted, InfeasibleError
 from recordwise.planning.search.goals import GoalTable, Target
 from recordwise.planning.search.shares import LevelTree, best_split, level_shares
 from recordwise.policy.policy import Policy
@@ -116,8 +116,7 @@ class StatisticFit:
         """The most noise for the whole loss, if the tables have these shares of it."""
         if self.tree is not None:
             return 1 / self._worst(self.tree.squared_ratios(shares))
-        levels = list(self.target.goal.levels)
-        return float(min(amount(each.mechanism) * np.sqrt(share) for each, share in zip(self.needed, shares[levels])))
+        return float(min(amount(each.mechanism) * np.sqrt(shares[each.table.part.number]) for each in self.needed))
 
     def _worst(self, squared: FloatArray) -> float:
         assert self.tree is not None
@@ -142,10 +141,11 @@ class StatisticFit:
         if self.tree is not None:
             squared = self.tree.squared_ratios(level_shares(query)) * amount(mechanism) ** 2
         found = []
-        for number, table in zip(self.target.goal.levels, self.tables):
+        for table in self.tables:
+            number = table.part.number
             own = shared(mechanism, levels[number].share)
             if squared is None or self.tree is None:
-                met = met_by(table, own, self.family)
+                met = table.met_by(own, self.family)
             else:
                 met = squared[(self.tree.level == number) & np.isfinite(self.tree.reach)] <= 1
             found.append(Fitted(table=table, mechanism=own, deciding=table.deciding(), share_met=float(np.mean(met))))

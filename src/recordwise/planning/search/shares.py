@@ -20,21 +20,23 @@ from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import EXACT, Scope, at_level, totals_query, with_statistic
-from recordwise.planning.search.families import by_band, sizes_of, with_amount
+from recordwise.planning.scope import PlanTotals, plan_totals, with_statistic
+from recordwise.planning.search.families import by_band, level_sizes, with_amount
 from recordwise.planning.search.fitness import Fitted
-from recordwise.planning.search.goals import Goal, GoalTable, TargetTable
+from recordwise.planning.search.goals import Goal, GoalTable, counted_cells, goal_scope
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
 from recordwise.release.dictionary import CodeLists
-from recordwise.release.nesting import cell_rows, nests, rest_rows
+from recordwise.release.nesting import cell_rows, nests
 from recordwise.release.tables import ReleasedTable
-from recordwise.session.owner import CellTotals, OwnerView
+from recordwise.session.owner import OwnerView
 
 UNITS = 10**6
 """Shares have six decimals."""
 ROUNDS = 3
 """How often the search starts again from the best found: a simplex can collapse at a kink."""
 LEAST_LOGARITHM = -12.0
+BUDGET = "budget"
+"""The name of the mechanism that is split over tables."""
 
 
 def level_shares(query: Query) -> FloatArray:
@@ -309,8 +311,12 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     """The trees of all goals, read in as few passes as a release takes."""
     for goal in goals:
         _check(goal, view.schema, complete=complete)
-    found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
-    return [_levels(goal, [next(found) for _ in goal.query.tables()], view.schema) for goal in goals]
+    scope, _ = goal_scope(goals, view.schema, full=True)
+    found = plan_totals(view, scope, {})
+    return [
+        _levels(goal, [each for each in found if each.asked.query == number], view.schema)
+        for number, goal in enumerate(goals)
+    ]
 
 
 def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
@@ -328,24 +334,24 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
             raise ParameterError(parameter="fitted", problem=problem)
 
 
-def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
-    by = {each.name: [group_json(group, schema) for group in each.table.shape.groups] for each in found}
+def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLevels:
+    names = [str(each.number) for each in found]
+    by = {name: [group_json(group, schema) for group in each.level.groups] for name, each in zip(names, found)}
     tables = [
-        ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
-        for each in found
+        ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
+        for name, each in zip(names, found)
     ]
-    order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
+    order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
     lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
     tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
-        total = np.abs(found[n].totals[EXACT])
-        counted = (total > 0) & (total >= float(goal.at_least)) & ~rest_rows(tables[n])
-        counted &= n in goal.levels
+        total = found[n].total
+        counted = counted_cells(goal, found[n]) & (n in goal.levels)
         level.append(np.full(len(total), n))
-        sizes.append(_sizes(goal, n, schema, len(total)))
+        sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
         reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
         may_miss[n] = int((1 - goal.share) * int(counted.sum()))
     return GoalLevels(
@@ -357,14 +363,10 @@ def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLeve
             reach=np.concatenate(reach),
             may_miss=tuple(may_miss),
         ),
-        sizes=None if any(each is None for each in sizes) else np.concatenate(sizes),
+        sizes=None
+        if any(each is None for each in sizes)
+        else np.concatenate([each for each in sizes if each is not None]),
     )
-
-
-def _sizes(goal: Goal, level: int, schema: Schema, cells: int) -> Any:
-    """The sizes of the cells of one table; published rests, which come last, are in the lowest band."""
-    listed = sizes_of(at_level(goal.query, goal.query.tables()[level]), goal.measure, schema)
-    return None if listed is None else np.append(listed, np.zeros(cells - len(listed)))
 
 
 def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
@@ -395,20 +397,14 @@ class LevelRatios(Protocol):
 class RawRatios:
     """Ratios of the noisy answers: that of a table depends on its own share alone."""
 
-    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
-        self._view, self._scope, self._tables = view, scope, tables
-        self._levels = np.array([each.totals.number for each in tables])
+    def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
+        self._tables = tables
+        self._levels = np.array([each.part.number for each in tables])
 
     def at(self, query: Query) -> list[float]:
         shares = [level.share for level in query.tables()]
-        schema = self._view.schema
         return [
-            each.worst(
-                each.ratios(
-                    self._scope, each.asked.statistic.mechanism, shares[each.totals.number], schema, kept="budget"
-                )
-            )
-            for each in self._tables
+            each.ratio(each.asked.statistic.mechanism, shares[each.part.number], name=BUDGET) for each in self._tables
         ]
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
@@ -420,7 +416,7 @@ class RawRatios:
 class FittedRatios:
     """Ratios of the best linear fit of all levels, which depend on all shares; for Gaussian noise, sized or not."""
 
-    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
+    def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
         self._tables = tables
         statistics = list({each.asked.place: each for each in tables}.values())
         levels = goal_levels(view, [each.goal for each in statistics], complete=complete)
@@ -436,7 +432,7 @@ class FittedRatios:
         found = []
         for each in self._tables:
             tree = self._trees[each.asked.place]
-            own = squared[each.asked.place][(tree.level == each.totals.number) & np.isfinite(tree.reach)]
+            own = squared[each.asked.place][(tree.level == each.part.number) & np.isfinite(tree.reach)]
             found.append(each.worst(np.sqrt(own)))
         return found
 
@@ -499,15 +495,10 @@ def fitted_family(
         fitting = with_amount(mechanism, 1 / split.worst)
         squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
         asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
-        for number, share in enumerate(split.shares):
-            own = squared[_counted(levels, number)]
-            table = tables[len(found)]
-            found.append(
-                Fitted(
-                    table=table,
-                    mechanism=shared(fitting, share),
-                    deciding=table.deciding(),
-                    share_met=float(np.mean(own <= 1 + ROUNDING)),
-                )
-            )
+        for table in tables:
+            if table.asked.query == at:
+                met = squared[_counted(levels, table.part.number)] <= 1 + ROUNDING
+                mechanism = shared(fitting, split.shares[table.part.number])
+                share_met = float(np.mean(met))
+                found.append(Fitted(table=table, mechanism=mechanism, deciding=table.deciding(), share_met=share_met))
     return tuple(found), tuple(asked)
