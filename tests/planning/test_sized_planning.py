@@ -9,7 +9,7 @@ from small_table import CODES, COUNTIES, cell_sums, rows
 import recordwise as rw
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms.base import shared
-from recordwise.planning import Goal, allocate, compare, fitness, recommend
+from recordwise.planning import Goal, allocate, compare, recommend
 from recordwise.planning.search.families import sized_families, with_error
 
 TOTALS = {cell: sum(values) for cell, values in cell_sums(rows(), "emp").items()}
@@ -64,8 +64,8 @@ def met(mechanism, within=0.05):
 
 @pytest.mark.parametrize("mechanism", [SIZED, WITH_LOW], ids=["gaussian", "low"])
 def test_the_noise_that_fitness_finds_meets_the_goal_and_more_does_not(session, mechanism):
-    found = fitness(session, {"sized": mechanism}, goal(), data="synthetic")
-    (fitted,) = found["sized"].fitted
+    found = recommend(session, goal(), candidates={"sized": mechanism}, keep_offsets=True, data="synthetic")
+    (fitted,) = found["sized"].calibrated
     assert met(fitted.mechanism) == pytest.approx(fitted.share_met)
     assert met(fitted.mechanism) >= 0.8
     error = float(fitted.mechanism.mechanism.resized(500).error_quantiles(np.array([500.0]))[0]) / 500

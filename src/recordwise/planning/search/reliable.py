@@ -23,10 +23,9 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import Losses, loss_at, policy_losses, read_rank
-from recordwise.planning.recommend import plan_fits
 from recordwise.planning.scope import COUNT, TODAY, Scope, with_choice
 from recordwise.planning.search.families import can_be_scaled, has_amount, has_width, noise_size, with_noise_size
-from recordwise.planning.search.fits import RecordSample
+from recordwise.planning.search.fits import RecordSample, plan_fits
 from recordwise.planning.search.goals import GoalTable, Target, goal_tables, goals_in
 from recordwise.planning.search.shares import GoalLevels, can_be_fitted, goal_levels, level_shares
 from recordwise.policy.measure import Measure

@@ -15,14 +15,13 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside, is_sized, shared
+from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside
 from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import PlanTotals, plan_totals, with_statistic
-from recordwise.planning.search.families import by_band, level_sizes, with_amount
-from recordwise.planning.search.fitness import Fitted
+from recordwise.planning.scope import PlanTotals, plan_totals
+from recordwise.planning.search.families import by_band, level_sizes
 from recordwise.planning.search.goals import Goal, GoalTable, counted_cells, goal_scope
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
 from recordwise.release.dictionary import CodeLists
@@ -438,67 +437,3 @@ class FittedRatios:
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
         return lambda shares: max(self._ratios(shares))
-
-
-# The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
-
-
-ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelSplit:
-    """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
-
-    shares: tuple[Fraction, ...]
-    worst: float
-    """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
-
-
-class LevelSplits:
-    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
-
-    def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
-        self.levels = goal_levels(view, goals, complete=complete)
-        self._found: dict[Any, LevelSplit] = {}
-
-    def of(self, number: int, mechanism: Any) -> LevelSplit:
-        """The split of a goal for a mechanism."""
-        kind = (number, mechanism.floor if is_sized(mechanism) else None)
-        if kind not in self._found:
-            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
-        return self._found[kind]
-
-
-def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
-    tree = levels.at(mechanism)
-    found = fitted_shares([tree])
-    shares = exact_shares(found.shares)
-    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
-    worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
-    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
-
-
-def _counted(levels: GoalLevels, number: int) -> Any:
-    return (levels.tree.level == number) & np.isfinite(levels.tree.reach)
-
-
-def fitted_family(
-    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
-) -> tuple[tuple[Fitted, ...], tuple[Query, ...]]:
-    """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
-    found: list[Fitted] = []
-    asked: list[Query] = []
-    for at, mechanism in enumerate(whole):
-        split, levels = splits.of(at, mechanism), splits.levels[at]
-        goal = levels.goal
-        fitting = with_amount(mechanism, 1 / split.worst)
-        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
-        asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
-        for table in tables:
-            if table.asked.query == at:
-                met = squared[_counted(levels, table.part.number)] <= 1 + ROUNDING
-                mechanism = shared(fitting, split.shares[table.part.number])
-                share_met = float(np.mean(met))
-                found.append(Fitted(table=table, mechanism=mechanism, deciding=table.deciding(), share_met=share_met))
-    return tuple(found), tuple(asked)
