@@ -75,7 +75,7 @@ def fitness(
     Each statistic of each table gets its own noise; the plan's own mechanisms are one of the families.
     """
     from recordwise.cli import screen
-    from recordwise.planning.search.fitness import fitness as fitted
+    from recordwise.planning.recommend import recommend as recommended
     from recordwise.planning.search.goals import own_family, usual_families
     from recordwise.session import Session
 
@@ -83,7 +83,7 @@ def fitness(
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
-        found = fitted(session, candidates, goals, firms=firms, data=data)
+        found = recommended(session, goals, candidates=candidates, keep_offsets=True, firms=firms, data=data)
     if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
         _say(goals)
@@ -167,7 +167,7 @@ def recommend(
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
         _say(goals)
         screen.table(*found.rows())
-        for name, why in found.fitness.infeasible.items():
+        for name, why in found.infeasible.items():
             screen.note(f"{name}: {why}")
         screen.paragraph(found.summary())
         for each in found.notes():

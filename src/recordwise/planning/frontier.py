@@ -18,12 +18,11 @@ from recordwise.exact.text import share_text
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK
-from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS
+from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, hardly_protected
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.recommend import Left, left_of
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
-from recordwise.planning.search.fitness import hardly_protected
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
