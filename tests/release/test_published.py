@@ -7,7 +7,7 @@ import pytest
 from recordwise.release.files import load_release
 from recordwise.release.published import read_groups
 
-KEPT = sorted(Path("tests/kept").glob("*/*/release.json"))
+OLD = sorted((Path(__file__).parents[1] / "old_files").glob("*/*/release.json"))
 PLACE = {"level": "state", "hierarchy": "place", "digest": "", "determined_by": ["county"]}
 GROUPS = {
     "county": {"column": "county"},
@@ -32,7 +32,7 @@ def test_a_column_under_two_names_is_not_taken_for_one() -> None:
     assert not one.determines(two)
 
 
-@pytest.mark.parametrize("file", KEPT, ids=lambda file: "-".join(file.parts[2:4]))
+@pytest.mark.parametrize("file", OLD, ids=lambda file: "-".join(file.parts[-3:-1]))
 def test_every_entry_of_earlier_releases_is_read(file: Path) -> None:
     published = load_release(file.parent).published
     for query in published.queries:
