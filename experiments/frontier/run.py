@@ -105,7 +105,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
             Picture(
                 name="frontier",
                 figure=plot_frontier(found, title="The county release: what accuracy costs"),
-                caption=found.words(),
+                caption=found.summary(),
                 alt=alt,
             )
         ],

@@ -13,10 +13,10 @@ from zlib import crc32
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
 from fuzz.toml_text import toml_text
-from recordwise.cli.check import examined
 from recordwise.errors import RecordwiseError
 from recordwise.plan.cost import plan_policy, plan_warnings
 from recordwise.plan.file import PlanFile, load_plan
+from recordwise.planning.check import check
 
 WORDS = [word.encode() for word in (
     "rho = ", "sigma = ", 'kind = "', "UnitSplit", "LogTransform", "at = 50", "[[queries]]\n", "[[budget]]\n",
@@ -108,7 +108,7 @@ class PlanText:
         if meaning(again) != meaning(read):
             raise WrongError("a plan means something else when its entries stand in another order")
         if rng.random() < 0.1:
-            examined(read)
+            check(read, source=False)
         if rng.random() < 0.3:
             self._check_a_number_counts(rng, tree, read)
         return ACCEPTED

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlglot
-from drawn_laws_of_two import joint_divergence
 
 import recordwise as rw
 import recordwise.release.draw as publish
 import recordwise.session.publisher as publisher
+from audit.drawn_laws_of_two import joint_divergence
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError
@@ -194,6 +194,7 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("formats, asked", [(ANY, None), (["parquet", "cbp"], PATTERNS)], ids=["any", "cbp"])
+@pytest.mark.costly
 def test_no_file_of_any_format_tells_of_records_that_no_cell_holds_or_of_their_order(
     formats: Sequence[str], asked: Any, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def untimed(name: str, content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("left", [0, 1, 250, 499])
+@pytest.mark.costly
 def test_files_have_the_same_shape_whoever_is_in_the_data(left: int, tmp_path: Path) -> None:
     """From the full table to one without records: the same files, columns, types, rows, row groups, metadata and keys."""
     full, fewer = (

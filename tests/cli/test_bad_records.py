@@ -226,6 +226,7 @@ def test_the_plan_itself_is_released(tmp_path, run):
 
 
 @pytest.mark.parametrize("case", RECORDS)
+@pytest.mark.costly
 def test_bad_records_are_refused_with_one_message_and_no_value(tmp_path, run, case):
     make, edits, message = RECORDS[case]
     make(tmp_path)
@@ -234,6 +235,7 @@ def test_bad_records_are_refused_with_one_message_and_no_value(tmp_path, run, ca
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.costly
 def test_a_bad_plan_is_refused_at_its_line_before_a_record_is_read(tmp_path, run, case):
     edit, message = PLANS[case]
     parquet()(tmp_path)
@@ -256,6 +258,7 @@ UNREAD = (
 
 
 @pytest.mark.parametrize("case", [*UNREAD, "no such table", "another delimiter", "a kind of file that is not known"])
+@pytest.mark.costly
 def test_check_finds_what_needs_no_record(tmp_path, run, case):
     make, edits, message = RECORDS[case]
     make(tmp_path)

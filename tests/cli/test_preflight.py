@@ -58,6 +58,7 @@ WRONG, MOST, ALL = ["1", "2"], ["01", "02"], ["01", "02", "03", "04", "05"]
         (ALL, "max_outside = 0", True),
     ],
 )
+@pytest.mark.costly
 def test_a_release_stops_before_the_charge_where_too_many_records_are_outside(
     written, run, tmp_path, keys, outside, made
 ):

@@ -8,9 +8,9 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, LedgerError, ParameterError, PlanFileError
 from recordwise.plan import Column, Measure, Plan, Schema, query

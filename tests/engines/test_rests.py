@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.engines import totals as engine_totals
 from recordwise.plan import Column, Keys, Plan, Schema, prefix, query
 from recordwise.plan.cost import plan_policy
@@ -88,6 +88,7 @@ def expected(found, level, cells):
 
 @pytest.mark.theorem("T-REST")
 @pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.costly
 def test_every_listed_cell_and_every_rest_has_its_records_and_no_others(opens, in_memory, monkeypatch):
     monkeypatch.setattr(engine_totals, "MOST_CELLS", engine_totals.MOST_CELLS if in_memory else -1)
 

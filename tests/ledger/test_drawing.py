@@ -73,6 +73,7 @@ def refusals(place: Path) -> set[str]:
     return found
 
 
+@pytest.mark.process
 def test_a_release_that_another_process_draws_is_not_called_lost_until_that_process_is_killed(place):
     with another_process(place):
         assert refusals(place) == {DRAWING}
@@ -81,6 +82,7 @@ def test_a_release_that_another_process_draws_is_not_called_lost_until_that_proc
     assert [path.name for path in place.parent.iterdir() if "drawing" in path.name] == []
 
 
+@pytest.mark.process
 def test_a_process_killed_after_it_kept_its_tables_leaves_them_to_be_finished(place, tmp_path):
     with another_process(place, "keep"):
         pass
@@ -135,6 +137,7 @@ os.kill(child, signal.SIGKILL)
 """
 
 
+@pytest.mark.process
 def test_a_forked_child_neither_holds_the_lock_of_its_parent_nor_removes_it(tmp_path):
     line = [sys.executable, "-c", FORKS, str(tmp_path / "x.ledger")]
     assert subprocess.run(line, check=True, capture_output=True, text=True).stdout == "True\nFalse\n"
@@ -152,6 +155,7 @@ with drawing(sys.argv[1], 1):
 """
 
 
+@pytest.mark.process
 def test_a_child_that_outlives_a_killed_process_does_not_hold_its_lock(tmp_path):
     ledger = str(tmp_path / "x.ledger")
     with subprocess.Popen([sys.executable, "-c", ORPHAN, ledger], stdout=subprocess.PIPE, text=True) as ended:

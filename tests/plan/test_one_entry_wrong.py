@@ -210,10 +210,12 @@ def test_the_plan_itself_is_right(folder: Path) -> None:
     assert len(PLACES) > 150
 
 
+@pytest.mark.costly
 def test_an_entry_that_is_misspelled_is_refused(folder: Path) -> None:
     assert {place for place in NAMED if not problems(folder, renamed(place))} == FREE
 
 
+@pytest.mark.costly
 def test_an_entry_of_another_type_is_refused_where_it_stands(folder: Path) -> None:
     accepted = []
     for place in PLACES:
@@ -230,6 +232,7 @@ def test_an_entry_of_another_type_is_refused_where_it_stands(folder: Path) -> No
     assert set(accepted) == MAY_BE_A_NUMBER | UNUSED
 
 
+@pytest.mark.costly
 def test_an_entry_may_be_missing_only_if_the_rest_says_enough(folder: Path) -> None:
     may = set()
     for place in NAMED:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tomli_w
-from whole_plan import WHOLE, changed
 
 import recordwise as rw
+from plan.whole_plan import WHOLE, changed
 from recordwise.errors import PlanFileError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds

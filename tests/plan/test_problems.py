@@ -5,8 +5,8 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from whole_plan import WHOLE, changed, line_of
 
+from plan.whole_plan import WHOLE, changed, line_of
 from recordwise.errors import PlanFileError
 from recordwise.plan.file import load_plan
 

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from whole_plan import changed
 
 import recordwise as rw
+from plan.whole_plan import changed
 from recordwise.errors import ParameterError, PlanError, PlanFileError
 from recordwise.noise import Seeded
 from recordwise.plan import Schema

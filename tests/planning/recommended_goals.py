@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import recordwise as rw
-from recordwise.planning.search.goals import target_tables, targets_in
+from recordwise.planning.search.goals import goal_tables, targets_in
 from recordwise.planning.search.shares import FittedRatios
 from recordwise.synthetic import establishments
 
@@ -116,8 +116,8 @@ def by_hand(opened: rw.Session, wanted: Wanted, listed: rw.Keys, floor: Fraction
     made = query(wanted, listed, start, shares)
     view = opened.owner.view(data="synthetic")
     scope, targets = targets_in(made, goals(opened, wanted, made), opened.schema)
-    tables = target_tables(view, scope, targets, {})
-    ratios = dict(zip(tables, FittedRatios(view, scope, tables, complete=False).at(scope.plan.queries[0])))
+    tables = goal_tables(view, scope, targets, {})
+    ratios = dict(zip(tables, FittedRatios(view, tables, complete=False).at(scope.plan.queries[0])))
     worst = {
         name: max(ratio for table, ratio in ratios.items() if table.asked.statistic.alias == name) for name in start
     }

@@ -125,10 +125,10 @@ def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(sessi
     family = {"Gaussian": rw.Gaussian(sigma=1), "log": rw.LogTransform(offset=10, sigma=1)}
     raw = recommend(session, goal, candidates=family, data="synthetic")
     fitted = recommend(session, goal, candidates=family, fitted=True, data="synthetic")
-    assert fitted.fitness["Gaussian"].losses.rho.maximum < 0.9 * raw.fitness["Gaussian"].losses.rho.maximum
-    assert all(each.share_met == 1 for each in fitted.fitness["Gaussian"].fitted)
-    assert fitted.fitness["log"].losses.rho.maximum == raw.fitness["log"].losses.rho.maximum
-    (query,) = fitted.fitness["Gaussian"].queries()
+    assert fitted["Gaussian"].losses.rho.maximum < 0.9 * raw["Gaussian"].losses.rho.maximum
+    assert all(each.share_met == 1 for each in fitted["Gaussian"].calibrated)
+    assert fitted["log"].losses.rho.maximum == raw["log"].losses.rho.maximum
+    (query,) = fitted["Gaussian"].queries()
     assert len(query.tables()) == 3
     assert (
         'all_other = "publish"' in fitted.plan(source="t.parquet", ledger="l.sqlite").text or fitted.best.name == "log"

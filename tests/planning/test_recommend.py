@@ -4,17 +4,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import opened, rows, shape, write
 
 import recordwise as rw
 from plan.own_statistic import CountPositive
+from planning.small_table import opened, rows, shape, write
 from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
 from recordwise.planning.search.families import best_offset, families
-from recordwise.planning.search.fitness import fit
-from recordwise.planning.search.goals import goal_tables
+from recordwise.planning.search.fits import fit
+from recordwise.planning.search.goals import tables_of
 from recordwise.session import Session
 
 CANDIDATES = {
@@ -32,6 +32,7 @@ def found(session):
 
 
 @pytest.mark.parametrize("rank_by", ["median", "p99", "maximum", "balanced"])
+@pytest.mark.costly
 def test_the_best_has_the_smallest_loss_of_its_rank(session, rank_by):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
     found = recommend(session, goal, candidates=CANDIDATES, rank_by=rank_by, data="synthetic")
@@ -45,7 +46,7 @@ def test_the_best_has_the_smallest_loss_of_its_rank(session, rank_by):
 
 
 def test_the_reasons_are_two_sentences_with_the_numbers(found):
-    why = found.why()
+    why = found.summary()
     assert why.count(". ") == 1
     assert why.endswith(".")
     assert found.best.name in why
@@ -54,7 +55,7 @@ def test_the_reasons_are_two_sentences_with_the_numbers(found):
 
 def test_the_offset_costs_less_than_offsets_around_it(session):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
-    (table,) = goal_tables(session.owner.view(), [goal], CANDIDATES)
+    (table,) = tables_of(session.owner.view(), [goal], CANDIDATES)
     size = np.sort(rows()["emp"])[int(np.ceil(0.99 * len(rows()["emp"]))) - 1]
 
     def cost(offset):
@@ -68,7 +69,7 @@ def test_the_offset_costs_less_than_offsets_around_it(session):
 
 def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     write(tmp_path / "records.parquet")
-    path = found.save(tmp_path / "plan.toml", source="records.parquet", ledger="books.ledger")
+    path = found.plan(source="records.parquet", ledger="books.ledger").save(tmp_path / "plan.toml")
     file = load_plan(path)
     assert file.tuned_on == "synthetic"
     assert plan_policy(file.plan) == found.best.policy
@@ -76,19 +77,19 @@ def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     with Session.from_plan(file) as session:
         assert session.run(*file.plan.queries).policy == found.best.policy
     with pytest.raises(ParameterError, match="already exists"):
-        found.save(path, source="records.parquet", ledger="books.ledger")
+        found.plan(source="records.parquet", ledger="books.ledger").save(path)
 
 
 def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_tells_no_loss(session, tmp_path):
     found = recommend(session, Goal("emp", shape(), within="0.05"), candidates={"Gaussian": rw.Gaussian(sigma=1)})
-    assert found.fitness.data == "confidential"
+    assert found.data == "confidential"
     text = found.plan(source="r.parquet", ledger="l").text
     assert 'tuned_on = "confidential"' in text
     assert "loss" not in text.replace("tuning_reason", "")
-    path = found.save(tmp_path / "plan.toml", source="r.parquet", ledger="l")
+    path = found.plan(source="r.parquet", ledger="l").save(tmp_path / "plan.toml")
     with pytest.raises(PlanFileError, match="tuning_reason"):
         load_plan(path)
-    accepted = found.save(tmp_path / "b.toml", source="r.parquet", ledger="l", tuning_reason="public totals")
+    accepted = found.plan(source="r.parquet", ledger="l", tuning_reason="public totals").save(tmp_path / "b.toml")
     assert load_plan(accepted).tuning_reason == "public totals"
     with opened(tuned_on="confidential") as confidential, pytest.raises(TuningError):
         confidential.run(*found.best.queries())

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rehearsed_plans import SELECTED, write_plans
 
 import recordwise as rw
+from planning.rehearsed_plans import SELECTED, write_plans
 from recordwise.errors import KeysError, OutputError, ParameterError
 from recordwise.planning import Rehearsal, rehearse
 from recordwise.planning.simulate.generate import write_records
@@ -99,6 +99,7 @@ def test_the_same_seed_gives_the_same_records_in_any_batches(
     assert not whole.equals(other)
 
 
+@pytest.mark.costly
 def test_a_rehearsal_goes_the_whole_way(made: Rehearsal) -> None:
     assert made.records == ROWS
     names = set(made.files)
@@ -134,7 +135,7 @@ def test_a_rehearsal_cannot_be_taken_for_a_release(made: Rehearsal) -> None:
     with pytest.raises(ParameterError, match="NOT PRIVATE"):
         history_of(loaded, [loaded])
     # A layout without a place for the label is not written.
-    assert any("sdmx-csv has no place for the label" in note for note in made.notes)
+    assert any("sdmx-csv has no place for the label" in note for note in made.notes())
     assert not [name for name in made.files if "sdmx" in name]
 
 
@@ -148,6 +149,7 @@ def test_a_rehearsal_is_no_size_for_a_release(made: Rehearsal, plans: tuple[Path
         rehearse(tmp_path / "plan.toml", out=tmp_path / "out", rows=100)
 
 
+@pytest.mark.costly
 def test_given_records_are_used_and_their_noise_cannot_be_repeated(plans: tuple[Path, Path], tmp_path: Path) -> None:
     write_records(rw.load_plan(plans[1]), tmp_path / "past.parquet", 400)
     made = [
@@ -156,7 +158,7 @@ def test_given_records_are_used_and_their_noise_cannot_be_repeated(plans: tuple[
     ]
     assert made[0].given
     assert made[0].records == 400
-    assert made[0].rows > 400
+    assert made[0].source_rows > 400
     assert "fitting basic tables" in made[0].seconds
     assert "county_basic.parquet" in made[0].files
     assert not any(each.release.private for each in made)
@@ -193,7 +195,7 @@ def test_what_a_release_could_not_fit_is_told_and_left_out(tmp_path: Path) -> No
     """Keys are selected, no measure is declared, and nothing is public about the column."""
     (tmp_path / "plan.toml").write_text(SELECTED)
     made = rehearse(tmp_path / "plan.toml", out=tmp_path / "out", rows=3_000)
-    assert any("saved without basic tables" in note for note in made.notes)
+    assert any("saved without basic tables" in note for note in made.notes())
     assert [each.name for each in made.losses] == ["all records"]
     assert made.release.tables[0].data.num_rows > 2
     assert not made.coverage

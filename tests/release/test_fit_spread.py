@@ -166,6 +166,7 @@ def slack(cells, level):
     return 0.01 + 6 * (level * (1 - level) * 1.5 / cells) ** 0.5
 
 
+@pytest.mark.costly
 def test_linear_intervals_hold_as_often_as_they_say_and_the_others_are_near():
     """120 counties of 19 cells; the seed is fixed."""
     found = [line for line in lines("rest published", 0.9, 120, 11, draws=60) if line.size == run.ALL]

@@ -6,11 +6,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from test_killed import Nursery, nursery  # noqa: F401
 
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.verify import verify
+from release.test_killed import Nursery, nursery  # noqa: F401
 
 PLAN = """\
 dataset = "small"

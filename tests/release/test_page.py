@@ -129,6 +129,7 @@ def test_all_cells_are_on_the_page_and_the_largest_come_first() -> None:
     )
 
 
+@pytest.mark.costly
 def test_a_page_of_a_quarter_of_a_million_cells_stays_below_5_mb() -> None:
     page = page_html(view_of(many_counties(250_000), {}))
     ((head, _),) = held(page)

@@ -14,7 +14,7 @@ from recordwise.release.files import load_release
 from recordwise.release.page.page import NO_PARTS
 from small_release import keys, question, records, session
 
-KEPT = Path(__file__).parent.parent / "kept" / "0.1.0"
+KEPT = Path(__file__).parent.parent / "old_files" / "0.1.0"
 
 
 def several_queries() -> rw.Release:
@@ -40,6 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.costly
 def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None:
     labels = releases.HOSTILE_LABELS if name == "hostile" else releases.LABELS
     first = MADE[name]().described(labels=labels).save(tmp_path / "first")

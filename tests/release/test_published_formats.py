@@ -216,6 +216,7 @@ def test_the_relative_error_does_not_make_a_negative_cell_look_precise() -> None
 
 
 @pytest.mark.parametrize("name", ALL)
+@pytest.mark.costly
 def test_a_seeded_release_is_labeled_in_every_format_or_refused(name, tmp_path) -> None:
     with session(places(), budget=generous(), max_outside="accept") as opened:
         release = opened.run(asked(), rng=Seeded(1))

@@ -60,6 +60,7 @@ def how(release: rw.Release) -> dict[str, str]:
     return {name: each["best"]["intervals"] for name, each in uncertainty.items()}
 
 
+@pytest.mark.costly
 def test_gaussian_noise_of_several_bands_is_fitted_by_the_formula() -> None:
     fitted = released(3, "normal", "low", "log").consistent(complete=True)
     assert how(fitted) == {"q1:normal": FORMULA, "q1:low": DRAWN, "q1:log": MOVED}

@@ -105,6 +105,7 @@ def divergences(there, gone):
 
 
 @pytest.mark.theorem("T-CELLS")
+@pytest.mark.costly
 def test_no_firm_loses_more_by_a_random_plan_than_is_stated_for_it(opens) -> None:
     """On both engines; that the losses of its establishments added up are too small shows that the check has teeth."""
     chance = np.random.default_rng(64)

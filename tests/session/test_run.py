@@ -302,6 +302,7 @@ def test_neither_release_nor_session_nor_books_tell_how_many_records_there_are(t
     assert texts[0] == texts[1]
 
 
+@pytest.mark.process
 def test_importing_recordwise_brings_in_no_extra_and_a_session_no_opendp() -> None:
     script = """
         import sys

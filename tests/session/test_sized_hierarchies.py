@@ -187,6 +187,7 @@ def test_only_combinations_of_bands_that_occur_are_compared():
     assert policy.loss(refused.witness) > 0
 
 
+@pytest.mark.costly
 def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
     with session(ledger=tmp_path / "a.ledger") as opened:
         folder = opened.run(levels().sum("emp", SIZED, alias="emp")).save(tmp_path / "out")
@@ -245,7 +246,7 @@ def test_the_split_for_fitted_errors_takes_sized_noise_by_cell(tmp_path):
             worst = max(worst, float(np.max(1.959964 * sd / (0.1 * totals[table.name][counted]))))
         assert worst == pytest.approx(found.worst, rel=2e-3)
         advice = recommend(opened, goal, candidates={"sized": SIZED}, fitted=True, complete=True, data="public")
-        assert all(each.share_met == 1 for each in advice.best.fitted)
+        assert all(each.share_met == 1 for each in advice.best.calibrated)
 
 
 PLAN = """

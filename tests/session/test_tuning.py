@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
-from recordwise.planning import Goal, allocate, compare, evaluate, fitness, frontier, most_reliable, recommend, sweep
+from recordwise.planning import Goal, allocate, compare, evaluate, frontier, most_reliable, recommend, sweep
 from recordwise.policy import constant
 from recordwise.release.verify import verify
 from small_release import COUNTIES, keys, records, session
@@ -33,7 +33,7 @@ LOOKS = {
     "realized loss summary": lambda opened, **_: opened.owner.realized_loss_summary(asked()),
     "compare": lambda opened, **how: compare(opened, GAUSSIAN, measure="emp", query=shape(), **how),
     "sweep": lambda opened, **how: sweep(opened, measure="emp", query=shape(), thresholds=[5], rhos=[1], **how),
-    "fitness": lambda opened, **how: fitness(opened, GAUSSIAN, goal(), **how),
+    "fitness": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, keep_offsets=True, **how),
     "recommend": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, **how),
     "allocate": lambda opened, **how: allocate(opened, rw.UnitSplit(at=50, rho=1), goal(), **how),
     "frontier": lambda opened, **how: frontier(opened, asked(), candidates=GAUSSIAN, losses=[0.1], **how),
@@ -61,6 +61,7 @@ def test_no_release_is_made_before_somebody_says_what_it_was_tuned_on(release) -
 
 
 @pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.costly
 def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
     with session(records(), tuned_on="public") as opened:
         LOOKS[look](opened)
@@ -77,6 +78,7 @@ def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
 
 
 @pytest.mark.parametrize("look", TAKES_DATA)
+@pytest.mark.costly
 def test_records_that_are_not_confidential_may_be_looked_at(look) -> None:
     with session(records(), tuned_on="synthetic") as opened:
         LOOKS[look](opened, data="synthetic")

@@ -297,6 +297,7 @@ with on(Path(sys.argv[1])) as session:
 """
 
 
+@pytest.mark.process
 def test_another_process_recognizes_a_domain_given_by_functions(place) -> None:
     def run(*words: str) -> str:
         line = [sys.executable, "-c", ELSEWHERE, str(place), *words]

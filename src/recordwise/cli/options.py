@@ -164,17 +164,6 @@ def for_owner(data: str = "confidential", *, advice: str = DECLARE) -> None:
         )
 
 
-def owner_only(path: Path, data: str) -> None:
-    """Make a file that only its owner can read, before numbers computed from confidential records are written into it."""
-    import os
-
-    from recordwise.plan.schema import NO_LOOK
-
-    if data not in NO_LOOK:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-        path.chmod(0o600)
-
-
 def by_measure(words: list[str] | None, option: str) -> Any:
     """One number for all statistics, or a mapping from measures or published names (NAME=NUMBER)."""
     found = lists_by_measure(words or [], option)
@@ -265,6 +254,7 @@ def quantile_rows(found: Any) -> Any:
 def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool, data: str) -> None:
     """Save one figure to every requested file; only its owner can read one that is drawn from confidential records."""
     from recordwise.errors import ParameterError
+    from recordwise.planning.result import owner_only
 
     if not paths:
         return

@@ -30,7 +30,6 @@ from recordwise.cli.options import (
     lists_by_measure,
     loss_shares,
     opened,
-    owner_only,
     printed,
     quantile_rows,
     read_goals,
@@ -76,7 +75,7 @@ def fitness(
     Each statistic of each table gets its own noise; the plan's own mechanisms are one of the families.
     """
     from recordwise.cli import screen
-    from recordwise.planning.search.fitness import fitness as fitted
+    from recordwise.planning.recommend import recommend as recommended
     from recordwise.planning.search.goals import own_family, usual_families
     from recordwise.session import Session
 
@@ -84,7 +83,7 @@ def fitness(
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
-        found = fitted(session, candidates, goals, firms=firms, data=data)
+        found = recommended(session, goals, candidates=candidates, keep_offsets=True, firms=firms, data=data)
     if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
         _say(goals)
@@ -168,9 +167,9 @@ def recommend(
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
         _say(goals)
         screen.table(*found.rows())
-        for name, why in found.fitness.infeasible.items():
+        for name, why in found.infeasible.items():
             screen.note(f"{name}: {why}")
-        screen.paragraph(found.why())
+        screen.paragraph(found.summary())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
@@ -265,10 +264,9 @@ def frontier(
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
         screen.table(*found.rows())
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
     if out is not None:
-        owner_only(out, data)
-        _write(out, *found.rows())
+        found.save(out)
         told(f"wrote {out}", quiet=as_json)
 
     def draw() -> Any:
@@ -286,7 +284,7 @@ def _show_best(found: Any, file: Any, out: Path | None, *, tuning_reason: str | 
 
     if not printed(found, as_json):
         screen.heading("The most reliable plan within these losses")
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
         screen.table(*found.rows())
         for each in found.notes():
             screen.note(each)
@@ -322,13 +320,6 @@ def _check_new(out: Path) -> None:
 
     if out.exists():
         raise ParameterError(parameter=str(out), problem="already exists", advice="Choose a new file.")
-
-
-def _write(out: Path, headers: list[str], rows: list[list[str]]) -> None:
-    import csv
-
-    with out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([headers, *rows])
 
 
 # ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells and why, next to

@@ -5,9 +5,10 @@ Imports the session and everything below it.
 
 In reading order:
 
+- ``result``: the base of all results
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
-- ``expected``: expected errors from what is public alone
+- ``check``: what a plan would cost, before any record is read
 - ``compare``: mechanisms side by side
 - ``sweep``: unit splitting over a grid of thresholds
 - ``search``: goals, candidates, shares and the search among them
@@ -19,6 +20,7 @@ In reading order:
 """
 
 from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.planning.check import Check, check
 from recordwise.planning.compare import (
     Candidate,
     ComparedTable,
@@ -31,10 +33,10 @@ from recordwise.planning.compare import (
 from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, most_reliable
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.new_plan import PlanChange
-from recordwise.planning.recommend import Recommendation, recommend
+from recordwise.planning.recommend import RankedCandidate, Recommendation, recommend
 from recordwise.planning.search.allocate import Allocation, allocate
 from recordwise.planning.search.families import error_quantiles, families
-from recordwise.planning.search.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.search.fits import Calibrated
 from recordwise.planning.search.goals import Goal, plan_goals
 from recordwise.planning.search.reliable import FrontierPoint
 from recordwise.planning.simulate.baselines import clamped
@@ -44,16 +46,15 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
 __all__ = [
     "Allocation",
+    "Calibrated",
     "Candidate",
+    "Check",
     "PlanChange",
     "ComparedTable",
     "Comparison",
     "Disclosure",
     "EvaluatedGroup",
     "Evaluation",
-    "FamilyFitness",
-    "Fitness",
-    "Fitted",
     "Frontier",
     "FrontierPoint",
     "Goal",
@@ -63,18 +64,19 @@ __all__ = [
     "MultiplicativeNoise",
     "PercentRule",
     "PlanText",
+    "RankedCandidate",
     "Recommendation",
     "Rehearsal",
     "ReliablePlan",
     "Sweep",
     "SweepPoint",
     "allocate",
+    "check",
     "clamped",
     "compare",
     "error_quantiles",
     "evaluate",
     "families",
-    "fitness",
     "frontier",
     "most_reliable",
     "plan_goals",

@@ -18,31 +18,29 @@ from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import mechanism_text, shared
 from recordwise.plan.query import Query
 from recordwise.planning.losses import LossPair, policy_losses
+from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import (
     PlanLike,
     describes_plan,
-    html_table,
-    loss_figure,
-    mark_of,
     read_origin,
     viewed,
     with_statistic,
 )
-from recordwise.planning.search.families import by_cell
 from recordwise.planning.search.goals import (
     Goal,
     GoalTable,
-    TargetTable,
     goal_tables,
     mechanism_for,
     read_goals,
-    target_tables,
+    tables_of,
     targets_in,
 )
 from recordwise.planning.search.shares import (
+    BUDGET,
     FittedRatios,
     RawRatios,
     best_split,
+    exact_shares,
     fitted_shares,
     goal_levels,
     level_shares,
@@ -62,14 +60,13 @@ LONGEST_STEP = 1.0
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
 ROUNDS = 3
 """How often the levels of a plan are split anew, at the errors of the split found before."""
-BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TableShare:
     """The share of one table, and how the table compares with its goal."""
 
-    table: GoalTable | TargetTable
+    table: GoalTable
     share: Fraction
     mechanism: Any
     """The budget's mechanism at this share."""
@@ -78,7 +75,7 @@ class TableShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Allocation:
+class Allocation(Result):
     """A budget split over tables; confidential if the records are."""
 
     data: str
@@ -89,24 +86,15 @@ class Allocation:
     """The queries with their levels, where they are kept: those of a plan, or for fitted errors one for each goal."""
 
     @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
-    @property
     def worst(self) -> float:
         """The largest error divided by its goal over all tables: at most 1 if every goal is met."""
         return max(each.ratio for each in self.shares)
 
     def queries(self) -> tuple[Query, ...]:
         """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
-        single = (
-            each.table.with_mechanism(each.mechanism) for each in self.shares if isinstance(each.table, GoalTable)
-        )
-        return self.asked or tuple(single)
+        return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         tables = [
             {
                 "table": each.table.name,
@@ -116,14 +104,9 @@ class Allocation:
             }
             for each in self.shares
         ]
-        return {
-            "privacy_label": self.privacy_label,
-            "worst": self.worst,
-            "tables": tables,
-            "losses": self.losses.rho.to_json(),
-        }
+        return {"worst": self.worst, "tables": tables, "losses": self.losses.rho.to_json()}
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show."""
         headers = ["table", "share", "error / goal", "mechanism"]
         return headers, [
@@ -136,11 +119,11 @@ class Allocation:
             for each in self.shares
         ]
 
-    def __repr__(self) -> str:
-        return f"<Allocation over {len(self.shares)} tables: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"over {len(self.shares)} tables"
 
-    def _repr_html_(self) -> str:
-        return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
+    def _title(self) -> str:
+        return "One budget over several tables"
 
 
 @reported
@@ -177,16 +160,16 @@ def allocate(
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan allocate", planned)
     if planned is not None:
         return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
-    tables = goal_tables(view, wanted, {BUDGET: budget})
+    tables = tables_of(view, wanted, {BUDGET: budget})
     whole = [mechanism_for(budget, table.goal) for table in tables]
     if fitted:
         return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
-    shares = _exact_shares(_even_shares(tables, whole))
+    shares = exact_shares(_even_shares(tables, whole))
     parts = [shared(mechanism, share) for mechanism, share in zip(whole, shares)]
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
     found = tuple(
-        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part))
+        TableShare(table=table, share=share, mechanism=part, ratio=table.ratio(part, name=BUDGET))
         for table, share, part in zip(tables, shares, parts)
     )
     return Allocation(data=origin, shares=found, policy=policy, losses=losses)
@@ -204,14 +187,14 @@ def _within_plan(
 ) -> Allocation:
     """Every query of a plan with the split over its levels at which its worst table is as good as possible."""
     scope, targets = targets_in(plan, goals, view.schema)
-    tables = target_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
-    queries, ratios = list(scope.plan.queries), dict[TargetTable, float]()
+    tables = goal_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
+    queries, ratios = list(scope.plan.queries), dict[GoalTable, float]()
     for number, query in enumerate(queries):
         own = [each for each in tables if each.asked.query == number]
         if not own:
             continue
         use = FittedRatios if fitted and len(query.tables()) > 1 else RawRatios
-        errors = use(view, scope, own, complete=complete)
+        errors = use(view, own, complete=complete)
         for _ in range(ROUNDS):
             at = level_shares(queries[number])
             found = errors.at(queries[number])
@@ -229,8 +212,8 @@ def _within_plan(
     )
 
 
-def _table_share(table: TargetTable, query: Query, ratio: float) -> TableShare:
-    share = query.tables()[table.totals.number].share
+def _table_share(table: GoalTable, query: Query, ratio: float) -> TableShare:
+    share = query.tables()[table.part.number].share
     mechanism = shared(table.asked.statistic.mechanism, share)
     return TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio)
 
@@ -250,7 +233,7 @@ def _for_fits(
     ends = np.cumsum([0, *(each.tree.tables for each in levels)])
     trees = [each.at(whole[start]) for each, start in zip(levels, ends)]
     split = fitted_shares(trees)
-    shares = _exact_shares(split.shares)
+    shares = exact_shares(split.shares)
     asked = []
     for each, start, end in zip(levels, ends, ends[1:]):
         own = shares[start:end]
@@ -272,7 +255,7 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     best, before, idle = (np.inf, shares), None, 0
     while idle < MOST_IDLE:
         parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
-        ratios = np.array([ratio(table, part, smooth=True) for table, part in zip(tables, parts)])
+        ratios = np.array([table.ratio(part, name=BUDGET, smooth=True) for table, part in zip(tables, parts)])
         idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
         if ratios.max() <= ratios.min() * (1 + EVEN):
@@ -307,28 +290,5 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
     return np.asarray(found / found.sum())
 
 
-def ratio(table: GoalTable, mechanism: Any, *, smooth: bool = False) -> float:
-    """Error divided by goal in the deciding cell: all cells except those that may miss are at most as bad."""
-    errors = by_cell(
-        "smooth_error_quantiles" if smooth else "error_quantiles",
-        mechanism,
-        table.totals,
-        sizes=table.sizes,
-        confidence=table.goal.confidence,
-        step=table.step,
-        kept=table.kept.get(BUDGET),
-    )
-    ratios = errors / (float(table.goal.within) * table.totals)
-    place = len(ratios) - 1 - table.may_miss
-    return float(np.partition(ratios, place)[place])
-
-
 def _fraction(share: float) -> Fraction:
     return Fraction(Decimal(repr(float(share)))) if share < 1 else Fraction(1)
-
-
-def _exact_shares(shares: FloatArray) -> list[Fraction]:
-    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
-    parts = [max(Fraction(int(share * 10**6), 10**6), Fraction(1, 10**6)) for share in shares]
-    parts[int(np.argmax(shares))] += 1 - sum(parts)
-    return parts
