@@ -18,9 +18,9 @@ from recordwise.mechanisms.key_selection import distinct_below
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.plan.file.mechanisms import parse_function
+from recordwise.plan.keys.cells import Domain, check_size
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import check_size
-from recordwise.plan.keys.selection import Domain, SelectFrom
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.query import checked_name
 from recordwise.plan.schema import Measure, Schema, prefix_problems
 from recordwise.plan.sql.gate import read_statement
@@ -105,12 +105,12 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "cells of a domain": (lambda n: Domain(columns=("a",), size=n, keys=dict, positions=list), 2**62, 2**62 + 1),
     "fewest cells of a domain": (lambda n: Domain(columns=("a",), size=n, keys=dict, positions=list), 1, 0),
     "threshold of a selection": (
-        lambda n: SelectFrom.of({"a": ["x"]}, rho=1, threshold=n, pieces=None),
+        lambda n: Keys.select_from({"a": ["x"]}, rho=1, threshold=n),
         BIG,
         BIG + 1,
     ),
     "least threshold of a selection": (
-        lambda n: SelectFrom.of({"a": ["x"]}, rho=1, threshold=n, pieces=None),
+        lambda n: Keys.select_from({"a": ["x"]}, rho=1, threshold=n),
         -BIG,
         -BIG - 1,
     ),
