@@ -94,7 +94,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
 @pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
     # It was written before plans stated which share of the records may be outside their cells.
-    plan = replace(load_plan(old / "plan.toml"), outside=None)
+    plan = replace(load_plan(old / "plan.toml"), max_outside=None)
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(old / "again")
@@ -131,7 +131,7 @@ def released_before(old, text, changes=(), name="plan.toml"):
     plan = load_plan(old / name)
     with Session.from_plan(plan) as session:
         with pytest.raises(AlreadyReleasedError) as refused:
-            session.run(*plan.plan.queries, confidence=plan.confidence, once=True)
+            session.run(*plan.plan.queries, confidence=plan.confidence, refuse_repeat=True)
         return refused.value.state, len(session.history())
 
 

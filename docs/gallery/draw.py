@@ -12,7 +12,6 @@ from recordwise.planning import (
     compare,
     evaluate,
     families,
-    fitness,
     recommend,
     sweep,
 )
@@ -110,7 +109,7 @@ def main(folder: Path = HERE, rows: int = ROWS) -> None:
         )
         save("sweep", plot_sweep(grid.curves(), measure="emp", privacy_label=grid.privacy_label))
         goal = Goal("emp", cells, within="0.1", share="0.9", at_least=100)
-        smallest = fitness(opened, families(), goal, data="synthetic")
+        smallest = recommend(opened, goal, candidates=families(), keep_offsets=True, data="synthetic")
         title = "Losses of the smallest policies that meet a goal"
         save("fitness", plot_loss_shares(smallest.curves(), privacy_label=found.privacy_label, title=title))
         advice = recommend(opened, goal, data="synthetic")

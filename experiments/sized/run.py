@@ -59,7 +59,7 @@ def measured(data: Data) -> list[dict[str, object]]:
 
 def _row(each: Any) -> dict[str, object]:
     rho = each.losses.rho
-    (fitted,) = each.fitted
+    (fitted,) = each.calibrated
     return {
         "family": each.name,
         "mechanism": repr(fitted.mechanism),

@@ -3,7 +3,6 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_establishments import LEAST, small_records, small_table, small_tables
 
 import recordwise as rw
 from experiments.establishments import MEASURES
@@ -11,6 +10,7 @@ from experiments.establishments_tables import DIGITS
 from experiments.split_fig2 import simulated
 from experiments.split_fig4 import fitness
 from recordwise import planning
+from small_establishments import LEAST, small_records, small_table, small_tables
 
 
 def workload():
@@ -31,8 +31,10 @@ def test_planning_finds_the_noise_of_figure_4(measure, attribute):
     family = rw.Gaussian(rho=1) if measure == "count" else rw.Gaussian(sigma=1)
     kept = {"measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text", "naics": "text"}}
     with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
-        found = planning.fitness(session, {"gaussian": family}, goal, data="synthetic")["gaussian"]
-    for fitted, level in zip(found.fitted, small_tables().levels):
+        found = planning.recommend(session, goal, candidates={"gaussian": family}, keep_offsets=True, data="synthetic")[
+            "gaussian"
+        ]
+    for fitted, level in zip(found.calibrated, small_tables().levels):
         ours = fitness.calibrated_table(level, attribute, "0.10")
         assert fitted.deciding == ours.at_total
         assert float(fitted.mechanism.noise_sigma) == pytest.approx(ours.sigma, rel=1e-5)
@@ -44,7 +46,9 @@ def test_planning_finds_the_losses_of_figure_4():
     goal = planning.Goal("payann", workload(), within="0.20", share="0.95")
     kept = {"measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text", "naics": "text"}}
     with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
-        found = planning.fitness(session, {"gaussian": rw.Gaussian(sigma=1)}, goal, data="synthetic")["gaussian"]
+        found = planning.recommend(
+            session, goal, candidates={"gaussian": rw.Gaussian(sigma=1)}, keep_offsets=True, data="synthetic"
+        )["gaussian"]
     for share in (0.5, 0.9, 0.99):
         assert found.losses.rho.quantile(share) == pytest.approx(
             np.quantile(ours, share, method="inverted_cdf"), rel=1e-4

@@ -105,11 +105,11 @@ def test_planning_compares_fits_and_shares_it(laplace):
     with small_release.session(small_release.records()) as session:
         compared = planning.compare(session, {"own": laplace(scale=30)}, measure="emp", query=shape, variance=400)
         goal = planning.Goal("emp", shape, within="0.1", confidence=0.9)
-        fitted = planning.fitness(session, {"own": laplace(scale=1)}, goal)
+        fitted = planning.recommend(session, goal, candidates={"own": laplace(scale=1)}, keep_offsets=True)
         split = planning.allocate(session, laplace(scale=10), goal)
     own = compared["own"]
     assert float(own.mechanism.variance(0)) == pytest.approx(400, rel=1e-3)
-    (found,) = fitted["own"].fitted
+    (found,) = fitted["own"].calibrated
     assert found.share_met == 1
     assert split.shares[0].mechanism == laplace(scale=10)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import recordwise as rw
-from recordwise.planning.search.goals import target_tables, targets_in
+from recordwise.planning.search.goals import goal_tables, targets_in
 from recordwise.planning.search.shares import FittedRatios
 from recordwise.synthetic import establishments
 
@@ -63,7 +63,7 @@ def session(rows: int) -> rw.Session:
         measures={"emp": 1, "payann": 1},
         columns={"county": "text", "naics": "text"},
         tuned_on="synthetic",
-        outside="accept",
+        max_outside="accept",
     )
 
 
@@ -96,7 +96,7 @@ def keys(rows: int, seed: int) -> rw.Keys:
 def query(wanted: Wanted, listed: rw.Keys, mechanisms: Mapping[str, Any], share: Any = None) -> rw.Query:
     """State by industry at three levels, with published rests."""
     found = rw.query().group_by(rw.prefix("county", 2))
-    found = found.levels(rw.prefix("naics", LEVELS), keys=listed, rest="publish", share=share)
+    found = found.levels(rw.prefix("naics", LEVELS), keys=listed, all_other="publish", share=share)
     for name in wanted.statistics:
         own = mechanisms[name]
         found = found.count(own, alias="n") if name == "n" else found.sum(name, own, alias=name)
@@ -116,8 +116,8 @@ def by_hand(opened: rw.Session, wanted: Wanted, listed: rw.Keys, floor: Fraction
     made = query(wanted, listed, start, shares)
     view = opened.owner.view(data="synthetic")
     scope, targets = targets_in(made, goals(opened, wanted, made), opened.schema)
-    tables = target_tables(view, scope, targets, {})
-    ratios = dict(zip(tables, FittedRatios(view, scope, tables, complete=False).at(scope.plan.queries[0])))
+    tables = goal_tables(view, scope, targets, {})
+    ratios = dict(zip(tables, FittedRatios(view, tables, complete=False).at(scope.plan.queries[0])))
     worst = {
         name: max(ratio for table, ratio in ratios.items() if table.asked.statistic.alias == name) for name in start
     }

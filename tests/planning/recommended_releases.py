@@ -19,7 +19,7 @@ import recordwise as rw
 from planning.recommended_goals import HAND_MADE_FLOORS, HAND_MADE_SHARES, Wanted, by_hand, goals, keys, plain, session
 from recordwise.noise import Seeded
 from recordwise.planning.losses import policy_losses
-from recordwise.planning.search.goals import TargetTable, target_tables, targets_in
+from recordwise.planning.search.goals import GoalTable, goal_tables, targets_in
 
 RUNS, ROWS, SEED = 200, 20_000, 7
 MOST_ABOVE = 1.10
@@ -41,22 +41,22 @@ def released(
     """For each table and statistic: how often counted cells are within the goal, beside what the published errors say."""
     view = opened.owner.view(data="synthetic")
     scope, targets = targets_in(queries, goals(opened, wanted, queries[0]), opened.schema)
-    tables = target_tables(view, scope, targets, {})
+    tables = goal_tables(view, scope, targets, {})
     held: list[list[Any]] = [[] for _ in tables]
     spread: list[Any] = [None] * len(tables)
     for run in range(runs):
         release = opened.run(*queries, rng=Seeded(seed + run)).consistent(method="ols")
         for at, each in enumerate(tables):
-            name, data = each.asked.statistic.alias, release.tables[each.totals.number].data
+            name, data = each.asked.statistic.alias, release.tables[each.part.number].data
             value = np.asarray(data.column(f"{name}_best").to_numpy(), np.float64)[each.counted]
             spread[at] = np.asarray(data.column(f"{name}_best_sd").to_numpy(), np.float64)[each.counted]
-            total = each.totals.total[each.counted]
+            total = each.totals
             held[at].append(np.abs(value - total) <= float(wanted.within) * total)
     return [_row(wanted, each, np.array(own), sd) for each, own, sd in zip(tables, held, spread)]
 
 
-def _row(wanted: Wanted, table: TargetTable, held: Any, sd: Any) -> dict[str, Any]:
-    reach = float(wanted.within) * table.totals.total[table.counted]
+def _row(wanted: Wanted, table: GoalTable, held: Any, sd: Any) -> dict[str, Any]:
+    reach = float(wanted.within) * table.totals
     found, expected = held.mean(axis=1), float((2 * ndtr(reach / sd) - 1).mean())
     larger = float((2 * ndtr(reach / (PLANTED * sd)) - 1).mean())
     error = max(float(found.std(ddof=1) / np.sqrt(len(found))), 1e-12)

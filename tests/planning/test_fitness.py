@@ -7,7 +7,7 @@ import recordwise as rw
 from planning.small_table import cell_sums, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import positive
-from recordwise.planning import Goal, families, fitness
+from recordwise.planning import Goal, families, recommend
 
 FAMILIES = {
     "splitting": rw.UnitSplit(at=50, rho=1),
@@ -20,7 +20,13 @@ FAMILIES = {
 
 @pytest.fixture(scope="module")
 def found(session):
-    return fitness(session, FAMILIES, Goal("emp", shape(), within="0.02", share="0.7"), data="synthetic")
+    return recommend(
+        session,
+        Goal("emp", shape(), within="0.02", share="0.7"),
+        candidates=FAMILIES,
+        keep_offsets=True,
+        data="synthetic",
+    )
 
 
 def noisier(mechanism, factor):
@@ -36,7 +42,7 @@ def noisier(mechanism, factor):
 @pytest.mark.theorem("T-MOST-NOISE")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(found, name):
-    (fitted,) = found[name].fitted
+    (fitted,) = found[name].calibrated
     totals = np.array([sum(values) for values in cell_sums(rows(), "emp").values() if values])
     needed = len(totals) - int((1 - 0.7) * len(totals))
     held = fitted.mechanism.meets(totals, 0.02 * totals, confidence=0.95)
@@ -50,7 +56,7 @@ def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(f
 @pytest.mark.parametrize("name", FAMILIES)
 def test_more_noise_costs_no_record_more(found, name):
     records = {"emp": np.array([1, 3, 20, 500, 20_000])}
-    (fitted,) = found[name].fitted
+    (fitted,) = found[name].calibrated
     more = positive("1.05", parameter="factor")
     wider = noisier(fitted.mechanism, more).policy("emp").loss(records)
     assert np.all(wider <= fitted.mechanism.policy("emp").loss(records))
@@ -66,40 +72,52 @@ def test_losses_are_those_of_the_policy_that_would_be_charged(session, found, na
 
 def test_clamping_is_refused_where_it_cuts_off_more_than_the_goal_allows(session):
     clamped = {"low": rw.Clamped(to=10, rho=1), "high": rw.Clamped(to=20_000, rho=1)}
-    found = fitness(session, clamped, Goal("emp", shape(), within="0.05"), data="synthetic")
+    found = recommend(
+        session, Goal("emp", shape(), within="0.05"), candidates=clamped, keep_offsets=True, data="synthetic"
+    )
     assert "clamping at 10" in found.infeasible["low"]
-    assert [each.name for each in found.families] == ["high"]
-    assert found["high"].fitted[0].share_met == 1
+    assert [each.name for each in found.candidates] == ["high"]
+    assert found["high"].calibrated[0].share_met == 1
 
 
 def test_a_bias_leaves_less_room_for_noise(session):
     goal = Goal("emp", shape(), within="0.3", share="0.5")
-    found = fitness(session, {"a": rw.Clamped(to=300, rho=1), "b": rw.Clamped(to=20_000, rho=1)}, goal)
-    sigmas = [found[name].fitted[0].mechanism.noise_sigma for name in "ab"]
+    found = recommend(
+        session, goal, candidates={"a": rw.Clamped(to=300, rho=1), "b": rw.Clamped(to=20_000, rho=1)}, keep_offsets=True
+    )
+    sigmas = [found[name].calibrated[0].mechanism.noise_sigma for name in "ab"]
     assert sigmas[0] < sigmas[1]
-    assert found["a"].fitted[0].share_met >= 0.5
+    assert found["a"].calibrated[0].share_met >= 0.5
 
 
 def test_every_level_and_measure_gets_its_own_noise_and_all_are_charged(session):
     keys = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
     by = rw.query().group_by("county", keys=keys).levels(rw.prefix("naics", 1), rw.prefix("naics", 3))
     family = {"log": {"emp": rw.LogTransform(offset=100, sigma=1), "pay": rw.LogTransform(offset=4000, sigma=1)}}
-    found = fitness(session, family, [Goal(measure, by, within="0.1") for measure in ("emp", "pay")], firms=True)["log"]
-    assert [each.table.name for each in found.fitted] == [
+    found = recommend(
+        session,
+        [Goal(measure, by, within="0.1") for measure in ("emp", "pay")],
+        candidates=family,
+        keep_offsets=True,
+        firms=True,
+    )["log"]
+    assert [each.table.name for each in found.calibrated] == [
         "emp by county x naics1",
         "emp by county x naics3",
         "pay by county x naics1",
         "pay by county x naics3",
     ]
-    alone = [session.policy_of(each.table.with_mechanism(each.mechanism)) for each in found.fitted]
+    alone = [session.policy_of(each.table.with_mechanism(each.mechanism)) for each in found.calibrated]
     record = {"emp": 40, "pay": 1500}
     assert float(found.policy.loss(record)) == pytest.approx(sum(float(each.loss(record)) for each in alone))
     assert found.firms.rho.number == len(np.unique(rows()["firm"]))
 
 
 def test_counts_have_goals_too(session):
-    found = fitness(session, {"g": rw.Gaussian(rho=1)}, Goal("count", shape(), within="0.05"))
-    (fitted,) = found["g"].fitted
+    found = recommend(
+        session, Goal("count", shape(), within="0.05"), candidates={"g": rw.Gaussian(rho=1)}, keep_offsets=True
+    )
+    (fitted,) = found["g"].calibrated
     assert fitted.deciding == min(len(values) for values in cell_sums(rows(), "emp").values() if values)
     assert found["g"].losses.rho.maximum == pytest.approx(1 / (2 * float(fitted.mechanism.noise_sigma) ** 2))
 
@@ -121,8 +139,13 @@ def test_bad_goals_are_refused(session):
     with pytest.raises(ParameterError, match="must be a query"):
         Goal("emp", "county", within=1)
     with pytest.raises(ParameterError, match="no cell"):
-        fitness(session, families(), Goal("emp", shape(), within=1, at_least=10**12))
+        recommend(session, Goal("emp", shape(), within=1, at_least=10**12), candidates=families(), keep_offsets=True)
     with pytest.raises(ParameterError, match="a Goal or a sequence of Goals"):
-        fitness(session, families(), [])
+        recommend(session, [], candidates=families(), keep_offsets=True)
     with pytest.raises(ParameterError, match="no mechanism for 'emp'"):
-        fitness(session, {"log": {"pay": rw.Gaussian(sigma=1)}}, Goal("emp", shape(), within=1))
+        recommend(
+            session,
+            Goal("emp", shape(), within=1),
+            candidates={"log": {"pay": rw.Gaussian(sigma=1)}},
+            keep_offsets=True,
+        )

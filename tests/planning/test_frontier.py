@@ -97,7 +97,7 @@ def test_a_budget_is_kept_for_every_possible_record():
 
 
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
-    query = ladder(rest="publish")
+    query = ladder(all_other="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
     losses = [found.today.loss("median") * part for part in (0.3, 1)]
     raw = frontier(session, query, candidates=gaussian, losses=losses, data="synthetic")

@@ -9,8 +9,7 @@ import recordwise as rw
 from planning.small_table import CODES, COUNTIES, opened, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import Goal, plan_goals, recommend
-from recordwise.planning.losses import Losses
-from recordwise.planning.search.fitness import hardly_protected
+from recordwise.planning.losses import Losses, hardly_protected
 from recordwise.planning.search.shares import best_split, level_shares
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
@@ -49,14 +48,14 @@ def test_queries_keep_their_shape_and_every_goal_is_met(found):
     assert (first.name, first.key_lists, second.condition) == ("ladder", ladder().key_lists, plan()[1].condition)
     assert first.statistics[2].sum == first.statistics[1].mechanism
     assert sum(level.share for level in first.tables()) == 1
-    for family in found.fitness.families:
-        assert all(each.share_met >= 0.8 for each in family.fitted), family.name
-    assert len(found.best.fitted) == 5
+    for family in found.candidates:
+        assert all(each.share_met >= 0.8 for each in family.calibrated), family.name
+    assert len(found.best.calibrated) == 5
 
 
 def test_goals_are_met_cell_by_cell_by_what_the_tables_really_get(found):
     """Worked out by hand: the 95% quantile of each level's own noise against a tenth of each total."""
-    first, _ = found.fitness["Gaussian"].queries()
+    first, _ = found["Gaussian"].queries()
     table = rows()
     for level, length in zip(first.tables(), (1, 3)):
         codes = np.array([code[:length] for code in table["naics"]])
@@ -70,27 +69,27 @@ def test_goals_are_met_cell_by_cell_by_what_the_tables_really_get(found):
 
 
 def test_a_family_that_cannot_be_shared_serves_single_tables_only(found):
-    assert "power" not in found.fitness.infeasible
-    power = found.fitness["power"].queries()
+    assert "power" not in found.infeasible
+    power = found["power"].queries()
     assert type(power[1].statistics[0].mechanism).__name__ == "GeneralizedGaussian"
     assert all(type(each.mechanism).__name__ != "GeneralizedGaussian" for each in power[0].draws())
 
 
 def test_no_family_is_much_better_than_the_one_recommended(found):
     best = found.best.losses.rho.quantile(0.99)
-    assert all(best <= each.losses.rho.quantile(0.99) for each in found.fitness.families)
+    assert all(best <= each.losses.rho.quantile(0.99) for each in found.candidates)
 
 
 def test_the_split_costs_least_for_all_statistics_together(session, found):
     """No nearby split has a smaller loss at the same accuracy: noise is set by the level that allows least of it."""
-    first, _ = found.fitness["Gaussian"].queries()
+    first, _ = found["Gaussian"].queries()
     needed = {}
-    for each in found.fitness["Gaussian"].fitted:
+    for each in found["Gaussian"].calibrated:
         if each.table.name.startswith(("emp", "count")):
             name, level = each.table.name.split()[0], each.table.query.tables()[0].names()[1]
             goal = Goal(each.table.goal.measure, each.table.query, within=each.table.goal.within, share="0.8")
             alone = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, data="synthetic")
-            needed[name, level] = float(alone.best.fitted[0].mechanism.noise_sigma)
+            needed[name, level] = float(alone.best.calibrated[0].mechanism.noise_sigma)
 
     def loss(share):
         shares = {"naics1": share, "naics3": 1 - share}
@@ -145,7 +144,7 @@ def test_fitted_levels_with_sizes_need_less_loss_than_raw_ones():
     query = (
         rw.query()
         .group_by("county")
-        .levels(rw.prefix("naics", [1, 3]), keys=keys, rest="publish")
+        .levels(rw.prefix("naics", [1, 3]), keys=keys, all_other="publish")
         .sum("emp", rw.UnitSplit(at=50, rho="0.5"), alias="emp")
     )
     with opened() as session:
@@ -153,9 +152,9 @@ def test_fitted_levels_with_sizes_need_less_loss_than_raw_ones():
         raw = recommend(session, goals, plan=query, data="synthetic", rank_by="median")
         fitted = recommend(session, goals, plan=query, fitted=True, data="synthetic", rank_by="median")
         name = "sized, floor 1 of the least total"
-        assert fitted.fitness[name].losses.rho.quantile(0.5) < raw.fitness[name].losses.rho.quantile(0.5)
-        assert fitted.fitness[name].losses.rho.quantile(0.5) < fitted.fitness[GAUSSIAN].losses.rho.quantile(0.5)
-        assert all(each.share_met >= 0.8 for each in fitted.fitness[name].fitted)
+        assert fitted[name].losses.rho.quantile(0.5) < raw[name].losses.rho.quantile(0.5)
+        assert fitted[name].losses.rho.quantile(0.5) < fitted[GAUSSIAN].losses.rho.quantile(0.5)
+        assert all(each.share_met >= 0.8 for each in fitted[name].calibrated)
 
 
 GAUSSIAN = "Gaussian (as unit splitting)"

@@ -13,8 +13,8 @@ from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
 from recordwise.planning.search.families import best_offset, families
-from recordwise.planning.search.fitness import fit
-from recordwise.planning.search.goals import goal_tables
+from recordwise.planning.search.fits import fit
+from recordwise.planning.search.goals import tables_of
 from recordwise.session import Session
 
 CANDIDATES = {
@@ -55,7 +55,7 @@ def test_the_reasons_are_two_sentences_with_the_numbers(found):
 
 def test_the_offset_costs_less_than_offsets_around_it(session):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
-    (table,) = goal_tables(session.owner.view(), [goal], CANDIDATES)
+    (table,) = tables_of(session.owner.view(), [goal], CANDIDATES)
     size = np.sort(rows()["emp"])[int(np.ceil(0.99 * len(rows()["emp"]))) - 1]
 
     def cost(offset):
@@ -82,15 +82,15 @@ def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
 
 def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_tells_no_loss(session, tmp_path):
     found = recommend(session, Goal("emp", shape(), within="0.05"), candidates={"Gaussian": rw.Gaussian(sigma=1)})
-    assert found.fitness.data == "confidential"
+    assert found.data == "confidential"
     text = found.plan(source="r.parquet", ledger="l").text
     assert 'tuned_on = "confidential"' in text
-    assert "loss" not in text.replace("accept_tuning", "")
+    assert "loss" not in text.replace("tuning_reason", "")
     path = found.plan(source="r.parquet", ledger="l").save(tmp_path / "plan.toml")
-    with pytest.raises(PlanFileError, match="accept_tuning"):
+    with pytest.raises(PlanFileError, match="tuning_reason"):
         load_plan(path)
-    accepted = found.plan(source="r.parquet", ledger="l", accept_tuning="public totals").save(tmp_path / "b.toml")
-    assert load_plan(accepted).accept_tuning == "public totals"
+    accepted = found.plan(source="r.parquet", ledger="l", tuning_reason="public totals").save(tmp_path / "b.toml")
+    assert load_plan(accepted).tuning_reason == "public totals"
     with opened(tuned_on="confidential") as confidential, pytest.raises(TuningError):
         confidential.run(*found.best.queries())
 

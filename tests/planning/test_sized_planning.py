@@ -9,8 +9,7 @@ import recordwise as rw
 from planning.small_table import CODES, COUNTIES, cell_sums, rows
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms.base import shared
-from recordwise.planning import Goal, allocate, compare, fitness, recommend
-from recordwise.planning.search.allocate import ratio
+from recordwise.planning import Goal, allocate, compare, recommend
 from recordwise.planning.search.families import sized_families, with_error
 
 TOTALS = {cell: sum(values) for cell, values in cell_sums(rows(), "emp").items()}
@@ -65,8 +64,8 @@ def met(mechanism, within=0.05):
 
 @pytest.mark.parametrize("mechanism", [SIZED, WITH_LOW], ids=["gaussian", "low"])
 def test_the_noise_that_fitness_finds_meets_the_goal_and_more_does_not(session, mechanism):
-    found = fitness(session, {"sized": mechanism}, goal(), data="synthetic")
-    (fitted,) = found["sized"].fitted
+    found = recommend(session, goal(), candidates={"sized": mechanism}, keep_offsets=True, data="synthetic")
+    (fitted,) = found["sized"].calibrated
     assert met(fitted.mechanism) == pytest.approx(fitted.share_met)
     assert met(fitted.mechanism) >= 0.8
     error = float(fitted.mechanism.mechanism.resized(500).error_quantiles(np.array([500.0]))[0]) / 500
@@ -114,8 +113,8 @@ def test_a_budget_of_sized_noise_is_split_so_that_no_table_is_farther_from_its_g
     assert max(ratios) <= min(ratios) * 1.02
     assert sum(each.share for each in found.shares) == 1
     for each in found.shares:
-        assert ratio(each.table, shared(SIZED, each.share)) == pytest.approx(each.ratio)
-    even = max(ratio(each.table, shared(SIZED, Fraction(1, 2))) for each in found.shares)
+        assert each.table.ratio(shared(SIZED, each.share)) == pytest.approx(each.ratio)
+    even = max(each.table.ratio(shared(SIZED, Fraction(1, 2))) for each in found.shares)
     assert max(ratios) <= even
     assert found.policy == session.policy_of(*(each.table.with_mechanism(each.mechanism) for each in found.shares))
 

@@ -8,7 +8,7 @@ import pytest
 import recordwise as rw
 from planning.small_table import CODES, COUNTIES, rows, shape
 from recordwise.errors import ParameterError
-from recordwise.planning import allocate, compare, fitness, plan_goals, sweep
+from recordwise.planning import allocate, compare, plan_goals, recommend, sweep
 from recordwise.planning.scope import scope_of
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
@@ -144,8 +144,10 @@ def test_goals_of_a_plan_are_one_for_each_statistic_and_narrow_alike(session):
     ]
     (one,) = plan_goals(session, plan(), within="0.1", tables=["ladder_county_by_naics3"], statistics=["emp"])
     assert [query.tables()[0].names() for query in one.queries()] == [("county", "naics3")]
-    found = fitness(session, {"Gaussian": rw.Gaussian(sigma=1)}, one, data="synthetic")["Gaussian"]
-    assert [each.table.name for each in found.fitted] == ["emp by county x naics3"]
+    found = recommend(session, one, candidates={"Gaussian": rw.Gaussian(sigma=1)}, keep_offsets=True, data="synthetic")[
+        "Gaussian"
+    ]
+    assert [each.table.name for each in found.calibrated] == ["emp by county x naics3"]
 
 
 def test_an_allocation_within_a_plan_evens_the_levels_out_and_keeps_the_loss(session):

@@ -15,7 +15,7 @@ from recordwise.cli import app
 from recordwise.errors import DataError, ParameterError
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
-from recordwise.planning import Goal, compare, fitness
+from recordwise.planning import Goal, compare, recommend
 
 PROFIT = Measure.of("profit", bound=10**9, signed=True)
 CELLS = 3000
@@ -179,7 +179,9 @@ def test_planning_knows_the_error_of_a_transform_from_both_parts(mechanism):
         found = compare(session, {"it": mechanism}, measure="profit", query=asked, data="synthetic")
         drawn = session.run(asked.sum("profit", mechanism), rng=Seeded(9)).table
         goal = Goal(measure="profit", query=asked, within="0.5", share="0.9")
-        fitted = fitness(session, {"it": mechanism}, goal, data="synthetic")["it"].fitted[0]
+        fitted = recommend(session, goal, candidates={"it": mechanism}, keep_offsets=True, data="synthetic")[
+            "it"
+        ].calibrated[0]
         met = session.run(asked.sum("profit", fitted.mechanism), rng=Seeded(10)).table
     (planned,) = set(found["it"].errors)
     off = np.abs(np.array(drawn.column("sum_profit"), float) - 100)

@@ -45,7 +45,7 @@ SIZED = rw.Sized(rw.Gaussian(sigma=SHARE), floor=100)
 
 def session(rows=ROWS, **more):
     given = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text", "naics": "text"}}
-    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "outside": "accept"}
+    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "max_outside": "accept"}
     return rw.Session(pa.Table.from_pylist(rows), **(given | more))
 
 
@@ -246,7 +246,7 @@ def test_the_split_for_fitted_errors_takes_sized_noise_by_cell(tmp_path):
             worst = max(worst, float(np.max(1.959964 * sd / (0.1 * totals[table.name][counted]))))
         assert worst == pytest.approx(found.worst, rel=2e-3)
         advice = recommend(opened, goal, candidates={"sized": SIZED}, fitted=True, complete=True, data="public")
-        assert all(each.share_met == 1 for each in advice.best.fitted)
+        assert all(each.share_met == 1 for each in advice.best.calibrated)
 
 
 PLAN = """

@@ -9,7 +9,6 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.options import (
-    AcceptTuning,
     AtLeast,
     Complete,
     Confidence,
@@ -24,6 +23,7 @@ from recordwise.cli.options import (
     Share,
     Statistics,
     Tables,
+    TuningReason,
     Within,
     by_measure,
     drawn,
@@ -75,7 +75,7 @@ def fitness(
     Each statistic of each table gets its own noise; the plan's own mechanisms are one of the families.
     """
     from recordwise.cli import screen
-    from recordwise.planning.search.fitness import fitness as fitted
+    from recordwise.planning.recommend import recommend as recommended
     from recordwise.planning.search.goals import own_family, usual_families
     from recordwise.session import Session
 
@@ -83,7 +83,7 @@ def fitness(
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
-        found = fitted(session, candidates, goals, firms=firms, data=data)
+        found = recommended(session, goals, candidates=candidates, keep_offsets=True, firms=firms, data=data)
     if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
         _say(goals)
@@ -144,7 +144,7 @@ def recommend(
     out: Annotated[
         Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -167,14 +167,14 @@ def recommend(
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
         _say(goals)
         screen.table(*found.rows())
-        for name, why in found.fitness.infeasible.items():
+        for name, why in found.infeasible.items():
             screen.note(f"{name}: {why}")
         screen.paragraph(found.summary())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json, data=data)
 
 
@@ -219,7 +219,7 @@ def frontier(
             help="Write the table to a new CSV file; within losses, the plan to a new plan file.", show_default=False
         ),
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -259,7 +259,7 @@ def frontier(
     with Session.from_plan(file, data=data) as session:
         if within_losses:
             best = most_reliable(session, file, **limits, **shared)
-            return _show_best(best, file, out, accept_tuning=accept_tuning, as_json=as_json)
+            return _show_best(best, file, out, tuning_reason=tuning_reason, as_json=as_json)
         found = found_frontier(session, file, rank_by=rank_by, losses=loss, **shared)
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
@@ -278,7 +278,7 @@ def frontier(
     return None
 
 
-def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | None, as_json: bool) -> None:
+def _show_best(found: Any, file: Any, out: Path | None, *, tuning_reason: str | None, as_json: bool) -> None:
     """The most reliable plan within some losses, and its plan file."""
     from recordwise.cli import screen
 
@@ -290,7 +290,7 @@ def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | 
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:

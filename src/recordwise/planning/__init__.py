@@ -33,10 +33,10 @@ from recordwise.planning.compare import (
 from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, most_reliable
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.new_plan import PlanChange
-from recordwise.planning.recommend import Recommendation, recommend
+from recordwise.planning.recommend import RankedCandidate, Recommendation, recommend
 from recordwise.planning.search.allocate import Allocation, allocate
 from recordwise.planning.search.families import error_quantiles, families
-from recordwise.planning.search.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.search.fits import Calibrated
 from recordwise.planning.search.goals import Goal, plan_goals
 from recordwise.planning.search.reliable import FrontierPoint
 from recordwise.planning.simulate.baselines import clamped
@@ -46,6 +46,7 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
 __all__ = [
     "Allocation",
+    "Calibrated",
     "Candidate",
     "Check",
     "PlanChange",
@@ -54,9 +55,6 @@ __all__ = [
     "Disclosure",
     "EvaluatedGroup",
     "Evaluation",
-    "FamilyFitness",
-    "Fitness",
-    "Fitted",
     "Frontier",
     "FrontierPoint",
     "Goal",
@@ -66,6 +64,7 @@ __all__ = [
     "MultiplicativeNoise",
     "PercentRule",
     "PlanText",
+    "RankedCandidate",
     "Recommendation",
     "Rehearsal",
     "ReliablePlan",
@@ -78,7 +77,6 @@ __all__ = [
     "error_quantiles",
     "evaluate",
     "families",
-    "fitness",
     "frontier",
     "most_reliable",
     "plan_goals",

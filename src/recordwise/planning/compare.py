@@ -23,6 +23,7 @@ from recordwise.planning.scope import (
     PlanLike,
     PlanTotals,
     Scope,
+    ask,
     at_level,
     bare,
     check_measure,
@@ -34,7 +35,6 @@ from recordwise.planning.scope import (
     step_of,
     viewed,
 )
-from recordwise.planning.search.families import ask, cell_errors
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, Contributors, OwnerView
@@ -418,7 +418,10 @@ def compare(
             firms=joint.get(name),
             realized=real.get(name),
             errors=np.concatenate(
-                [cell_errors(scope, each, choice, name, view.schema, confidence=confidence) for each in totals]
+                [
+                    each.by_cell("error_quantiles", choice(each.asked), kept=name, confidence=confidence)
+                    for each in totals
+                ]
             ),
         )
         for name, choice in tracked(choices.items(), lambda item: f"the errors of {item[0]}")

@@ -18,12 +18,11 @@ from recordwise.exact.text import share_text
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK
-from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS
+from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, hardly_protected
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.recommend import Left, left_of
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
-from recordwise.planning.search.fitness import hardly_protected
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
@@ -264,7 +263,7 @@ class ReliablePlan(FrontierPoint, Result):
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the mechanisms found, and everything else as it is; see
@@ -273,7 +272,7 @@ class ReliablePlan(FrontierPoint, Result):
         Args:
             like: The plan to continue, which ``most_reliable`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -285,7 +284,7 @@ class ReliablePlan(FrontierPoint, Result):
             self.before,
             self.queries,
             tuned_on=self.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             # The losses of confidential records must not be in a file that may be shared.
             comment=self.summary() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,

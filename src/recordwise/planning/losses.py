@@ -11,11 +11,12 @@ import numpy as np
 from recordwise.engines.owner import LossSummary
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import prose_text
+from recordwise.exact.text import figure, prose_text, share_text
 from recordwise.plan.expressions import And, Compare, Field, Predicate
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.scope import with_statistic
+from recordwise.policy.meaning import power_gaussian
 from recordwise.policy.policy import Policy
 from recordwise.session.owner import OwnerView, ValueCounts
 
@@ -234,6 +235,26 @@ def balance(losses: Iterable[float]) -> float:
     if not found or math.inf in found:
         return math.inf if found else 0.0
     return found[0] if len(found) == 1 else math.exp(math.fsum(map(math.log, found)) / len(found))
+
+
+# Protection in words: whom a loss hardly protects.
+
+
+HARDLY = 5.0
+"""Above this loss a membership test is nearly always right."""
+PARTS = ((0.5, "Half"), (0.25, "A quarter"), (0.1, "A tenth"))
+
+
+def hardly_protected(losses: Losses) -> str | None:
+    """Which part of the records a plan hardly protects; None if fewer than a tenth."""
+    for part, word in PARTS:
+        if losses.quantile(1 - part) > HARDLY:
+            detected = share_text(power_gaussian(HARDLY), 0)
+            return (
+                f"{word} of the records lose more than {figure(HARDLY)}: hardly protected. Under Gaussian noise a membership test "
+                f"with a 5% false-positive rate detects such a record with a probability of more than {detected}."
+            )
+    return None
 
 
 # Losses by the size of a record: tenfold classes of the measure that a policy depends on first.

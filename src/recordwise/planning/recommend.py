@@ -3,62 +3,59 @@
 The recommendation is explained, compared with the remaining budget, and written as a plan file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from recordwise.errors import BudgetError, ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
-from recordwise.exact.text import figure, formula_text, share_text
+from recordwise.exact.text import figure, share_text
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import amount_bounds
-from recordwise.mechanisms.base import is_sized, shared
+from recordwise.mechanisms.base import is_sized, mechanism_text
 from recordwise.plan.describe import schema_json
+from recordwise.plan.expressions import Predicate
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
-from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, loss_at, policy_losses, read_rank
+from recordwise.planning.losses import (
+    BALANCED,
+    HARDLY,
+    PARTS,
+    QUANTILES,
+    RANK_WORDS,
+    Losses,
+    LossPair,
+    firm_losses,
+    hardly_protected,
+    loss_at,
+    policy_losses,
+    read_rank,
+)
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, loss_figure
-from recordwise.planning.scope import COUNT, PlanLike, Scope, read_origin, viewed, with_choice
-from recordwise.planning.search.families import (
-    FAT_TAILED,
-    FLOORS,
-    USUAL_FLOOR,
-    families,
-    has_amount,
-    level_sizes,
-    sized_families,
-    sized_family,
-    two_digits,
-    with_amount,
-)
-from recordwise.planning.search.fitness import (
-    FamilyFitness,
-    Fitness,
-    Fitted,
+from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
+from recordwise.planning.search.families import amount, families, has_amount, level_sizes, sized_families, two_digits
+from recordwise.planning.search.fits import (
+    Calibrated,
     InfeasibleError,
-    best_mechanism,
-    hardly_protected,
-    measured,
-    ranked,
-    ranking_size,
-    what_would_have_to_give,
-)
-from recordwise.planning.search.fits import QueryCost, RecordSample, StatisticFit, check_shared
-from recordwise.planning.search.goals import Goal, GoalTable, Target, goal_tables, mechanism_for, read_goals, targets_in
-from recordwise.planning.search.shares import (
-    GoalLevels,
     LevelSplits,
-    can_be_fitted,
-    fitted_family,
-    goal_levels,
-    level_shares,
+    PlanFits,
+    StatisticFit,
+    best_mechanism,
+    calibrated_levels,
+    fit,
+    plan_fits,
+    ranking_size,
 )
+from recordwise.planning.search.goals import Goal, GoalTable, mechanism_for, read_goals, tables_of
+from recordwise.planning.search.shares import can_be_fitted
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
@@ -149,80 +146,79 @@ def _words(witness: dict[str, Any] | None, needed: float, left: float) -> str:
     return f"for {record} the plan needs a loss of {figure(needed)}, and {figure(left)} is left"
 
 
+# The candidates, each with what it costs.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class RankedCandidate:
+    """One candidate: its mechanism for every table, and the combined cost of all of them."""
+
+    name: str
+    calibrated: tuple[Calibrated, ...]
+    policy: Policy
+    losses: LossPair
+    firms: LossPair | None
+    asked: tuple[Query, ...]
+
+    def queries(self) -> tuple[Query, ...]:
+        """Return the queries to release: of a plan, or one for each table, or for fitted errors one for each goal."""
+        return self.asked
+
+
+def ranked(candidates: Sequence[RankedCandidate], rank_by: str) -> tuple[RankedCandidate, ...]:
+    """Best first; ties in the chosen rank are broken by the others."""
+    order = [rank_by, *(name for name in QUANTILES if name != rank_by)]
+    return tuple(sorted(candidates, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
+
+
+def _candidate_json(each: RankedCandidate) -> dict[str, Any]:
+    tables = [
+        {
+            "table": one.table.name,
+            "mechanism": mechanism_text(one.mechanism),
+            "deciding_total": one.deciding,
+            "share_met": one.share_met,
+        }
+        for one in each.calibrated
+    ]
+    found = {"name": each.name, "losses": each.losses.rho.to_json(), "tables": tables}
+    return found if each.firms is None else found | {"firm_losses": each.firms.rho.to_json()}
+
+
+def _candidate_rows(each: RankedCandidate) -> list[list[str]]:
+    rho = each.losses.rho
+    numbers = [loss_figure(rho.quantile(0.5)), loss_figure(rho.quantile(0.99)), loss_figure(rho.maximum)]
+    numbers += [loss_figure(each.firms.rho.quantile(0.99))] if each.firms else []
+    rows = []
+    for number, one in enumerate(each.calibrated):
+        first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
+        text = mechanism_text(one.mechanism)
+        rows.append(
+            [
+                *first,
+                text if len(each.calibrated) == 1 else f"{one.table.name}: {text}",
+                f"{share_text(one.share_met, 1)}",
+            ]
+        )
+    return rows
+
+
 # Mechanisms for a whole plan: each family for all its statistics, and the best family for each, with the split over
 # levels.
 
 
-WHOLE = Fraction(1)
 MOST_TRIED = 4
 """So many families, the best first, are tried against what is left of a budget; each needs a proof for every possible record."""
-EACH = "the best for each statistic"
-FEW = Fraction(10)
-"""The usual floor of a count."""
 Place = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class PlanFits:
-    """CONFIDENTIAL if the records are: every family for every statistic of a plan that has a goal."""
-
-    scope: Scope
-    targets: tuple[Target, ...]
-    fits: dict[Place, dict[str, StatisticFit]]
-    costs: dict[int, QueryCost]
-    best: dict[Place, StatisticFit]
-
-    def split(self, chosen: Mapping[Place, StatisticFit]) -> tuple[Query, ...]:
-        """Each query with the split over its levels that costs least for the families chosen."""
-        split = list(self.scope.plan.queries)
-        for number, cost in self.costs.items():
-            split[number] = cost.split([fit for place, fit in chosen.items() if place[0] == number])
-        return tuple(split)
-
-    def queries(
-        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
-    ) -> tuple[Query, ...]:
-        """The whole plan with the families chosen for its statistics, at a part of the loss that their goals need."""
-        mechanisms = {place: shared(fit.mechanism(split[place[0]]), part) for place, fit in chosen.items()}
-        remade = with_choice(
-            self.scope.plan, [each.asked for each in self.targets], lambda asked: mechanisms[asked.place]
-        )
-        return tuple(_with_split(query, own) for query, own in zip(remade, split))
-
-    def fitted(
-        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
-    ) -> tuple[Fitted, ...]:
-        """What each table gets of it."""
-        return tuple(each for place, fit in chosen.items() for each in fit.at(split[place[0]], part))
-
-    def costs_of(self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query]) -> dict[str, float]:
-        """What each statistic costs by itself, at the rank by which plans are compared."""
-        return {
-            fit.target.asked.statistic.alias: self.costs[place[0]].cost([fit])(level_shares(split[place[0]]))
-            for place, fit in chosen.items()
-        }
-
-    def assignments(self) -> dict[str, dict[Place, StatisticFit]]:
-        """One family for all statistics that it can serve, the others with their best one; and the best for each."""
-        names = dict.fromkeys(name for own in self.fits.values() for name in own)
-        found = {name: {place: own.get(name, self.best[place]) for place, own in self.fits.items()} for name in names}
-        if len({fit.family for fit in self.best.values()}) > 1:
-            found[EACH] = dict(self.best)
-        return found
-
-
-def _with_split(query: Query, split: Query) -> Query:
-    return replace(query, axes=split.axes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanAdvice:
-    """CONFIDENTIAL if the records are: every family for a whole plan, and the one that what is left of the budget covers."""
+    """CONFIDENTIAL if the records are: the candidate for a whole plan that what is left of the budget covers."""
 
-    fitness: Fitness
     scope: Scope
     left: Left
-    best: FamilyFitness
+    best: RankedCandidate
     notes: tuple[str, ...]
     """What a reader must know about it."""
 
@@ -237,27 +233,16 @@ def plan_advice(
     rank_by: str,
     fitted: bool,
     complete: bool,
-    data: str,
-) -> PlanAdvice:
-    """Every family for a whole plan, with what the records lose from all of it."""
+    firms: bool,
+) -> tuple[tuple[RankedCandidate, ...], dict[str, str], PlanAdvice]:
+    """Return every candidate for a whole plan, those that meet no goal, and the one to take."""
     fits, infeasible = plan_fits(view, plan, goals, candidates, rank_by=rank_by, fitted=fitted, complete=complete)
     assigned = fits.assignments()
     splits = {name: fits.split(chosen) for name, chosen in assigned.items()}
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
-    policies = {name: session.policy_of(*own) for name, own in queries.items()}
-    losses = policy_losses(view, policies)
-    found = {
-        name: FamilyFitness(
-            name=name,
-            fitted=fits.fitted(chosen, splits[name]),
-            policy=policies[name],
-            losses=losses[name],
-            firms=None,
-            asked=queries[name],
-        )
-        for name, chosen in assigned.items()
-    }
-    left, order = left_of(session, plan), ranked(tuple(found.values()), rank_by)
+    calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
+    found = _measured(session, view, calibrated, queries, None, firms=firms)
+    left, order = left_of(session, plan), ranked(found, rank_by)
     refusals: dict[str, str] = {}
     best, own = None, order[0].name
     for each in order[:MOST_TRIED]:
@@ -278,13 +263,38 @@ def plan_advice(
     told = hardly_protected(best.losses.rho)
     if told is not None:
         costs = fits.costs_of(assigned[own], splits[own])
-        sized = any(is_sized(each.mechanism) for each in best.fitted)
-        notes += [told, *what_would_have_to_give(best.losses.rho, best.fitted, costs, sized=sized)]
-    fitness = Fitness(goals=tuple(goals), data=data, families=tuple(found.values()), infeasible=infeasible)
-    return PlanAdvice(fitness=fitness, scope=fits.scope, left=left, best=best, notes=tuple(notes))
+        sized = any(is_sized(each.mechanism) for each in best.calibrated)
+        notes += [told, *what_would_have_to_give(best.losses.rho, best.calibrated, costs, sized=sized)]
+    return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=tuple(notes))
 
 
-def _passed_over(name: str, told: str, best: FamilyFitness | None) -> str:
+def _measured(
+    session: Session,
+    view: OwnerView,
+    calibrated: Mapping[str, tuple[Calibrated, ...]],
+    queries: Mapping[str, tuple[Query, ...]],
+    condition: Predicate | None,
+    *,
+    firms: bool,
+) -> tuple[RankedCandidate, ...]:
+    """Return candidates with the losses of the records, all in one pass."""
+    policies = {name: session.policy_of(*own) for name, own in queries.items()}
+    losses = policy_losses(view, policies, condition=condition)
+    joint = firm_losses(view, queries) if firms else {}
+    return tuple(
+        RankedCandidate(
+            name=name,
+            calibrated=own,
+            policy=policies[name],
+            losses=losses[name],
+            firms=joint.get(name),
+            asked=queries[name],
+        )
+        for name, own in calibrated.items()
+    )
+
+
+def _passed_over(name: str, told: str, best: RankedCandidate | None) -> str:
     if best is None:
         return f"What is left of the budget covers none of the best families: with {name}, {told}."
     return f"{name} costs less at this rank, but what is left of the budget does not cover it: {told}."
@@ -298,7 +308,7 @@ def _reduced(
     split: Sequence[Query],
     name: str,
     left: Left,
-) -> tuple[FamilyFitness, str]:
+) -> tuple[RankedCandidate, str]:
     """The same with so much more noise that what is left of the budget covers it; the goals are then missed."""
 
     def at(part: Fraction) -> tuple[Query, ...]:
@@ -312,16 +322,16 @@ def _reduced(
             advice="Drop queries, or give the others more noise.",
         )
     policy = session.policy_of(*at(part))
-    fitted = fits.fitted(chosen, split, part)
-    found = FamilyFitness(
+    calibrated = fits.calibrated(chosen, split, part)
+    found = RankedCandidate(
         name=f"{name}, within the budget",
-        fitted=fitted,
+        calibrated=calibrated,
         policy=policy,
         losses=policy_losses(view, {name: policy})[name],
         firms=None,
         asked=at(part),
     )
-    met = min(each.share_met for each in fitted)
+    met = min(each.share_met for each in calibrated)
     words = (
         f"The plan is recommended at {share_text(float(part), 1)} of the loss that the goals need, with errors "
         f"{figure(float(part) ** -0.5)} times as large: in its worst table {share_text(met, 1)} of the cells meet the goal. Loosen "
@@ -330,113 +340,52 @@ def _reduced(
     return found, words
 
 
-def plan_fits(
-    view: OwnerView,
-    plan: PlanLike,
-    goals: Sequence[Goal],
-    candidates: Mapping[str, Any] | None,
-    *,
-    rank_by: str,
-    fitted: bool,
-    complete: bool,
-) -> tuple[PlanFits, dict[str, str]]:
-    """Every family for every statistic with a goal, and which families can serve none."""
-    scope, targets = targets_in(plan, goals, view.schema)
-    sized = _sized_statistics(scope, targets) if candidates is None else {}
-    plain = dict(families()) if candidates is None else dict(candidates)
-    read = iter(goal_tables(view, [each.goal for each in targets], plain))
-    tables = {each.asked.place: tuple(next(read) for _ in each.goal.levels) for each in targets}
-    trees = _trees(view, scope, targets, complete=complete) if fitted else {}
-    sizes = {measure: ranking_size(view, measure, rank_by) for measure in {each.goal.measure for each in targets}}
-    fits: dict[Place, dict[str, StatisticFit]] = {each.asked.place: {} for each in targets}
-    why: dict[str, str] = {}
-    for target in tracked(targets, lambda each: f"families for {each.asked.statistic.alias}"):
-        place, goal = target.asked.place, target.goal
-        own = {name: mechanism_for(each, goal) for name, each in plain.items()} | sized.get(place, {})
-        for name, mechanism in own.items():
-            try:
-                fits[place][name] = _fit(
-                    name, mechanism, target, tables[place], scope, sizes[goal.measure], trees.get(place)
-                )
-            except InfeasibleError as error:
-                why[name] = str(error)
-        if not fits[place]:
-            raise ParameterError(
-                parameter="goals", problem="cannot be met by any family", advice="; ".join(why.values())
-            )
-    costs = _costs(view, scope, fits, rank_by)
-    best = {place: costs[place[0]].best(list(own.values())) for place, own in fits.items()}
-    served = {name for own in fits.values() for name in own}
-    found = PlanFits(scope=scope, targets=targets, fits=fits, costs=costs, best=best)
-    return found, {name: told for name, told in why.items() if name not in served}
+# What would have to give for a smaller loss.
 
 
-def _fit(
-    name: str,
-    mechanism: Any,
-    target: Target,
-    tables: tuple[GoalTable, ...],
-    scope: Scope,
-    size: float,
-    levels: GoalLevels | None,
-) -> StatisticFit:
-    check_shared(mechanism, scope.plan.queries[target.asked.query])
-    if levels is not None and can_be_fitted(mechanism):
-        unit = with_amount(mechanism, 1.0)
-        return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
-    needed = best_mechanism(tables, name, mechanism, size)
-    return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)
+GOOD = 1.0
 
 
-def _costs(
-    view: OwnerView, scope: Scope, fits: Mapping[Place, Mapping[str, StatisticFit]], rank_by: str
-) -> dict[int, QueryCost]:
-    """The cost of each query, with the losses of one sample of the records under all that is tried."""
-    numbers = dict.fromkeys(place[0] for place in fits)
-    costs = {
-        number: QueryCost(
-            scope.plan.queries[number],
-            [fit for place, own in fits.items() if place[0] == number for fit in own.values()],
-            view.schema,
+def what_would_have_to_give(
+    losses: Losses, calibrated: Sequence[Calibrated], costs: Mapping[str, float], *, sized: bool
+) -> Iterator[str]:
+    """How the loss of those who are hardly protected would come down to 1: a looser goal, fewer cells, sizes, fewer statistics."""
+    part = next(each for each, _ in PARTS if losses.quantile(1 - each) > HARDLY)
+    loss = losses.quantile(1 - part)
+    factor = np.sqrt(loss / GOOD)
+    widths = sorted({float(each.table.goal.within) for each in calibrated})
+    wider = ", ".join(f"{figure(each * factor)} instead of {figure(each)}" for each in widths)
+    yield f"A looser goal: errors {figure(factor)} times as large (within {wider}) bring that loss to about {figure(GOOD)}."
+    fewer = _with_fewer_cells(calibrated)
+    if fewer is not None and fewer > 1.05:
+        yield f"Fewer cells: if only half of them had to meet the goal, the loss would be about {figure(fewer)} times smaller."
+    if not sized:
+        yield (
+            "Sized noise: where something public is known about the size of each cell (Keys.of(..., size=...)), noise in "
+            "proportion to it usually costs the least."
         )
-        for number in numbers
-    }
-    policies = [policy for each in costs.values() for policy in each.policies]
-    sample = RecordSample(view, policies, rank_by)
-    losses, start = sample.losses(policies), 0
-    for each in costs.values():
-        each.measured(sample, losses[:, start : start + len(each.policies)])
-        start += len(each.policies)
-    return costs
+    if len(costs) > 1:
+        most, share = max(costs.items(), key=lambda each: each[1])[0], max(costs.values()) / sum(costs.values())
+        yield f"Fewer statistics or levels: {most} alone takes {share_text(share, 0)} of it."
 
 
-def _trees(view: OwnerView, scope: Scope, targets: Sequence[Target], *, complete: bool) -> dict[Place, GoalLevels]:
-    """The levels of each statistic whose query has several, to be fitted together."""
-    several = [each for each in targets if len(scope.plan.queries[each.asked.query].tables()) > 1]
-    if not several:
-        return {}
-    found = goal_levels(view, [each.goal for each in several], complete=complete)
-    return {each.asked.place: levels for each, levels in zip(several, found)}
+def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
+    """By how much the loss falls where it falls least, if half of the cells of each table may miss the goal."""
+    found = []
+    for each in calibrated:
+        half = replace(each.table, may_miss=max(each.table.may_miss, len(each.table.totals) // 2))
+        if not has_amount(each.mechanism):
+            return None
+        try:
+            found.append((amount(fit(half, "", each.mechanism).mechanism) / _alone(each)) ** 2)
+        except InfeasibleError:
+            return None
+    return min(found, default=None)
 
 
-def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any]]:
-    """Sized noise at several floors for each statistic whose keys have sizes; fat-tailed below where it is one table."""
-    found: dict[Place, dict[str, Any]] = {}
-    for target in targets:
-        query = scope.plan.queries[target.asked.query]
-        levels = query.tables()
-        if any(level_sizes(query, level, target.goal.measure, scope.plan.schema) is None for level in levels):
-            continue
-        around = target.goal.at_least or (FEW if target.goal.measure == COUNT else USUAL_FLOOR)
-        low = FAT_TAILED if len(levels) == 1 else None
-        found[target.asked.place] = {
-            name: each
-            for part in FLOORS
-            for name, each in sized_family(
-                f"sized, floor {formula_text(part)} of the least total", two_digits(float(around * part)), low=low
-            ).items()
-        }
-    return found
+def _alone(each: Calibrated) -> float:
+    """The noise that the table could have by itself, with the cells that must meet the goal now."""
+    return amount(fit(each.table, "", each.mechanism).mechanism)
 
 
 # The recommendation: the family that meets the goals with the least loss, and why.
@@ -446,23 +395,25 @@ def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, di
 class Recommendation(Result):
     """Families ranked by the loss at which they meet the goals; confidential if the records are."""
 
-    fitness: Fitness
+    goals: tuple[Goal, ...]
+    data: str
+    candidates: tuple[RankedCandidate, ...]
+    infeasible: dict[str, str]
+    """Candidates that cannot meet the goals with any amount of noise, and why."""
     rank_by: str
     session: Session
     advice: PlanAdvice | None = None
-    """What was found for a whole plan."""
+    """What was found for a full plan."""
 
-    @property
-    def data(self) -> str:
-        """What the records are that it was computed from."""
-        return self.fitness.data
+    def __getitem__(self, name: str) -> RankedCandidate:
+        return next(each for each in self.candidates if each.name == name)
 
-    def ranking(self) -> tuple[FamilyFitness, ...]:
+    def ranking(self) -> tuple[RankedCandidate, ...]:
         """Best first; ties in the chosen quantile are broken by the others."""
-        return ranked(self.fitness.families, self.rank_by)
+        return ranked(self.candidates, self.rank_by)
 
     @property
-    def best(self) -> FamilyFitness:
+    def best(self) -> RankedCandidate:
         """The family that is recommended: the first or, of a plan with a budget, the first that what is left of it covers."""
         return self.ranking()[0] if self.advice is None else self.advice.best
 
@@ -504,7 +455,7 @@ class Recommendation(Result):
             f"{least.name} has the smallest {RANK_WORDS[name]} loss ({loss_figure(loss_at(least.losses.rho, name))})"
             for name in rest
             if loss_at(
-                (least := min(self.fitness.families, key=lambda each: loss_at(each.losses.rho, name))).losses.rho, name
+                (least := min(self.candidates, key=lambda each: loss_at(each.losses.rho, name))).losses.rho, name
             )
             < loss_at(rho, name)
         ]
@@ -519,17 +470,17 @@ class Recommendation(Result):
         source: str | Sequence[str] | Postgres,
         ledger: str,
         dataset: str | None = None,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
-        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``tuning_reason``, to be released.
 
         Args:
             source: The table of records, as ``Session`` takes it.
             ledger: The file of the ledger.
             dataset: The name of the dataset; that of the session unless given.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
 
         Returns:
             The plan as text, with its key lists.
@@ -540,8 +491,8 @@ class Recommendation(Result):
             dataset=dataset or self.session.dataset,
             source=source,
             ledger=ledger,
-            tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuned_on=self.data,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
         )
 
@@ -550,7 +501,7 @@ class Recommendation(Result):
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the recommended mechanisms, and everything else as it is: every query with its
@@ -562,7 +513,7 @@ class Recommendation(Result):
         Args:
             like: The plan to continue, which ``recommend`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -577,8 +528,8 @@ class Recommendation(Result):
             path,
             self.advice.scope.plan.queries,
             self.queries(),
-            tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuned_on=self.data,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,
@@ -586,16 +537,18 @@ class Recommendation(Result):
 
     def _comment(self) -> str:
         # The losses of confidential records must not be in a file that may be shared.
-        return self.summary() if self.fitness.data in NO_LOOK else self.privacy_label
+        return self.summary() if self.data in NO_LOOK else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """For each family, the share of records above every loss."""
         return {each.name: each.losses.rho.curve() for each in self.ranking()}
 
     def _numbers(self) -> dict[str, Any]:
-        ranking = [each.name for each in self.ranking()]
-        return self.fitness._numbers() | {
-            "ranking": ranking,
+        return {
+            "goals": [goal.words() for goal in self.goals],
+            "families": [_candidate_json(each) for each in self.candidates],
+            "infeasible": self.infeasible,
+            "ranking": [each.name for each in self.ranking()],
             "rank_by": self.rank_by,
             "best": self.best.name,
             "why": self.summary(),
@@ -605,15 +558,12 @@ class Recommendation(Result):
 
     def rows(self) -> Rows:
         """Headers and rows of a table to show, best first."""
-        return Fitness(
-            goals=self.fitness.goals,
-            data=self.fitness.data,
-            families=self.ranking(),
-            infeasible=self.fitness.infeasible,
-        ).rows()
+        firms = ["firm p99"] if any(each.firms for each in self.candidates) else []
+        headers = ["family", "median", "p99", "maximum", *firms, "mechanism", "cells met"]
+        return headers, [row for each in self.ranking() for row in _candidate_rows(each)]
 
     def _about(self) -> str:
-        return f"from {len(self.fitness.families)} families"
+        return f"from {len(self.candidates)} families"
 
     def _title(self) -> str:
         return "Families that meet the goals, best first"
@@ -629,13 +579,16 @@ def recommend(
     rank_by: str = BALANCED,
     fitted: bool = False,
     complete: bool = False,
+    keep_offsets: bool = False,
+    firms: bool = False,
     data: str = "confidential",
 ) -> Recommendation:
-    """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen for each table.
+    """Rank candidates by the loss at which they meet accuracy goals.
 
-    ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
-    Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms of the statistics
-    that have goals and the split of its loss over its levels; everything else in the plan is charged too.
+    A candidate is a mechanism whose noise is set again while everything else is kept, or a mapping from measures to such
+    mechanisms. More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy
+    (T-MOST-NOISE). Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms
+    of the statistics that have goals and the split of its loss over its levels; everything else in the plan is charged too.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -648,6 +601,8 @@ def recommend(
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
             Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with their noisy answers.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        keep_offsets: Whether transforms keep their offsets; otherwise the best is chosen for each table. Without a plan only.
+        firms: Whether the joint losses of firms are computed too.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
             the ledger notes a look first.
 
@@ -656,37 +611,69 @@ def recommend(
     """
     read_rank(rank_by)
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan recommend", plan)
+    advice = None
     if plan is not None:
-        advice = plan_advice(
-            session, view, plan, wanted, candidates, rank_by=rank_by, fitted=fitted, complete=complete, data=origin
+        found, infeasible, advice = plan_advice(
+            session, view, plan, wanted, candidates, rank_by=rank_by, fitted=fitted, complete=complete, firms=firms
         )
-        return Recommendation(fitness=advice.fitness, rank_by=rank_by, session=session, advice=advice)
-    chosen = {**families(), **_sized_families(wanted, view.schema)} if candidates is None else dict(candidates)
-    tables = goal_tables(view, wanted, chosen)
-    sizes = {measure: ranking_size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
-    found: dict[str, tuple[Fitted, ...]] = {}
+    else:
+        chosen = {**families(), **_sized_families(wanted, view.schema)} if candidates is None else dict(candidates)
+        tables = tables_of(view, wanted, chosen)
+        sizes = None if keep_offsets else {each: ranking_size(view, each, rank_by) for each in _measures(wanted)}
+        splits = LevelSplits(view, wanted, complete=complete) if fitted else None
+        calibrated, queries, infeasible = _by_table(chosen, wanted, tables, sizes, splits)
+        conditions = {goal.query.condition for goal in wanted}
+        condition = conditions.pop() if len(conditions) == 1 else None
+        found = _measured(session, view, calibrated, queries, condition, firms=firms)
+    return Recommendation(
+        goals=wanted,
+        data=origin,
+        candidates=found,
+        infeasible=infeasible,
+        rank_by=rank_by,
+        session=session,
+        advice=advice,
+    )
+
+
+def _measures(goals: Sequence[Goal]) -> set[str]:
+    return {goal.measure for goal in goals}
+
+
+def _by_table(
+    candidates: Mapping[str, Any],
+    goals: Sequence[Goal],
+    tables: Sequence[GoalTable],
+    sizes: Mapping[str, float] | None,
+    splits: LevelSplits | None,
+) -> tuple[dict[str, tuple[Calibrated, ...]], dict[str, tuple[Query, ...]], dict[str, str]]:
+    """Return each candidate with its own noise for each table, its queries, and why others cannot meet the goals."""
+    found: dict[str, tuple[Calibrated, ...]] = {}
+    queries: dict[str, tuple[Query, ...]] = {}
     infeasible: dict[str, str] = {}
-    levels: dict[str, tuple[Query, ...]] = {}
-    splits = LevelSplits(view, wanted, complete=complete) if fitted else None
-    for name, family in tracked(chosen.items(), lambda item: f"fitting {item[0]}"):
-        whole = [mechanism_for(family, goal) for goal in wanted]
-        if splits and all(map(can_be_fitted, whole)):
-            found[name], levels[name] = fitted_family(splits, tables, whole)
+    for name, candidate in tracked(candidates.items(), lambda item: f"fitting {item[0]}"):
+        own = [mechanism_for(candidate, goal) for goal in goals]
+        if splits and all(map(can_be_fitted, own)):
+            found[name], queries[name] = calibrated_levels(splits, tables, own)
             continue
         try:
-            found[name] = tuple(
-                each
-                for table in tables
-                for each in best_mechanism((table,), name, mechanism_for(family, table.goal), sizes[table.goal.measure])
-            )
+            found[name] = tuple(_for_table(table, name, own[table.asked.query], sizes) for table in tables)
         except InfeasibleError as error:
             infeasible[name] = str(error)
+            continue
+        queries[name] = tuple(each.table.with_mechanism(each.mechanism) for each in found[name])
     if not found:
         raise ParameterError(
             parameter="goals", problem="cannot be met by any family", advice="; ".join(infeasible.values())
         )
-    fitness = measured(session, view, wanted, found, infeasible, origin, firms=False, levels=levels)
-    return Recommendation(fitness=fitness, rank_by=rank_by, session=session)
+    return found, queries, infeasible
+
+
+def _for_table(table: GoalTable, name: str, mechanism: Any, sizes: Mapping[str, float] | None) -> Calibrated:
+    if sizes is None:
+        return fit(table, name, mechanism)
+    (found,) = best_mechanism((table,), name, mechanism, sizes[table.goal.measure])
+    return found
 
 
 def _sized_families(goals: Sequence[Goal], schema: Schema) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """A plan for planning: selected tables and statistics, origin, exact totals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import clamping_bound, has_two_parts, shared
+from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Level
 from recordwise.plan.file.read import PlanFile
@@ -174,7 +175,7 @@ def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]
 
 def at_level(query: Query, level: Level) -> Query:
     """One table of a query, as a query of its own."""
-    return replace(query, groups=level.groups, axes=(), rest=None, name="", title="")
+    return replace(query, groups=level.groups, axes=(), all_other=None, name="", title="")
 
 
 def describes_plan(given: Any) -> bool:
@@ -299,19 +300,80 @@ def viewed(session: Session, data: str, command: str, plan: PlanLike | None = No
 EXACT = "exact"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ExactTotals:
-    """CONFIDENTIAL where the records are: the totals of one table, without their signs, on which no noise depends."""
+def ask(mechanism: Any, ability: str) -> Any:
+    """Return a method of a mechanism that planning needs, or raise an error."""
+    found = getattr(mechanism, ability, None)
+    if found is None:
+        raise ParameterError(
+            parameter="mechanism",
+            problem=f"{type(mechanism).__name__} has no method '{ability}', which planning needs",
+            advice="Derive it from GaussianNoise, FatTailedNoise or TransformedNoise.",
+        )
+    return found
 
-    name: str
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class PlanTotals:
+    """CONFIDENTIAL where the records are: the totals of one statistic in one table of a plan."""
+
+    plan: Plan
+    asked: Asked
+    number: int
+    """The number of the table among the levels of its query."""
+    table: PlannedTable
+    cells: pa.Table
     total: FloatArray
+    """Without their signs, on which no noise depends."""
     kept: dict[str, FloatArray]
     """By the name of a clamping mechanism: the totals of what it keeps, below 0 where their sign is another. By the name of a
     transform of a signed measure: the positive and the negative part of each total, in two rows."""
 
+    @property
+    def level(self) -> Level:
+        """The groups of the table and its share of the loss."""
+        return self.table.shape
 
-def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str = "") -> Query:
-    """A query for the plain total and the clamped ones."""
+    @property
+    def step(self) -> Fraction:
+        """The step of the statistic's lattice."""
+        return self.asked.statistic.step(self.plan.schema)
+
+    def served(self, mechanism: Any, share: Fraction | None = None, only: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Yield each mechanism that draws for cells, with the rows of those cells.
+
+        That is the statistic's mechanism at the level's share (or another), at the band of the cell and at its threshold.
+        """
+        shape = self.level if share is None else replace(self.level, share=share)
+        statistic = replace(self.asked.statistic, mechanism=mechanism)
+        for each in cell_mechanisms(self.plan, replace(self.table, shape=shape), statistic, self.cells):
+            rows = each.run.rows if only is None else each.run.rows[only[each.run.rows]]
+            if len(rows):
+                yield each.mechanism, rows
+
+    def by_cell(
+        self,
+        ability: str,
+        mechanism: Any,
+        *more: FloatArray,
+        share: Fraction | None = None,
+        only: Any = None,
+        kept: str = "",
+        **given: Any,
+    ) -> Any:
+        """Return what the mechanism of each cell says of its total, such as ``error_quantiles`` or ``meets``."""
+        held, found = self.kept.get(kept), None
+        for each, rows in self.served(mechanism, share, only):
+            own = {} if held is None else {"kept": held[..., rows]}
+            part = ask(each, ability)(
+                self.total[rows], *(other[rows] for other in more), step=self.step, **own, **given
+            )
+            found = np.zeros(len(self.total), np.asarray(part).dtype) if found is None else found
+            found[rows] = part
+        return found if only is None or found is None else found[only]
+
+
+def _totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str) -> Query:
+    """Return the query with the plain total and the clamped ones."""
     # Goals about several statistics of one query would ask for its name twice.
     asked = with_statistic(replace(query, name="", title=""), measure, FOR_OWNER, alias=prefix + EXACT)
     if measure == COUNT:
@@ -322,35 +384,8 @@ def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, p
     return asked
 
 
-def read_totals(found: CellTotals, mechanisms: Mapping[str, Any], *, prefix: str = "") -> ExactTotals:
-    """What ``totals_query`` found in one table."""
-    total = found.totals[prefix + EXACT]
-    sign = np.where(total < 0, -1.0, 1.0)
-    kept = {
-        name: found.totals[f"{prefix}kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
-        for number, (name, mechanism) in enumerate(mechanisms.items())
-        if f"{prefix}kept{number}" in found.totals
-    }
-    return ExactTotals(name=found.name, total=np.abs(total), kept=kept)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class PlanTotals:
-    """CONFIDENTIAL where the records are: the totals of one statistic in one table of a plan."""
-
-    asked: Asked
-    number: int
-    """The number of the table among the levels of its query."""
-    level: Level
-    table: PlannedTable
-    cells: pa.Table
-    total: FloatArray
-    kept: dict[str, FloatArray]
-    """As in ``ExactTotals``, by the name of a candidate."""
-
-
 def plan_totals(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) -> tuple[PlanTotals, ...]:
-    """The totals of every statistic in every table that is meant, in as few passes as a release would take."""
+    """Return the totals of every selected statistic and table, in as few passes as a release would take."""
     asked = scope.asked()
     numbers = list(dict.fromkeys(each.query for each in asked))
     own = {number: [each for each in asked if each.query == number] for number in numbers}
@@ -359,25 +394,29 @@ def plan_totals(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) ->
     for number in numbers:
         query = bare(scope.plan.queries[number])
         for at, each in enumerate(own[number]):
-            query = totals_query(query, str(each.measure), chosen[each.place], prefix=f"{at}_")
+            query = _totals_query(query, str(each.measure), chosen[each.place], prefix=f"{at}_")
         queries.append(query)
     found, tables, read = iter(view.cell_totals(*queries)), scope.tables(), []
     for number in numbers:
         for level in range(len(scope.plan.queries[number].tables())):
             cells = next(found)
             for at, each in enumerate(own[number]):
-                if level not in each.levels:
-                    continue
-                exact, table = read_totals(cells, chosen[each.place], prefix=f"{at}_"), tables[number, level]
-                read.append(
-                    PlanTotals(
-                        asked=each,
-                        number=level,
-                        level=table.shape,
-                        table=table,
-                        cells=cells.cells,
-                        total=exact.total,
-                        kept=exact.kept,
-                    )
-                )
+                if level in each.levels:
+                    read.append(_read(scope.plan, each, tables[number, level], cells, chosen[each.place], f"{at}_"))
     return tuple(read)
+
+
+def _read(
+    plan: Plan, asked: Asked, table: PlannedTable, found: CellTotals, mechanisms: Mapping[str, Any], prefix: str
+) -> PlanTotals:
+    """Return what ``_totals_query`` found in one table."""
+    total = found.totals[prefix + EXACT]
+    sign = np.where(total < 0, -1.0, 1.0)
+    kept = {
+        name: found.totals[f"{prefix}kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
+        for number, (name, mechanism) in enumerate(mechanisms.items())
+        if f"{prefix}kept{number}" in found.totals
+    }
+    return PlanTotals(
+        plan=plan, asked=asked, number=table.level, table=table, cells=found.cells, total=np.abs(total), kept=kept
+    )

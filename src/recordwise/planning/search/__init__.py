@@ -4,9 +4,8 @@ In reading order:
 
 - ``goals``: goals, and the cell that decides whether one is met
 - ``families``: candidates, and the amount of noise that planning sets
-- ``fitness``: the smallest policy of each family that is accurate enough
 - ``shares``: how a loss is split over levels
-- ``fits``: what a family needs for the goals of one statistic
+- ``fits``: the most noise of each candidate that meets the goals of a table, a statistic, a plan
 - ``allocate``: one budget over several tables
 - ``reliable``: how many cells a status rule would call reliable
 """

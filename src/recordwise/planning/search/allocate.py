@@ -26,18 +26,17 @@ from recordwise.planning.scope import (
     viewed,
     with_statistic,
 )
-from recordwise.planning.search.families import by_cell
 from recordwise.planning.search.goals import (
     Goal,
     GoalTable,
-    TargetTable,
     goal_tables,
     mechanism_for,
     read_goals,
-    target_tables,
+    tables_of,
     targets_in,
 )
 from recordwise.planning.search.shares import (
+    BUDGET,
     FittedRatios,
     RawRatios,
     best_split,
@@ -61,14 +60,13 @@ LONGEST_STEP = 1.0
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
 ROUNDS = 3
 """How often the levels of a plan are split anew, at the errors of the split found before."""
-BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TableShare:
     """The share of one table, and how the table compares with its goal."""
 
-    table: GoalTable | TargetTable
+    table: GoalTable
     share: Fraction
     mechanism: Any
     """The budget's mechanism at this share."""
@@ -94,10 +92,7 @@ class Allocation(Result):
 
     def queries(self) -> tuple[Query, ...]:
         """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
-        single = (
-            each.table.with_mechanism(each.mechanism) for each in self.shares if isinstance(each.table, GoalTable)
-        )
-        return self.asked or tuple(single)
+        return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
     def _numbers(self) -> dict[str, Any]:
         tables = [
@@ -165,7 +160,7 @@ def allocate(
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan allocate", planned)
     if planned is not None:
         return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
-    tables = goal_tables(view, wanted, {BUDGET: budget})
+    tables = tables_of(view, wanted, {BUDGET: budget})
     whole = [mechanism_for(budget, table.goal) for table in tables]
     if fitted:
         return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
@@ -174,7 +169,7 @@ def allocate(
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
     found = tuple(
-        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part))
+        TableShare(table=table, share=share, mechanism=part, ratio=table.ratio(part, name=BUDGET))
         for table, share, part in zip(tables, shares, parts)
     )
     return Allocation(data=origin, shares=found, policy=policy, losses=losses)
@@ -192,14 +187,14 @@ def _within_plan(
 ) -> Allocation:
     """Every query of a plan with the split over its levels at which its worst table is as good as possible."""
     scope, targets = targets_in(plan, goals, view.schema)
-    tables = target_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
-    queries, ratios = list(scope.plan.queries), dict[TargetTable, float]()
+    tables = goal_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
+    queries, ratios = list(scope.plan.queries), dict[GoalTable, float]()
     for number, query in enumerate(queries):
         own = [each for each in tables if each.asked.query == number]
         if not own:
             continue
         use = FittedRatios if fitted and len(query.tables()) > 1 else RawRatios
-        errors = use(view, scope, own, complete=complete)
+        errors = use(view, own, complete=complete)
         for _ in range(ROUNDS):
             at = level_shares(queries[number])
             found = errors.at(queries[number])
@@ -217,8 +212,8 @@ def _within_plan(
     )
 
 
-def _table_share(table: TargetTable, query: Query, ratio: float) -> TableShare:
-    share = query.tables()[table.totals.number].share
+def _table_share(table: GoalTable, query: Query, ratio: float) -> TableShare:
+    share = query.tables()[table.part.number].share
     mechanism = shared(table.asked.statistic.mechanism, share)
     return TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio)
 
@@ -260,7 +255,7 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     best, before, idle = (np.inf, shares), None, 0
     while idle < MOST_IDLE:
         parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
-        ratios = np.array([ratio(table, part, smooth=True) for table, part in zip(tables, parts)])
+        ratios = np.array([table.ratio(part, name=BUDGET, smooth=True) for table, part in zip(tables, parts)])
         idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
         if ratios.max() <= ratios.min() * (1 + EVEN):
@@ -293,22 +288,6 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
     step = np.clip(np.log(at(level) / shares), -LONGEST_STEP, LONGEST_STEP)
     found = shares * np.exp(step)
     return np.asarray(found / found.sum())
-
-
-def ratio(table: GoalTable, mechanism: Any, *, smooth: bool = False) -> float:
-    """Error divided by goal in the deciding cell: all cells except those that may miss are at most as bad."""
-    errors = by_cell(
-        "smooth_error_quantiles" if smooth else "error_quantiles",
-        mechanism,
-        table.totals,
-        sizes=table.sizes,
-        confidence=table.goal.confidence,
-        step=table.step,
-        kept=table.kept.get(BUDGET),
-    )
-    ratios = errors / (float(table.goal.within) * table.totals)
-    place = len(ratios) - 1 - table.may_miss
-    return float(np.partition(ratios, place)[place])
 
 
 def _fraction(share: float) -> Fraction:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
@@ -21,13 +20,12 @@ from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.registry import planning_families
 from recordwise.mechanisms.sized import Sized
-from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.expressions import Level
 from recordwise.plan.keys.bands import sized_keys, sizes_at
 from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import COUNT, Choice, PlanTotals, Scope
+from recordwise.planning.scope import COUNT, ask
 
 
 def has_amount(mechanism: Any) -> bool:
@@ -89,18 +87,6 @@ def with_amount(mechanism: Any, sigma: float) -> Any:
 # The size of a cell's error: each mechanism computes it from the law it draws from.
 
 
-def ask(mechanism: Any, ability: str) -> Any:
-    """A method of a mechanism that planning needs; an error if the mechanism does not have it."""
-    found = getattr(mechanism, ability, None)
-    if found is None:
-        raise ParameterError(
-            parameter="mechanism",
-            problem=f"{type(mechanism).__name__} has no method '{ability}', which planning needs",
-            advice="Derive it from GaussianNoise, FatTailedNoise or TransformedNoise.",
-        )
-    return found
-
-
 def error_quantiles(
     mechanism: Any, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
 ) -> FloatArray:
@@ -119,27 +105,6 @@ def error_quantiles(
         A number for each total.
     """
     found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
-    return found
-
-
-def cell_errors(
-    scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, *, confidence: float
-) -> FloatArray:
-    """The bound on the error of each cell of a table, each by the mechanism it would really be served with: that of its level's
-    share, its band and its threshold."""
-    return by_served("error_quantiles", scope, totals, choice, name, schema, confidence=confidence)
-
-
-def by_served(
-    ability: str, scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, **given: Any
-) -> FloatArray:
-    """What the mechanism of each cell says of its total: ``error_quantiles``, or another ability that planning asks for."""
-    statistic = replace(totals.asked.statistic, mechanism=choice(totals.asked))
-    kept, step = totals.kept.get(name), statistic.step(schema)
-    found = np.zeros(len(totals.total))
-    for each in cell_mechanisms(scope.plan, totals.table, statistic, totals.cells):
-        own = {} if kept is None else {"kept": kept[..., each.run.rows]}
-        found[each.run.rows] = ask(each.mechanism, ability)(totals.total[each.run.rows], step=step, **own, **given)
     return found
 
 
@@ -195,17 +160,17 @@ USUAL_FLOOR = Fraction(100)
 FAT_TAILED = GeneralizedGaussian(shape="0.5", scale="0.02")
 
 
-def sizes_of(query: Query, measure: str, schema: Schema) -> FloatArray | None:
-    """The public sizes of the cells of a query's only table; None if it has none."""
-    (level,) = query.tables()
-    return level_sizes(query, level, measure, schema)
+def level_sizes(
+    query: Query, level: Level, measure: str, schema: Schema, cells: int | None = None
+) -> FloatArray | None:
+    """Return the public sizes of the cells of one table of a query, in their order, or None if it has none.
 
-
-def level_sizes(query: Query, level: Level, measure: str, schema: Schema) -> FloatArray | None:
-    """The public sizes of the cells of one table of a query, in the order of its cells; None if it has none."""
+    Published rests, which come last, are in the lowest band.
+    """
     names = (measure, f"sum_{measure}", COUNT if measure == COUNT else None)
     keys = sized_keys(query_with_levels(query, schema), level, names)
-    return None if keys is None else sizes_at(keys, level.groups, schema, names)
+    listed = None if keys is None else sizes_at(keys, level.groups, schema, names)
+    return listed if listed is None or cells is None else np.append(listed, np.zeros(cells - len(listed)))
 
 
 def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
@@ -227,22 +192,6 @@ def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any
             yield mechanism.at_size(edge), rows
 
 
-def by_cell(
-    ability: str, mechanism: Any, totals: FloatArray, *more: FloatArray, sizes: FloatArray | None, **given: Any
-) -> Any:
-    """What a mechanism says of each total (``error_quantiles``, ``meets``...), each cell by the mechanism of its band."""
-    found: Any = None
-    for each, rows in by_band(mechanism, sizes):
-        kept = given.get("kept")
-        own = given | ({} if kept is None else {"kept": kept[..., rows]})
-        part = ask(each, ability)(totals[rows], *(other[rows] for other in more), **own)
-        if isinstance(rows, slice):
-            return part
-        found = np.zeros(len(totals), np.asarray(part).dtype) if found is None else found
-        found[rows] = part
-    return found
-
-
 def with_error(mechanism: Sized, error: float, *, confidence: float, step: Number) -> Sized:
     """The same with the most noise that stays within ``error`` times the least size of a band."""
 
@@ -258,27 +207,20 @@ def with_error(mechanism: Sized, error: float, *, confidence: float, step: Numbe
 
 
 def most_sized(
-    mechanism: Sized,
-    totals: FloatArray,
-    sizes: FloatArray,
-    *,
-    within: float,
-    confidence: float,
-    step: Number,
-    may_miss: int,
+    mechanism: Sized, met: Callable[[Sized], Any], *, confidence: float, step: Number, may_miss: int
 ) -> tuple[Sized, Any]:
-    """The most noise for which enough cells are within a share of their totals, and which of them are."""
+    """Return the most noise for which enough cells meet a goal, and which of them do."""
 
-    def met(error: float) -> tuple[Sized, Any]:
+    def at(error: float) -> tuple[Sized, Any]:
         found = with_error(mechanism, error, confidence=confidence, step=step)
-        return found, by_cell("meets", found, totals, within * totals, sizes=sizes, confidence=confidence, step=step)
+        return found, met(found)
 
     def enough(error: float) -> bool:
-        return int((~met(error)[1]).sum()) <= may_miss
+        return int((~at(error)[1]).sum()) <= may_miss
 
     if not enough(LEAST):
         raise ParameterError(parameter="goals", problem="cannot be met at these sizes, however small the noise")
-    return met(largest_allowed(enough, LEAST, MOST, rounded=float, rounds=HALVINGS, close=1.002))
+    return at(largest_allowed(enough, LEAST, MOST, rounded=float, rounds=HALVINGS, close=1.002))
 
 
 def sized_families(at_least: Fraction) -> Mapping[str, Sized]:

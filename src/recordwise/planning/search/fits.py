@@ -6,7 +6,7 @@ the goal of level l; for fitted levels, the most at which the fit meets all goal
 from all statistics together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,18 +14,205 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import inside, shared, transformed_scale
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
+from recordwise.exact.text import formula_text, share_text
+from recordwise.mechanisms.base import clamping_bound, has_two_parts, inside, is_sized, shared, transformed_scale
+from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
-from recordwise.planning.search.families import amount, has_amount, with_amount
-from recordwise.planning.search.fitness import Fitted, InfeasibleError, met_by
-from recordwise.planning.search.goals import GoalTable, Target
-from recordwise.planning.search.shares import LevelTree, best_split, level_shares
+from recordwise.planning.scope import COUNT, PlanLike, Scope, ask, with_choice, with_statistic
+from recordwise.planning.search.families import (
+    FAT_TAILED,
+    FLOORS,
+    USUAL_FLOOR,
+    amount,
+    best_offset,
+    families,
+    has_amount,
+    level_sizes,
+    most_sized,
+    sized_family,
+    two_digits,
+    with_amount,
+)
+from recordwise.planning.search.goals import (
+    WHOLE,
+    Goal,
+    GoalTable,
+    Target,
+    choices_of,
+    goal_tables,
+    mechanism_for,
+    targets_in,
+)
+from recordwise.planning.search.shares import (
+    GoalLevels,
+    LevelTree,
+    best_split,
+    can_be_fitted,
+    exact_shares,
+    fitted_shares,
+    goal_levels,
+    level_shares,
+    with_shares,
+)
+from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
+from recordwise.progress import tracked
 from recordwise.session.owner import OwnerView, ValueCounts
+
+# The most noise for which the cells of one table meet its goal (T-MOST-NOISE).
+
+
+ROUNDS = 20
+SCALES = (1e-6, 1e3)
+"""How much less and more noise than given is tried for a transform of a signed measure."""
+SIGNED_ROUNDS = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Calibrated:
+    """The mechanism that meets the goal of one table with the most noise."""
+
+    table: GoalTable
+    mechanism: Any
+    deciding: float
+    """The total of the cell that allows the least noise; confidential if the records are."""
+    share_met: float
+    """The share of the counted cells in which the goal is met."""
+
+
+class InfeasibleError(Exception):
+    """No amount of noise is small enough. It is caught inside ``recommend``."""
+
+
+def fit(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
+    """The most noise for which enough cells meet the goal.
+
+    The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
+    one decides instead.
+    """
+    kept = table.kept(name)
+    if is_sized(mechanism):
+        return _fit_sized(table, mechanism)
+    if clamping_bound(mechanism) is not None and kept is not None:
+        return _fit_clamped(table, name, mechanism, kept)
+    if has_two_parts(mechanism) and kept is not None:
+        return _fit_signed(table, name, mechanism)
+    deciding = table.deciding()
+    for _ in range(ROUNDS):
+        found = _most_noise(table, mechanism, deciding)
+        met = table.met_by(found, "")
+        if table.totals.size - int(met.sum()) <= table.may_miss:
+            return Calibrated(table=table, mechanism=found, deciding=deciding, share_met=float(met.mean()))
+        late = np.sort(table.totals[~met & (table.totals >= table.deciding())])
+        deciding = float(late[-1]) if late.size else float(np.sort(table.totals[~met])[-1])
+    raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
+
+
+def _fit_signed(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
+    """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
+
+    def enough(scale: float) -> bool:
+        try:
+            return int((~table.met_by(mechanism.with_noise_scale(decimal(scale)), name)).sum()) <= table.may_miss
+        except ParameterError:
+            return False
+
+    low, high = (float(mechanism.noise_scale) * width for width in SCALES)
+    if not enough(low):
+        raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
+    scale = largest_allowed(enough, low, high, rounded=float, rounds=SIGNED_ROUNDS)
+    found = mechanism.with_noise_scale(decimal(scale))
+    met = table.met_by(found, name)
+    return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
+
+
+def _fit_sized(table: GoalTable, mechanism: Any) -> Calibrated:
+    """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
+    if not table.has_sizes:
+        raise InfeasibleError(f"{table.name}: the keys give no sizes")
+    try:
+        found, met = most_sized(
+            mechanism,
+            lambda each: table.met_by(each, ""),
+            confidence=table.goal.confidence,
+            step=table.step,
+            may_miss=table.may_miss,
+        )
+    except ParameterError as error:
+        raise InfeasibleError(f"{table.name}: {error}") from None
+    return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
+
+
+def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
+    goal = table.goal
+    try:
+        found = ask(mechanism, "most_noise")(
+            total, float(goal.within) * total, confidence=goal.confidence, step=table.step
+        )
+    except ParameterError as error:
+        raise InfeasibleError(f"{table.name}: {error}") from None
+    return found
+
+
+def _fit_clamped(table: GoalTable, name: str, mechanism: Any, kept: FloatArray) -> Calibrated:
+    """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
+    reach = float(table.goal.within) * table.totals
+    hopeless = int((np.abs(table.totals - kept) > reach).sum())
+    if hopeless > table.may_miss:
+        raise InfeasibleError(
+            f"{table.name}: clamping at {formula_text(mechanism.to)} alone cuts off more than the goal allows in "
+            f"{share_text(hopeless / len(kept), 1)} of the cells"
+        )
+
+    def enough(sigma: float) -> bool:
+        return int((~table.met_by(mechanism.with_sigma(decimal(sigma)), name)).sum()) <= table.may_miss
+
+    least, most = 1e-6 * float(reach.min()), 10 * float(reach.max())
+    found = mechanism.with_sigma(decimal(largest_allowed(enough, least, most, rounded=float, rounds=80)))
+    met = table.met_by(found, name)
+    return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
+
+
+# The mechanism of a candidate that suits some tables best: for a transform, at the offset where the ranking record loses
+# least.
+
+
+def ranking_size(view: OwnerView, measure: str, rank_by: str) -> float:
+    """The record whose loss ranks the families: policies grow with the measure, so it has the loss of the given rank."""
+    if measure == COUNT:
+        return 1.0
+    counted = view.value_counts([measure])
+    if counted is None:
+        raise ParameterError(parameter="measure", problem=f"'{measure}' has too many distinct values for planning")
+    sizes = Losses.of(np.abs(np.asarray(counted.columns[measure], np.float64)), counted.records)
+    declared = view.schema.measure(measure)
+    return max(loss_at(sizes, rank_by), float(declared.step if declared else 1))
+
+
+def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Any, size: float) -> tuple[Calibrated, ...]:
+    """The family's mechanism with the most noise for each table; a transform has one offset for all of them."""
+    goal = tables[0].goal
+    if not hasattr(mechanism, "with_offset") or goal.measure == COUNT:
+        return tuple(fit(table, name, mechanism) for table in tables)
+    measure = Measure(goal.measure, Fraction(tables[0].step))
+
+    def cost(offset: Fraction) -> float:
+        try:
+            found = [fit(table, name, mechanism.with_offset(offset)) for table in tables]
+        except InfeasibleError:
+            return float("inf")
+        record = {measure.name: np.array([size])}
+        return float(sum(each.mechanism.policy(measure).loss(record)[0] for each in found))
+
+    total = max(table.deciding() for table in tables)
+    chosen = mechanism.with_offset(best_offset(cost, total=total, step=tables[0].step))
+    return tuple(fit(table, name, chosen) for table in tables)
+
 
 # Losses of a sample of the records, on which splits and families are tried before they are measured on all of them.
 
@@ -107,7 +294,7 @@ class StatisticFit:
     prototype: Any
     """The mechanism, whose amount of noise is still to be set; of a query with one table, the mechanism itself."""
     tables: tuple[GoalTable, ...]
-    needed: tuple[Fitted, ...]
+    needed: tuple[Calibrated, ...]
     """For each table of the goal, the mechanism it would need by itself; empty where the levels are fitted together."""
     tree: LevelTree | None = None
     """The levels to be fitted together, at an amount of 1 for the whole loss."""
@@ -116,8 +303,7 @@ class StatisticFit:
         """The most noise for the whole loss, if the tables have these shares of it."""
         if self.tree is not None:
             return 1 / self._worst(self.tree.squared_ratios(shares))
-        levels = list(self.target.goal.levels)
-        return float(min(amount(each.mechanism) * np.sqrt(share) for each, share in zip(self.needed, shares[levels])))
+        return float(min(amount(each.mechanism) * np.sqrt(shares[each.table.part.number]) for each in self.needed))
 
     def _worst(self, squared: FloatArray) -> float:
         assert self.tree is not None
@@ -135,20 +321,23 @@ class StatisticFit:
         slack = SLACK if transformed_scale(inside(self.prototype)[0]) is None else TRANSFORM_SLACK
         return with_amount(self.prototype, self.most(level_shares(query)) * (1 - slack))
 
-    def at(self, query: Query, part: Fraction) -> list[Fitted]:
+    def at(self, query: Query, part: Fraction) -> list[Calibrated]:
         """What each table gets of a part of the loss that the goal needs, and how many of its cells meet the goal."""
         levels, mechanism = query.tables(), shared(self.mechanism(query), part)
         squared = None
         if self.tree is not None:
             squared = self.tree.squared_ratios(level_shares(query)) * amount(mechanism) ** 2
         found = []
-        for number, table in zip(self.target.goal.levels, self.tables):
+        for table in self.tables:
+            number = table.part.number
             own = shared(mechanism, levels[number].share)
             if squared is None or self.tree is None:
-                met = met_by(table, own, self.family)
+                met = table.met_by(own, self.family)
             else:
                 met = squared[(self.tree.level == number) & np.isfinite(self.tree.reach)] <= 1
-            found.append(Fitted(table=table, mechanism=own, deciding=table.deciding(), share_met=float(np.mean(met))))
+            found.append(
+                Calibrated(table=table, mechanism=own, deciding=table.deciding(), share_met=float(np.mean(met)))
+            )
         return found
 
 
@@ -229,3 +418,242 @@ class QueryCost:
         if levels == 1 or len(fit.target.goal.levels) < levels:
             return self.query
         return best_split(self.query, self.cost([fit]), starts=[self._start(fit)])
+
+
+# The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
+
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelSplit:
+    """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
+
+    shares: tuple[Fraction, ...]
+    worst: float
+    """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
+
+
+class LevelSplits:
+    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
+
+    def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
+        self.levels = goal_levels(view, goals, complete=complete)
+        self._found: dict[Any, LevelSplit] = {}
+
+    def of(self, number: int, mechanism: Any) -> LevelSplit:
+        """The split of a goal for a mechanism."""
+        kind = (number, mechanism.floor if is_sized(mechanism) else None)
+        if kind not in self._found:
+            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
+        return self._found[kind]
+
+
+def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
+    tree = levels.at(mechanism)
+    found = fitted_shares([tree])
+    shares = exact_shares(found.shares)
+    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
+    worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
+    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
+
+
+def _counted(levels: GoalLevels, number: int) -> Any:
+    return (levels.tree.level == number) & np.isfinite(levels.tree.reach)
+
+
+def calibrated_levels(
+    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
+) -> tuple[tuple[Calibrated, ...], tuple[Query, ...]]:
+    """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
+    found: list[Calibrated] = []
+    asked: list[Query] = []
+    for at, mechanism in enumerate(whole):
+        split, levels = splits.of(at, mechanism), splits.levels[at]
+        goal = levels.goal
+        fitting = with_amount(mechanism, 1 / split.worst)
+        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
+        asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
+        for table in tables:
+            if table.asked.query == at:
+                met = squared[_counted(levels, table.part.number)] <= 1 + ROUNDING
+                mechanism = shared(fitting, split.shares[table.part.number])
+                share_met = float(np.mean(met))
+                found.append(
+                    Calibrated(table=table, mechanism=mechanism, deciding=table.deciding(), share_met=share_met)
+                )
+    return tuple(found), tuple(asked)
+
+
+# Every candidate for every statistic of a plan that has a goal, and the best of them, with the split over levels.
+
+
+EACH = "the best for each statistic"
+FEW = Fraction(10)
+"""The usual floor of a count."""
+Place = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class PlanFits:
+    """CONFIDENTIAL if the records are: every family for every statistic of a plan that has a goal."""
+
+    scope: Scope
+    targets: tuple[Target, ...]
+    fits: dict[Place, dict[str, StatisticFit]]
+    costs: dict[int, QueryCost]
+    best: dict[Place, StatisticFit]
+
+    def split(self, chosen: Mapping[Place, StatisticFit]) -> tuple[Query, ...]:
+        """Each query with the split over its levels that costs least for the families chosen."""
+        split = list(self.scope.plan.queries)
+        for number, cost in self.costs.items():
+            split[number] = cost.split([fit for place, fit in chosen.items() if place[0] == number])
+        return tuple(split)
+
+    def queries(
+        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
+    ) -> tuple[Query, ...]:
+        """The whole plan with the families chosen for its statistics, at a part of the loss that their goals need."""
+        mechanisms = {place: shared(fit.mechanism(split[place[0]]), part) for place, fit in chosen.items()}
+        remade = with_choice(
+            self.scope.plan, [each.asked for each in self.targets], lambda asked: mechanisms[asked.place]
+        )
+        return tuple(_with_split(query, own) for query, own in zip(remade, split))
+
+    def calibrated(
+        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
+    ) -> tuple[Calibrated, ...]:
+        """What each table gets of it."""
+        return tuple(each for place, fit in chosen.items() for each in fit.at(split[place[0]], part))
+
+    def costs_of(self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query]) -> dict[str, float]:
+        """What each statistic costs by itself, at the rank by which plans are compared."""
+        return {
+            fit.target.asked.statistic.alias: self.costs[place[0]].cost([fit])(level_shares(split[place[0]]))
+            for place, fit in chosen.items()
+        }
+
+    def assignments(self) -> dict[str, dict[Place, StatisticFit]]:
+        """One family for all statistics that it can serve, the others with their best one; and the best for each."""
+        names = dict.fromkeys(name for own in self.fits.values() for name in own)
+        found = {name: {place: own.get(name, self.best[place]) for place, own in self.fits.items()} for name in names}
+        if len({fit.family for fit in self.best.values()}) > 1:
+            found[EACH] = dict(self.best)
+        return found
+
+
+def _with_split(query: Query, split: Query) -> Query:
+    return replace(query, axes=split.axes)
+
+
+def plan_fits(
+    view: OwnerView,
+    plan: PlanLike,
+    goals: Sequence[Goal],
+    candidates: Mapping[str, Any] | None,
+    *,
+    rank_by: str,
+    fitted: bool,
+    complete: bool,
+) -> tuple[PlanFits, dict[str, str]]:
+    """Every family for every statistic with a goal, and which families can serve none."""
+    scope, targets = targets_in(plan, goals, view.schema)
+    sized = _sized_statistics(scope, targets) if candidates is None else {}
+    plain = dict(families()) if candidates is None else dict(candidates)
+    read = goal_tables(view, scope, targets, choices_of(plain, targets))
+    tables = {
+        each.asked.place: tuple(table for table in read if table.asked.place == each.asked.place) for each in targets
+    }
+    trees = _trees(view, scope, targets, complete=complete) if fitted else {}
+    sizes = {measure: ranking_size(view, measure, rank_by) for measure in {each.goal.measure for each in targets}}
+    fits: dict[Place, dict[str, StatisticFit]] = {each.asked.place: {} for each in targets}
+    why: dict[str, str] = {}
+    for target in tracked(targets, lambda each: f"families for {each.asked.statistic.alias}"):
+        place, goal = target.asked.place, target.goal
+        own = {name: mechanism_for(each, goal) for name, each in plain.items()} | sized.get(place, {})
+        for name, mechanism in own.items():
+            try:
+                fits[place][name] = _fit(
+                    name, mechanism, target, tables[place], scope, sizes[goal.measure], trees.get(place)
+                )
+            except InfeasibleError as error:
+                why[name] = str(error)
+        if not fits[place]:
+            raise ParameterError(
+                parameter="goals", problem="cannot be met by any family", advice="; ".join(why.values())
+            )
+    costs = _costs(view, scope, fits, rank_by)
+    best = {place: costs[place[0]].best(list(own.values())) for place, own in fits.items()}
+    served = {name for own in fits.values() for name in own}
+    found = PlanFits(scope=scope, targets=targets, fits=fits, costs=costs, best=best)
+    return found, {name: told for name, told in why.items() if name not in served}
+
+
+def _fit(
+    name: str,
+    mechanism: Any,
+    target: Target,
+    tables: tuple[GoalTable, ...],
+    scope: Scope,
+    size: float,
+    levels: GoalLevels | None,
+) -> StatisticFit:
+    check_shared(mechanism, scope.plan.queries[target.asked.query])
+    if levels is not None and can_be_fitted(mechanism):
+        unit = with_amount(mechanism, 1.0)
+        return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
+    needed = best_mechanism(tables, name, mechanism, size)
+    return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)
+
+
+def _costs(
+    view: OwnerView, scope: Scope, fits: Mapping[Place, Mapping[str, StatisticFit]], rank_by: str
+) -> dict[int, QueryCost]:
+    """The cost of each query, with the losses of one sample of the records under all that is tried."""
+    numbers = dict.fromkeys(place[0] for place in fits)
+    costs = {
+        number: QueryCost(
+            scope.plan.queries[number],
+            [fit for place, own in fits.items() if place[0] == number for fit in own.values()],
+            view.schema,
+        )
+        for number in numbers
+    }
+    policies = [policy for each in costs.values() for policy in each.policies]
+    sample = RecordSample(view, policies, rank_by)
+    losses, start = sample.losses(policies), 0
+    for each in costs.values():
+        each.measured(sample, losses[:, start : start + len(each.policies)])
+        start += len(each.policies)
+    return costs
+
+
+def _trees(view: OwnerView, scope: Scope, targets: Sequence[Target], *, complete: bool) -> dict[Place, GoalLevels]:
+    """The levels of each statistic whose query has several, to be fitted together."""
+    several = [each for each in targets if len(scope.plan.queries[each.asked.query].tables()) > 1]
+    if not several:
+        return {}
+    found = goal_levels(view, [each.goal for each in several], complete=complete)
+    return {each.asked.place: levels for each, levels in zip(several, found)}
+
+
+def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any]]:
+    """Sized noise at several floors for each statistic whose keys have sizes; fat-tailed below where it is one table."""
+    found: dict[Place, dict[str, Any]] = {}
+    for target in targets:
+        query = scope.plan.queries[target.asked.query]
+        levels = query.tables()
+        if any(level_sizes(query, level, target.goal.measure, scope.plan.schema) is None for level in levels):
+            continue
+        around = target.goal.at_least or (FEW if target.goal.measure == COUNT else USUAL_FLOOR)
+        low = FAT_TAILED if len(levels) == 1 else None
+        found[target.asked.place] = {
+            name: each
+            for part in FLOORS
+            for name, each in sized_family(
+                f"sized, floor {formula_text(part)} of the least total", two_digits(float(around * part)), low=low
+            ).items()
+        }
+    return found

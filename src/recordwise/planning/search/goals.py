@@ -12,7 +12,6 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.exact.text import digits_text, prose_text, share_text
 from recordwise.mechanisms.base import read_confidence
-from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -20,7 +19,6 @@ from recordwise.plan.schema import Schema
 from recordwise.planning.scope import (
     Asked,
     Choice,
-    ExactTotals,
     PlanLike,
     PlanTotals,
     Scope,
@@ -29,16 +27,15 @@ from recordwise.planning.scope import (
     check_measure,
     part_name,
     plan_totals,
-    read_totals,
     scope_of,
-    step_of,
-    totals_query,
     with_statistic,
 )
-from recordwise.planning.search.families import ask, families, sizes_of
+from recordwise.planning.search.families import families, level_sizes
 from recordwise.session import Session
-from recordwise.session.owner import OwnerView
+from recordwise.session.owner import FOR_OWNER, OwnerView
 from recordwise.session.sizes import query_with_sizes
+
+WHOLE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -130,29 +127,6 @@ class Goal:
         return f"{self.statistic or self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class GoalTable:
-    """CONFIDENTIAL if the records are: one table of a goal, with the totals of the counted cells."""
-
-    goal: Goal
-    query: Query
-    name: str
-    step: Number
-    totals: FloatArray
-    kept: dict[str, FloatArray]
-    sizes: FloatArray | None
-    """The public sizes of the counted cells, if the keys have any."""
-    may_miss: int
-    """How many of the cells need not meet the goal."""
-
-    def deciding(self) -> float:
-        """The deciding total if relative errors fall as totals grow: the smallest that must meet the goal."""
-        return float(np.partition(self.totals, self.may_miss)[self.may_miss])
-
-    def with_mechanism(self, mechanism: Any) -> Query:
-        return with_statistic(self.query, self.goal.measure, mechanism)
-
-
 def plan_goals(
     session: Session,
     query: PlanLike,
@@ -222,39 +196,6 @@ def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
     return tuple(each.with_query(query_with_sizes(each.query)) for each in found)
 
 
-def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, Any]) -> tuple[GoalTable, ...]:
-    """The totals of every table of every goal, read together."""
-    for goal in goals:
-        check_measure(goal.measure, view)
-    pairs = [(goal, query) for goal in goals for query in goal.queries()]
-    wanted = [{name: mechanism_for(each, goal) for name, each in families.items()} for goal, _ in pairs]
-    found = view.cell_totals(*(totals_query(query, goal.measure, m) for (goal, query), m in zip(pairs, wanted)))
-    read = [read_totals(each, mechanisms) for each, mechanisms in zip(found, wanted)]
-    return tuple(_goal_table(goal, query, each, view, len(pairs)) for (goal, query), each in zip(pairs, read))
-
-
-def _goal_table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number: int) -> GoalTable:
-    sizes = sizes_of(query, goal.measure, view.schema)
-    counted = (exact.total > 0) & (exact.total >= float(goal.at_least))
-    groups = " x ".join(query.tables()[0].names()) or "total"
-    if not counted.any():
-        raise ParameterError(
-            parameter="goals",
-            problem=f"has no cell of {groups} to which it applies",
-            advice="Lower at_least, or check the keys.",
-        )
-    return GoalTable(
-        goal=goal,
-        query=query,
-        name=part_name(goal.statistic or goal.measure, query.tables()[0]),
-        step=step_of(goal.measure, view),
-        totals=exact.total[counted],
-        kept={name: part[..., counted] for name, part in exact.kept.items()},
-        sizes=None if sizes is None else sizes[counted],
-        may_miss=int((1 - goal.share) * int(counted.sum())),
-    )
-
-
 def mechanism_for(family: Any, goal: Goal) -> Any:
     """The mechanism of a family for one goal: the family itself, or its entry if statistics or measures have their own."""
     if not isinstance(family, Mapping):
@@ -265,51 +206,70 @@ def mechanism_for(family: Any, goal: Goal) -> Any:
     return found
 
 
-# The goals of a plan's statistics, table by table, and how far each table is from its goal.
+# The goals of a plan's statistics, table by table.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TargetTable:
+class GoalTable:
     """CONFIDENTIAL if the records are: one statistic of one table of a plan, with its goal."""
 
     goal: Goal
-    totals: PlanTotals
+    part: PlanTotals
     counted: Any
     """Which cells count for the goal."""
+    totals: FloatArray
+    """The totals of the counted cells."""
+    has_sizes: bool
+    """Whether the keys have public sizes."""
     may_miss: int
-    """How many of them need not meet it."""
+    """How many of the counted cells need not meet the goal."""
 
     @property
     def name(self) -> str:
-        return part_name(self.totals.asked.statistic.alias, self.totals.level)
+        return part_name(self.goal.statistic or self.goal.measure, self.part.level)
 
     @property
     def asked(self) -> Asked:
-        return self.totals.asked
+        return self.part.asked
 
-    def served(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema) -> list[tuple[Any, Any]]:
-        """Each mechanism that draws for counted cells if the statistic has this one and the table this share, with the cells."""
-        table = replace(self.totals.table, shape=replace(self.totals.table.shape, share=share))
-        statistic = replace(self.asked.statistic, mechanism=mechanism)
-        found = []
-        for each in cell_mechanisms(scope.plan, table, statistic, self.totals.cells):
-            rows = each.run.rows[self.counted[each.run.rows]]
-            if len(rows):
-                found.append((each.mechanism, rows))
-        return found
+    @property
+    def step(self) -> Fraction:
+        return self.part.step
 
-    def ratios(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema, *, kept: str = "") -> FloatArray:
-        """Error divided by goal in each counted cell."""
-        errors, total = np.zeros(len(self.totals.total)), self.totals.total
-        step = self.asked.statistic.step(schema)
-        held = self.totals.kept.get(kept)
-        for each, rows in self.served(scope, mechanism, share, schema):
-            own = {} if held is None else {"kept": held[..., rows]}
-            errors[rows] = ask(each, "error_quantiles")(total[rows], confidence=self.goal.confidence, step=step, **own)
-        return np.asarray((errors / (float(self.goal.within) * np.where(total > 0, total, 1.0)))[self.counted])
+    def kept(self, name: str) -> FloatArray | None:
+        """Return the clamped totals, or the parts of signed ones, of the counted cells under a mechanism."""
+        held = self.part.kept.get(name)
+        return None if held is None else held[..., self.counted]
+
+    def deciding(self) -> float:
+        """Return the smallest total that must meet the goal, which decides if relative errors fall as totals grow."""
+        return float(np.partition(self.totals, self.may_miss)[self.may_miss])
+
+    def with_mechanism(self, mechanism: Any) -> Query:
+        """Return a query for this table alone."""
+        return with_statistic(at_level(self.goal.query, self.part.level), self.goal.measure, mechanism)
+
+    def met_by(self, mechanism: Any, name: str, share: Fraction = WHOLE) -> Any:
+        """Return which of the counted cells meet the goal under the mechanism of a candidate of this name."""
+        reach = float(self.goal.within) * self.part.total
+        return self.part.by_cell(
+            "meets", mechanism, reach, share=share, only=self.counted, kept=name, confidence=self.goal.confidence
+        )
+
+    def ratio(self, mechanism: Any, share: Fraction = WHOLE, *, name: str = "", smooth: bool = False) -> float:
+        """Return error divided by goal in the deciding cell."""
+        errors = self.part.by_cell(
+            "smooth_error_quantiles" if smooth else "error_quantiles",
+            mechanism,
+            share=share,
+            only=self.counted,
+            kept=name,
+            confidence=self.goal.confidence,
+        )
+        return self.worst(errors / (float(self.goal.within) * self.totals))
 
     def worst(self, ratios: FloatArray) -> float:
-        """The ratio of the deciding cell: all cells except those that may miss are at most as bad."""
+        """Return the ratio of the deciding cell: all cells except those that may miss are at most as bad."""
         place = len(ratios) - 1 - self.may_miss
         return float(np.partition(ratios, place)[place])
 
@@ -322,8 +282,22 @@ class Target:
     goal: Goal
 
 
+def goal_scope(goals: Sequence[Goal], schema: Schema, *, full: bool = False) -> tuple[Scope, tuple[Target, ...]]:
+    """Return a plan of one statistic for each goal, in the tables of the goal or in all of its query."""
+    queries = tuple(
+        with_statistic(replace(goal.query, name="", title=""), goal.measure, FOR_OWNER, alias=goal.statistic)
+        for goal in goals
+    )
+    plan = Plan(schema=schema, queries=queries)
+    targets = []
+    for number, (query, goal) in enumerate(zip(plan.queries, goals)):
+        levels = tuple(range(len(query.tables()))) if full else goal.levels
+        targets.append(Target(asked=Asked(query=number, statistic=query.draws()[0], levels=levels), goal=goal))
+    return Scope(plan=plan, drawn=tuple(each.asked for each in targets), is_whole=False), tuple(targets)
+
+
 def targets_in(plan: PlanLike, goals: Sequence[Goal], schema: Schema) -> tuple[Scope, tuple[Target, ...]]:
-    """The plan, and the statistic that each goal is about."""
+    """Return the plan, and the statistic that each goal is about."""
     whole = scope_of(plan, schema)
     found: dict[tuple[int, str], Target] = {}
     for goal in goals:
@@ -342,31 +316,63 @@ def targets_in(plan: PlanLike, goals: Sequence[Goal], schema: Schema) -> tuple[S
 
 def _means(goal: Goal, asked: Asked, query: Query) -> bool:
     """Whether a goal is about a statistic of a query: its keys may since have been completed, its shape not."""
-    shapes = [(each.condition, each.groups, each.axes, each.rest, each.name) for each in (goal.query, query)]
+    shapes = [(each.condition, each.groups, each.axes, each.all_other, each.name) for each in (goal.query, query)]
     return shapes[0] == shapes[1] and asked.measure == goal.measure and goal.statistic in (None, asked.statistic.alias)
 
 
-def target_tables(
-    view: OwnerView, scope: Scope, targets: Sequence[Target], choices: dict[str, Choice]
-) -> tuple[TargetTable, ...]:
-    """Every table of every target, with its totals read in as few passes as a release would take."""
+def goal_tables(
+    view: OwnerView, scope: Scope, targets: Sequence[Target], choices: Mapping[str, Choice]
+) -> tuple[GoalTable, ...]:
+    """Return every table of every target, with its totals read in as few passes as a release would take."""
     goals = {each.asked.place: each.goal for each in targets}
     part = Scope(plan=scope.plan, drawn=tuple(each.asked for each in targets), is_whole=False)
-    return tuple(_target_table(goals[each.asked.place], each) for each in plan_totals(view, part, choices))
+    return tuple(_goal_table(goals[each.asked.place], each) for each in plan_totals(view, part, choices))
 
 
-def _target_table(goal: Goal, totals: PlanTotals) -> TargetTable:
-    counted = (totals.total > 0) & (totals.total >= float(goal.at_least))
-    if ALL_OTHER in totals.cells.column_names:
-        counted &= ~np.asarray(totals.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
+def tables_of(view: OwnerView, goals: Sequence[Goal], candidates: Mapping[str, Any]) -> tuple[GoalTable, ...]:
+    """Return every table of goals that are about no plan."""
+    for goal in goals:
+        check_measure(goal.measure, view)
+    scope, targets = goal_scope(goals, view.schema)
+    return goal_tables(view, scope, targets, choices_of(candidates, targets))
+
+
+def choices_of(candidates: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Choice]:
+    """Return the mechanism of each candidate for each statistic that has a goal."""
+    goals = {each.asked.place: each.goal for each in targets}
+
+    def choice(candidate: Any) -> Choice:
+        return lambda asked: mechanism_for(candidate, goals[asked.place])
+
+    return {name: choice(each) for name, each in candidates.items()}
+
+
+def _goal_table(goal: Goal, part: PlanTotals) -> GoalTable:
+    counted = counted_cells(goal, part)
     if not counted.any():
-        groups = " x ".join(totals.level.names()) or "the grand total"
+        groups = " x ".join(part.level.names()) or "the grand total"
         raise ParameterError(
             parameter="goals",
             problem=f"has no cell of {groups} to which it applies",
             advice="Lower at_least, or check the keys.",
         )
-    return TargetTable(goal=goal, totals=totals, counted=counted, may_miss=int((1 - goal.share) * int(counted.sum())))
+    query = part.plan.queries[part.asked.query]
+    return GoalTable(
+        goal=goal,
+        part=part,
+        counted=counted,
+        totals=part.total[counted],
+        has_sizes=level_sizes(query, part.level, goal.measure, part.plan.schema) is not None,
+        may_miss=int((1 - goal.share) * int(counted.sum())),
+    )
+
+
+def counted_cells(goal: Goal, part: PlanTotals) -> Any:
+    """Return which cells count for a goal: no published rest, and none whose total is 0 or below ``at_least``."""
+    counted = (part.total > 0) & (part.total >= float(goal.at_least))
+    if ALL_OTHER in part.cells.column_names:
+        counted &= ~np.asarray(part.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
+    return counted
 
 
 # The candidates for the tables of a plan: its own mechanisms, and the usual ones for its measures.

@@ -17,17 +17,16 @@ from recordwise.errors import ParameterError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import prose_text
 from recordwise.mechanisms.base import inside, totals_for, transformed_scale
-from recordwise.plan.cost import cell_mechanisms, records_of, statistic_policy
+from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import Losses, loss_at, policy_losses, read_rank
-from recordwise.planning.recommend import plan_fits
 from recordwise.planning.scope import COUNT, TODAY, Scope, with_choice
 from recordwise.planning.search.families import can_be_scaled, has_amount, has_width, noise_size, with_noise_size
-from recordwise.planning.search.fits import RecordSample
-from recordwise.planning.search.goals import Target, TargetTable, goals_in, target_tables
+from recordwise.planning.search.fits import RecordSample, plan_fits
+from recordwise.planning.search.goals import GoalTable, Target, goal_tables, goals_in
 from recordwise.planning.search.shares import GoalLevels, can_be_fitted, goal_levels, level_shares
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -57,14 +56,14 @@ class Reliability:
     by_table: dict[str, float]
 
 
-def reliability(tables: Sequence[TargetTable], errors: Sequence[FloatArray], limit: float) -> Reliability:
+def reliability(tables: Sequence[GoalTable], errors: Sequence[FloatArray], limit: float) -> Reliability:
     """The expected share of the cells whose published value has a relative error of at most the limit.
 
     A value is called reliable if it is at least its standard error divided by the limit; with normal noise that has the
     probability Phi(total / sd - 1 / limit).
     """
-    chances = [ndtr(each.totals.total[each.counted] / sd - 1 / limit) for each, sd in zip(tables, errors)]
-    totals = np.concatenate([each.totals.total[each.counted] for each in tables])
+    chances = [ndtr(each.totals / sd - 1 / limit) for each, sd in zip(tables, errors)]
+    totals = np.concatenate([each.totals for each in tables])
     places = np.clip(np.floor(np.log10(np.maximum(totals, 1e-9))).astype(int) + 1, 0, CLASSES)
     whole = np.concatenate(chances)
     held = np.bincount(places, minlength=CLASSES + 1)
@@ -84,7 +83,7 @@ class Scalable:
     name: str
     scope: Scope
     queries: tuple[Query, ...]
-    tables: tuple[TargetTable, ...]
+    tables: tuple[GoalTable, ...]
     levels: Mapping[Place, GoalLevels]
     """The statistics whose levels are fitted together."""
     schema: Schema
@@ -145,27 +144,22 @@ class Scalable:
             found += [replace(query, statistics=tuple(rest))] if rest else []
         return tuple(found)
 
-    def is_plain(self, table: TargetTable) -> bool:
+    def is_plain(self, table: GoalTable) -> bool:
         """Whether standard errors are in proportion to the noise: the statistic is not transformed."""
         own = self.drawn(table.asked.place).mechanism
         return can_be_scaled(own) and transformed_scale(inside(own)[0]) is None
 
-    def errors(self, table: TargetTable, factor: float) -> FloatArray:
+    def errors(self, table: GoalTable, factor: float) -> FloatArray:
         """The standard errors of the counted cells of a table: of the fit, where levels are fitted together."""
         place, mechanism = table.asked.place, self.mechanism(table.asked.place, factor)
         query = self.queries[place[0]]
         if place in self.levels and can_be_fitted(mechanism):
             tree = self.levels[place].at(mechanism)
-            fitted = tree.weights(level_shares(query)).fitted[tree.level == table.totals.number]
+            fitted = tree.weights(level_shares(query)).fitted[tree.level == table.part.number]
             return np.asarray(np.sqrt(fitted[table.counted]))
-        found, total = np.zeros(len(table.totals.total)), table.totals.total
-        share = query.tables()[table.totals.number].share
-        shaped = replace(table.totals.table, shape=replace(table.totals.table.shape, share=share))
-        statistic = replace(table.asked.statistic, mechanism=mechanism)
-        for each in cell_mechanisms(self.scope.plan, shaped, statistic, table.totals.cells):
-            rows = each.run.rows
-            given = totals_for(each.mechanism, total[rows])
-            found[rows] = each.mechanism.variance(given, step=statistic.step(self.schema))
+        part, found = table.part, np.zeros(len(table.part.total))
+        for each, rows in part.served(mechanism, query.tables()[part.number].share):
+            found[rows] = each.variance(totals_for(each, part.total[rows]), step=part.step)
         return np.asarray(np.sqrt(found[table.counted]))
 
 
@@ -364,7 +358,7 @@ class Plans:
         view, whole = self._view, scope.plan.queries
         asked = goals_in(scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=1, at_least=at_least)
         targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), asked))
-        tables = target_tables(view, scope, targets, {})
+        tables = goal_tables(view, scope, targets, {})
         several = [each for each in targets if len(whole[each.asked.query].tables()) > 1] if fitted else []
         read = goal_levels(view, [each.goal for each in several], complete=complete) if several else []
         levels = {each.asked.place: own for each, own in zip(several, read)}

@@ -15,26 +15,27 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside, is_sized, shared
+from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside
 from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import EXACT, Scope, at_level, totals_query, with_statistic
-from recordwise.planning.search.families import by_band, sizes_of, with_amount
-from recordwise.planning.search.fitness import Fitted
-from recordwise.planning.search.goals import Goal, GoalTable, TargetTable
+from recordwise.planning.scope import PlanTotals, plan_totals
+from recordwise.planning.search.families import by_band, level_sizes
+from recordwise.planning.search.goals import Goal, GoalTable, counted_cells, goal_scope
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
 from recordwise.release.dictionary import CodeLists
-from recordwise.release.nesting import cell_rows, nests, rest_rows
+from recordwise.release.nesting import cell_rows, nests
 from recordwise.release.tables import ReleasedTable
-from recordwise.session.owner import CellTotals, OwnerView
+from recordwise.session.owner import OwnerView
 
 UNITS = 10**6
 """Shares have six decimals."""
 ROUNDS = 3
 """How often the search starts again from the best found: a simplex can collapse at a kink."""
 LEAST_LOGARITHM = -12.0
+BUDGET = "budget"
+"""The name of the mechanism that is split over tables."""
 
 
 def level_shares(query: Query) -> FloatArray:
@@ -309,16 +310,20 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     """The trees of all goals, read in as few passes as a release takes."""
     for goal in goals:
         _check(goal, view.schema, complete=complete)
-    found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
-    return [_levels(goal, [next(found) for _ in goal.query.tables()], view.schema) for goal in goals]
+    scope, _ = goal_scope(goals, view.schema, full=True)
+    found = plan_totals(view, scope, {})
+    return [
+        _levels(goal, [each for each in found if each.asked.query == number], view.schema)
+        for number, goal in enumerate(goals)
+    ]
 
 
 def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
-    if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
+    if len(goal.query.tables()) > 1 and goal.query.all_other is None and not complete:
         raise ParameterError(
             parameter="fitted",
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
-            advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
+            advice="Give the query all_other='publish', or say complete=True if the keys list every cell.",
         )
     shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
     for (one, by), (other, other_by) in combinations(shapes, 2):
@@ -328,24 +333,24 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
             raise ParameterError(parameter="fitted", problem=problem)
 
 
-def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
-    by = {each.name: [group_json(group, schema) for group in each.table.shape.groups] for each in found}
+def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLevels:
+    names = [str(each.number) for each in found]
+    by = {name: [group_json(group, schema) for group in each.level.groups] for name, each in zip(names, found)}
     tables = [
-        ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
-        for each in found
+        ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
+        for name, each in zip(names, found)
     ]
-    order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
+    order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
     lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
     tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
-        total = np.abs(found[n].totals[EXACT])
-        counted = (total > 0) & (total >= float(goal.at_least)) & ~rest_rows(tables[n])
-        counted &= n in goal.levels
+        total = found[n].total
+        counted = counted_cells(goal, found[n]) & (n in goal.levels)
         level.append(np.full(len(total), n))
-        sizes.append(_sizes(goal, n, schema, len(total)))
+        sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
         reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
         may_miss[n] = int((1 - goal.share) * int(counted.sum()))
     return GoalLevels(
@@ -357,14 +362,10 @@ def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLeve
             reach=np.concatenate(reach),
             may_miss=tuple(may_miss),
         ),
-        sizes=None if any(each is None for each in sizes) else np.concatenate(sizes),
+        sizes=None
+        if any(each is None for each in sizes)
+        else np.concatenate([each for each in sizes if each is not None]),
     )
-
-
-def _sizes(goal: Goal, level: int, schema: Schema, cells: int) -> Any:
-    """The sizes of the cells of one table; published rests, which come last, are in the lowest band."""
-    listed = sizes_of(at_level(goal.query, goal.query.tables()[level]), goal.measure, schema)
-    return None if listed is None else np.append(listed, np.zeros(cells - len(listed)))
 
 
 def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
@@ -395,20 +396,14 @@ class LevelRatios(Protocol):
 class RawRatios:
     """Ratios of the noisy answers: that of a table depends on its own share alone."""
 
-    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
-        self._view, self._scope, self._tables = view, scope, tables
-        self._levels = np.array([each.totals.number for each in tables])
+    def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
+        self._tables = tables
+        self._levels = np.array([each.part.number for each in tables])
 
     def at(self, query: Query) -> list[float]:
         shares = [level.share for level in query.tables()]
-        schema = self._view.schema
         return [
-            each.worst(
-                each.ratios(
-                    self._scope, each.asked.statistic.mechanism, shares[each.totals.number], schema, kept="budget"
-                )
-            )
-            for each in self._tables
+            each.ratio(each.asked.statistic.mechanism, shares[each.part.number], name=BUDGET) for each in self._tables
         ]
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
@@ -420,7 +415,7 @@ class RawRatios:
 class FittedRatios:
     """Ratios of the best linear fit of all levels, which depend on all shares; for Gaussian noise, sized or not."""
 
-    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
+    def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
         self._tables = tables
         statistics = list({each.asked.place: each for each in tables}.values())
         levels = goal_levels(view, [each.goal for each in statistics], complete=complete)
@@ -436,78 +431,9 @@ class FittedRatios:
         found = []
         for each in self._tables:
             tree = self._trees[each.asked.place]
-            own = squared[each.asked.place][(tree.level == each.totals.number) & np.isfinite(tree.reach)]
+            own = squared[each.asked.place][(tree.level == each.part.number) & np.isfinite(tree.reach)]
             found.append(each.worst(np.sqrt(own)))
         return found
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
         return lambda shares: max(self._ratios(shares))
-
-
-# The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
-
-
-ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelSplit:
-    """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
-
-    shares: tuple[Fraction, ...]
-    worst: float
-    """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
-
-
-class LevelSplits:
-    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
-
-    def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
-        self.levels = goal_levels(view, goals, complete=complete)
-        self._found: dict[Any, LevelSplit] = {}
-
-    def of(self, number: int, mechanism: Any) -> LevelSplit:
-        """The split of a goal for a mechanism."""
-        kind = (number, mechanism.floor if is_sized(mechanism) else None)
-        if kind not in self._found:
-            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
-        return self._found[kind]
-
-
-def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
-    tree = levels.at(mechanism)
-    found = fitted_shares([tree])
-    shares = exact_shares(found.shares)
-    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
-    worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
-    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
-
-
-def _counted(levels: GoalLevels, number: int) -> Any:
-    return (levels.tree.level == number) & np.isfinite(levels.tree.reach)
-
-
-def fitted_family(
-    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
-) -> tuple[tuple[Fitted, ...], tuple[Query, ...]]:
-    """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
-    found: list[Fitted] = []
-    asked: list[Query] = []
-    for at, mechanism in enumerate(whole):
-        split, levels = splits.of(at, mechanism), splits.levels[at]
-        goal = levels.goal
-        fitting = with_amount(mechanism, 1 / split.worst)
-        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
-        asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
-        for number, share in enumerate(split.shares):
-            own = squared[_counted(levels, number)]
-            table = tables[len(found)]
-            found.append(
-                Fitted(
-                    table=table,
-                    mechanism=shared(fitting, share),
-                    deciding=table.deciding(),
-                    share_met=float(np.mean(own <= 1 + ROUNDING)),
-                )
-            )
-    return tuple(found), tuple(asked)
