@@ -42,7 +42,7 @@ def nested_condition(depth: int) -> Any:
 
 
 def nested_function(depth: int) -> Any:
-    found = x
+    found: Any = x
     for _ in range(depth):
         found = log(1 + found)
     return found

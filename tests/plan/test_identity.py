@@ -184,7 +184,7 @@ class Listed(Described):
 class Unlisted(Listed):
     """The same without saying which parameters it has."""
 
-    parameters = ()
+    parameters = ()  # type: ignore[assignment]
 
 
 def summed(mechanism: Any) -> Plan:

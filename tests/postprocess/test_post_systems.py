@@ -80,7 +80,7 @@ def test_a_level_has_the_digits_of_the_levels_it_determines_and_two_names_for_on
     for dimension in ("place", "sector"):
         leaves = np.arange(int(rng.integers(2, 9)))
         middle = leaves * int(rng.integers(1, len(leaves) + 1)) // len(leaves)
-        named = {"leaf": leaves, "middle": middle, "coarse": middle // 2, "one": 0 * leaves}
+        named: dict[str, Any] = {"leaf": leaves, "middle": middle, "coarse": middle // 2, "one": 0 * leaves}
         named |= {f"{level} in words": [f"w{97 - label}" for label in labels] for level, labels in named.items()}
         order = rng.permutation(list(named))
         trees[dimension] = {f"{dimension} {level}": named[level] for level in order}
