@@ -305,14 +305,15 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
         if name not in earlier.variables or ours is None or theirs is None or ours["kind"] != theirs["kind"]:
             continue
         kind = statistic_kind(ours["kind"]).contribution if "mechanism" in ours else None
-        steps = [_step(each, of.get("of")) for each, of in ((now, ours), (before, theirs))]
+        measures = [(now, ours.get("of")), (before, theirs.get("of"))]
+        steps = [_step(*each) for each in measures]
         found.append(
             Variable(
                 name=name,
                 # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
                 gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
                 additive=kind in (SUM, COUNT) and ours["kind"] != "CountDistinct",
-                nonnegative=not any(_signed(each, ours.get("of")) for each in (now, before)),
+                nonnegative=not any(_signed(*each) for each in measures),
                 step=max(steps),
                 one_lattice=min(steps) == max(steps),
             )
