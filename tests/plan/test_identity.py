@@ -16,7 +16,8 @@ from plan.every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, 
 from recordwise.mechanisms.base import Described, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.describe import MOST_DIGESTED, release_identity, unrecognizable
+from recordwise.plan.describe import release_identity, unrecognizable
+from recordwise.plan.keys.cells import MOST_DIGESTED
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.keys.cells import Domain

@@ -106,7 +106,7 @@ def test_levels_that_cross_are_no_tree() -> None:
 def test_parts_for_several_processors_are_every_node_once(
     processors: int, nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree.os, "cpu_count", lambda: processors)
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
     done = np.zeros(nodes, np.int64)
     lock = Lock()
 
