@@ -603,7 +603,7 @@ def sweep(
 ) -> None:
     """Compare unit splitting over thresholds and rho: cell errors against the share of records that lose more than rho."""
     from recordwise.cli import screen
-    from recordwise.planning.sweep import sweep as swept
+    from recordwise.planning.compare import sweep as swept
     from recordwise.session import Session
 
     file = opened(plan_file, plot, given, data=data)
