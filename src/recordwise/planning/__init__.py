@@ -32,7 +32,7 @@ from recordwise.planning.compare import (
     compare,
     sweep,
 )
-from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, most_reliable
+from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, recommend_within
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.new_plan import PlanChange
 from recordwise.planning.recommend import RankedCandidate, Recommendation, recommend
@@ -79,10 +79,14 @@ __all__ = [
     "evaluate",
     "families",
     "frontier",
-    "most_reliable",
+    "recommend_within",
     "plan_goals",
     "plan_text",
     "recommend",
     "rehearse",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -666,7 +666,7 @@ def sweep(
     Returns:
         Errors and shares for every combination.
     """
-    origin, view = read_origin(data), viewed(session, data, "plan sweep", query)
+    origin, view = read_origin(data), viewed(session, data, "plan compare", query)
     if measure is not None:
         check_measure(measure, view)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
