@@ -9,10 +9,14 @@ SEED := $(or $(SEED),$(shell date +%s))
 PEERS := .venv-peers/tmlt
 TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0
 
-.PHONY: demo test test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
+.PHONY: demo check test test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
+
+# The inner loop: without Java, a browser, other processes and tests that take long. make test runs everything.
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (slow or spark or browser or process or costly)"
 
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

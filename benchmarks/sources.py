@@ -135,9 +135,8 @@ def main(arguments: list[str] | None = None) -> None:
     if chosen.measure:
         measure(*chosen.measure)
         return
-    sys.path.insert(0, str(HERE.parent / "tests" / "engines"))
-    from postgres_server import programs, running_server
-
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from engines.postgres_server import programs, running_server
     from recordwise.synthetic import establishments
 
     table = establishments(chosen.rows).select(list(COLUMNS))

@@ -4,8 +4,10 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,11 @@ import small_release
 from engine_choice import Choice, as_installed, local_spark
 from warm_process import Warm
 
+NEEDS = {
+    "browser": {"chromium"},
+    "process": {"warm", "installed_package", "server", "own_server"},
+}
+"""Which marker a test gets by the fixtures that it uses; Spark is recognized by a parameter too."""
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
 
@@ -42,6 +49,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     seed = config.getoption("--shuffled")
     return None if seed is None else f"random order; for the same again: --shuffled {seed}"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs more than this process."""
+    used = set(getattr(item, "fixturenames", ()))
+    for name, fixtures in NEEDS.items():
+        if fixtures & used:
+            item.add_marker(name)
+    if needs_spark(item):
+        item.add_marker("spark")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let no test start a process that is not marked for it: ``make check`` leaves those out by their marks."""
+    if any(item.get_closest_marker(name) for name in ("slow", "spark", "browser", "process")):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(subprocess, "Popen", Refused)
+        if hasattr(os, "fork"):
+            patched.setattr(os, "fork", Refused)
+        return (yield)
+
+
+class Refused(subprocess.Popen):
+    """Instead of a process, in a test that is not marked."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pytest.fail("this test starts a process: mark it with pytest.mark.process")
+
+    def __del__(self) -> None:
+        """Nothing was started."""
 
 
 @pytest.hookimpl(trylast=True)

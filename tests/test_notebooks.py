@@ -51,6 +51,7 @@ def test_the_page_of_a_notebook_has_its_text_and_code_in_order(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(set(NOTEBOOKS) - NEEDS_DATA))
+@pytest.mark.process
 def test_every_cell_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = run(name, tmp_path, monkeypatch)
     assert any(text.strip() for text, _ in printed)
@@ -64,6 +65,7 @@ def test_every_cell_runs_on_the_public_data(name: str, tmp_path: Path, monkeypat
     assert run(name, tmp_path, monkeypatch)
 
 
+@pytest.mark.process
 def test_the_script_in_r_gives_the_sums_that_python_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("Rscript") is None:
         missing = "Rscript is not on the PATH: the script in R was NOT run"

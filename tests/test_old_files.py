@@ -67,6 +67,7 @@ def test_a_release_of_an_earlier_version_loads_and_verifies(version, folder, led
     assert {table.name for table in release.basic_tables} == set(stated.get("basic", {}).get("tables", ()))
 
 
+@pytest.mark.costly
 def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
     stated = old / "release" / "policy.json"
     text = stated.read_text()
@@ -75,6 +76,7 @@ def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
     assert verify(old / "establishments.ledger", against=[old / "release"]) != []
 
 
+@pytest.mark.costly
 def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(old):
     fitted = load_release(old / "release").consistent()
     fitted.save(old / "fitted")
@@ -89,9 +91,10 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
     assert restates(budget, load_plan(old / "plan.toml").budget)
 
 
+@pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
     # It was written before plans stated which share of the records may be outside their cells.
-    plan = replace(load_plan(old / "plan.toml"), outside=None)
+    plan = replace(load_plan(old / "plan.toml"), max_outside=None)
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(old / "again")
@@ -128,7 +131,7 @@ def released_before(old, text, changes=(), name="plan.toml"):
     plan = load_plan(old / name)
     with Session.from_plan(plan) as session:
         with pytest.raises(AlreadyReleasedError) as refused:
-            session.run(*plan.plan.queries, confidence=plan.confidence, once=True)
+            session.run(*plan.plan.queries, confidence=plan.confidence, refuse_repeat=True)
         return refused.value.state, len(session.history())
 
 

@@ -29,6 +29,7 @@ def run(code: str) -> str:
 
 
 @pytest.mark.parametrize("module", ["recordwise", "recordwise.policy"])
+@pytest.mark.process
 def test_importing_loads_no_extra(module: str) -> None:
     loaded = set(json.loads(run(f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))")))
     assert not loaded & EXTRAS
@@ -36,12 +37,14 @@ def test_importing_loads_no_extra(module: str) -> None:
         assert not loaded & LATE
 
 
+@pytest.mark.process
 def test_importing_takes_less_than_a_quarter_of_a_second() -> None:
     """Processor time of the import alone, beyond the bare start of Python: the median of several runs."""
     code = "import time; start = time.process_time(); import recordwise; print(time.process_time() - start)"
     assert statistics.median(float(run(code)) for _ in range(5)) < 0.25
 
 
+@pytest.mark.process
 def test_importing_loads_no_room_and_no_library() -> None:
     """What takes time is loaded by the first name that is used: the import itself brings the standard library alone."""
     code = "import json, sys, recordwise; print(json.dumps(sorted(sys.modules)))"
@@ -57,6 +60,7 @@ LATE_PANDAS = pytest.mark.skipif(
 
 
 @LATE_PANDAS
+@pytest.mark.process
 def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
     """A person waits for imports: the noise of a few cells needs no compiled kernel, and a release that is not saved no page."""
     loaded = set(json.loads(run(f"{FIRST}\nimport json\nprint(json.dumps(sorted(sys.modules)))")))
@@ -95,6 +99,7 @@ print(json.dumps(sorted(sys.modules)))
 
 
 @LATE_PANDAS
+@pytest.mark.process
 def test_a_release_from_a_file_that_is_saved_imports_neither_pandas_nor_scipy() -> None:
     """Arrow imports pandas, wherever it is installed, to make a column of a list or an array of a column."""
     loaded = {name.partition(".")[0] for name in json.loads(run(SAVED))}

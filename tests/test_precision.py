@@ -50,6 +50,7 @@ def everything(mechanism) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.costly
 def test_no_result_depends_on_the_precision_another_thread_happens_to_use(name: str) -> None:
     """Outside its own contexts the code sees whatever precision is in force; the coarsest is the default of 53 bits."""
     found = []

@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 from token import COMMENT
 
@@ -14,6 +15,7 @@ ID = re.compile(r"\bT-[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*\b")
 ASSUMPTION = re.compile(r"\bA-[A-Z][A-Z0-9]*\b")
 
 
+@cache
 def docstrings(path: Path) -> str:
     """The comments of a module and its docstrings, among them the strings below its constants."""
     text = path.read_text(encoding="utf-8")
@@ -32,6 +34,7 @@ def ids_in_code() -> dict[str, str]:
     return {found: path.name for path in files for found in ID.findall(docstrings(path))}
 
 
+@cache
 def theory() -> dict[str, str]:
     """The text under each heading that carries an id."""
     sections: dict[str, str] = {}
@@ -50,6 +53,7 @@ def test_no_id_names_two_theorems() -> None:
     assert len(set(headings)) == len(headings), sorted(found for found in headings if headings.count(found) > 1)
 
 
+@cache
 def ids_in_tests() -> dict[str, str]:
     """The ids given to the theorem marker, wherever it is written."""
     marked: dict[str, str] = {}

@@ -52,7 +52,7 @@ def of_generated() -> Frontier:
         .sum("emp", rw.UnitSplit(at=20, rho="0.5"), alias="emp")
     )
     columns = {"county": "text", "naics": "text"}
-    roles = {"unit": "estab_id", "measures": {"emp": 1}, "columns": columns, "outside": "accept"}
+    roles = {"unit": "estab_id", "measures": {"emp": 1}, "columns": columns, "max_outside": "accept"}
     with rw.Session(establishments(GENERATED), tuned_on="synthetic", **roles) as session:
         return frontier(session, query, candidates=CANDIDATES, data="synthetic")
 

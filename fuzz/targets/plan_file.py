@@ -27,7 +27,7 @@ WORDS = [word.encode() for word in (
     "quantile.emp = ", "1e400", "inf", "nan",
     "2024-01-01", "0x1F", '"1/3"', "true", "sum.rest = ", "sum.net = ", 'derive = "pay + emp / 3"',
     'combine.total = "rest + 45 * emp"', 'ratio.mean = { of = "rest", to = "emp" }',
-    'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'outside = "accept"', "[csv]\n",
+    'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'max_outside = "accept"', "[csv]\n",
     'delimiter = ";"', '{ part = "year", of = "opened" }', 'columns.opened = "date"', 'table = "t"', 'source = "s.db"',
 )]  # fmt: skip
 GAUSS = [
@@ -179,10 +179,10 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
         read.source,
         read.ledger,
         read.tuned_on,
-        read.accept_tuning,
+        read.tuning_reason,
         read.memory_limit,
         read.formats,
-        read.outside,
+        read.max_outside,
         read.confidence,
     )
     return (*stated, read.plan, read.budget, read.examples, *policies)
@@ -206,7 +206,11 @@ def _other_lines(rng: Random, data: bytes, other: bytes) -> bytes:
 
 
 def plan_text(rng: Random) -> str:
-    parts = [TOP + rng.choice(("", "outside = 'accept'\n", "outside = 0.05\n")), SCHEMA, rng.choice(("", COLLAPSE))]
+    parts = [
+        TOP + rng.choice(("", "max_outside = 'accept'\n", "max_outside = 0.05\n")),
+        SCHEMA,
+        rng.choice(("", COLLAPSE)),
+    ]
     for _ in range(rng.choice((0, 1, 2))):
         parts.append("[[budget]]\nrho = 3\n" + rng.choice(("", "at = { emp = 20, pay = 1000 }\n")))
     parts.append("[mechanisms]\nsmall = { kind = 'Gaussian', rho = 0.05 }\n")

@@ -7,10 +7,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-import random_plans
-from random_plans import Asked, World, condition, made_by
-
 import recordwise as rw
+from audit import random_plans
+from audit.random_plans import Asked, World, condition, made_by
 from recordwise.plan import Field, Group, Keys, Prefix, query
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.policy import ConditionColumn as Named

@@ -19,6 +19,7 @@ def chance(seed: int) -> np.random.Generator:
 
 @pytest.mark.theorem("T-BET")
 @pytest.mark.parametrize("kind", ["coin", "rare", "uniform"])
+@pytest.mark.costly
 def test_a_mean_is_overstated_no_more_often_than_stated_and_not_by_being_far_below(kind: str) -> None:
     """At a false alarm of 1 %, over 1,000 repetitions: more than 35 alarms would happen to a true 1 % less than once in 1e9."""
     draw = {
@@ -45,6 +46,7 @@ def gaussian_pair(mu: float, seed: int, cells: int = CELLS) -> tuple[dict[str, F
 
 @pytest.mark.theorem("T-AUDIT")
 @pytest.mark.parametrize("rho", [0.5, 1.0, 2.0])
+@pytest.mark.costly
 def test_the_bound_stays_below_the_loss_and_within_a_fifth_of_it(rho: float) -> None:
     for seed in range(10):
         bound = bound_on_loss(*gaussian_pair(math.sqrt(2 * rho), seed))
@@ -52,11 +54,13 @@ def test_the_bound_stays_below_the_loss_and_within_a_fifth_of_it(rho: float) -> 
 
 
 @pytest.mark.theorem("T-AUDIT")
+@pytest.mark.costly
 def test_noise_a_tenth_too_narrow_is_heard_every_time_at_the_strongest_loss() -> None:
     """The bound is four of its standard deviations above the policy: missed once in 100,000; 20 of 20."""
     assert all(bound_on_loss(*gaussian_pair(math.sqrt(2) / 0.9, seed)) > 1.0 for seed in range(20))
 
 
+@pytest.mark.costly
 def test_a_bound_on_two_equal_samples_is_zero() -> None:
     for seed in range(20):
         assert bound_on_loss(*gaussian_pair(0.0, seed)) == 0.0

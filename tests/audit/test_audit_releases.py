@@ -16,7 +16,7 @@ from recordwise.audit.subjects import STRONGEST, every_subject
 from recordwise.mechanisms.base import Mechanism
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mechanisms"))
-from mechanism_catalogue import ONE_SIDED, Entry
+from mechanisms.mechanism_catalogue import ONE_SIDED, Entry
 
 SUBJECTS = every_subject()
 QUICK = ("gaussian on few steps", "logarithm", "count and two sums", "median", "two levels", "keys of a domain")
@@ -27,6 +27,7 @@ def told(found: list[Finding]) -> str:
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.costly
 def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
     found = audit(SUBJECTS[name](), Runs(cells=10_000, runs=2))
     assert not any(each.broken for each in found), told(found)

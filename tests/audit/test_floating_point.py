@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from naive_numpy import float_sum, integer_sum, noisy
 from numpy.typing import NDArray
 
 import recordwise as rw
+from audit.naive_numpy import float_sum, integer_sum, noisy
 from recordwise.audit import bound_on_loss
 from recordwise.audit.audit import features_of, lowest_bit
 from recordwise.errors import DataError, ParameterError, RecordwiseError
@@ -49,7 +49,7 @@ def published(
         }
     )
     roles = {"unit": "id", "measures": {"value": declared}, "columns": {"cell": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **roles, outside="accept") as session:
+    with rw.Session(table, **roles, max_outside="accept") as session:
         asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": names})).sum("value", mechanism, alias="answer")
         out = session.run(asked, rng=rng).save(folder)
     return pq.read_table(out / "cell.parquet").drop_columns(["cell"])
@@ -85,6 +85,7 @@ def test_least_bits_betray_the_total_behind_continuous_noise(law: str, promised:
     ],
     ids=["laplace", "generalized gaussian", "polylog"],
 )
+@pytest.mark.costly
 def test_least_bits_of_our_additive_noise_say_nothing(mechanism: Any, tmp_path: Path) -> None:
     """Every answer is a multiple of one public power of two, whatever the total."""
     without, one = (published(values, mechanism, tmp_path / name) for name, values in (("a", []), ("b", [1])))
@@ -103,6 +104,7 @@ def test_least_bits_of_our_additive_noise_say_nothing(mechanism: Any, tmp_path: 
     ],
     ids=["log", "root", "laplace"],
 )
+@pytest.mark.costly
 def test_least_bits_of_transformed_answers_say_nothing_either(mechanism: Any, tmp_path: Path) -> None:
     without, one = (published(values, mechanism, tmp_path / name) for name, values in (("a", []), ("b", [1])))
     grid = math.log2(mechanism.grid(1))
@@ -150,6 +152,7 @@ def test_a_sum_that_wraps_betrays_the_last_record() -> None:
 
 
 @pytest.mark.parametrize("full", [FULL, [2**62], [2**61], [2**61, 2**61 - 1], [2**53]], ids=str)
+@pytest.mark.costly
 def test_no_total_is_so_large_that_one_more_shows(full: list[int], tmp_path: Path) -> None:
     """Where 64 bits end, where our own fast path ends (2**61, 2**62), and where floats end."""
     mechanism = rw.Gaussian(sigma=20)

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_bugs import BUGS, FORKS, REENTRY, REFUSALS, SERIES, THREADS, Bug
 
+from audit.planted_bugs import BUGS, FORKS, REENTRY, REFUSALS, SERIES, THREADS, Bug
 from recordwise.audit import Finding, Runs, audit
 from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads, audit_two_periods
 from recordwise.audit.forking import audit_forks
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{str(Path(__file__).parent)!r}]
 import pytest
-from planted_bugs import BUGS
+from audit.planted_bugs import BUGS
 from recordwise.audit.forking import main
 (bug,) = [each for each in BUGS if each.name == "forked generator"]
 bug.plant(pytest.MonkeyPatch())
@@ -52,6 +52,8 @@ def caught(bug: Bug, found: list[Finding]) -> bool:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)
+@pytest.mark.process
+@pytest.mark.costly
 def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
     """With up to 200,000 samples; false alarm 1e-9 (the audits below), power as in docs/theory/audit.md."""
     with bug.planted():
@@ -60,6 +62,8 @@ def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({bug.caught_by[0] for bug in BUGS}))
+@pytest.mark.process
+@pytest.mark.costly
 def test_without_the_bug_the_same_check_is_content(name: str, tmp_path: Path) -> None:
     assert not any(each.broken for each in findings(name, tmp_path, Runs(cells=5_000), planted=False))
 

@@ -5,11 +5,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from random_listed_plans import asked, world
-from random_plans import opened, outcome
 
 import recordwise.plan.cost as cost
 import recordwise.plan.cost as held_columns
+from audit.random_listed_plans import asked, world
+from audit.random_plans import opened, outcome
 from recordwise.policy.conditions import among
 
 PLANS_IN_A_WORLD = 10
@@ -38,6 +38,7 @@ def check(plans, **how):
 
 
 @pytest.mark.theorem("T-HIERARCHY", "T-SIZE")
+@pytest.mark.costly
 def test_no_record_loses_more_than_its_policy_says():
     check(80, seed="listed")
 
@@ -60,6 +61,7 @@ def noticed(at_most=200):
     return any(found is not None and found.broken for _, _, found in tried(at_most, seed="listed"))
 
 
+@pytest.mark.costly
 def test_a_code_that_is_missing_where_a_condition_is_stated_by_codes_is_noticed(monkeypatch):
     monkeypatch.setattr(held_columns, "among", lambda column, codes: among(column, codes[:-1]))
     assert noticed()

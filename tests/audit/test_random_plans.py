@@ -5,14 +5,14 @@ from random import Random
 
 import numpy as np
 import pytest
-import random_plans
-from random_plans import asked, opened, outcome, world
 from sqlglot import exp
 
 import recordwise.engines.compile.records as collapse
 import recordwise.plan.cost as cost
 import recordwise.plan.plan as checking
 import recordwise.plan.schema as column_types
+from audit import random_plans
+from audit.random_plans import asked, opened, outcome, world
 from recordwise.plan import Keys
 from recordwise.plan.cost import Run
 from recordwise.policy import By
@@ -45,6 +45,7 @@ def check(plans, **how):
 
 
 @pytest.mark.theorem("T-TYPES", "T-PLAN", "T-CELL")
+@pytest.mark.costly
 def test_no_record_loses_more_than_its_policy_says():
     check(200, seed="default")
 
@@ -72,6 +73,7 @@ def noticed(seed, at_most=400):
     return any(found is not None and found.broken for _, _, found in tried(at_most, seed=seed))
 
 
+@pytest.mark.costly
 def test_rows_of_a_unit_that_are_added_up_where_the_largest_counts_are_noticed(monkeypatch):
     monkeypatch.setitem(collapse._RULES, "max", exp.Sum)
     assert noticed("default")
@@ -84,6 +86,7 @@ def accept_every_type(patch):
         patch.setattr(module, "fits", lambda value, kind: True)
 
 
+@pytest.mark.costly
 def test_a_check_of_types_that_is_missing_is_noticed(monkeypatch):
     """SQL casts where the policy does not: pieces of a boolean column split by {1: 20} are those of TRUE."""
     accept_every_type(monkeypatch)
@@ -100,6 +103,7 @@ def looked_up_by_python(at, groups, cells, hierarchies=()):
     return tuple(Run(chosen.get(value, at.default), np.array([row])) for row, value in enumerate(values))
 
 
+@pytest.mark.costly
 def test_true_taken_for_one_where_noise_is_chosen_is_noticed(monkeypatch):
     """In sums at public keys without a condition, which no cast of SQL can make wrong."""
     accept_every_type(monkeypatch)

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlglot
-from drawn_laws_of_two import joint_divergence
 
 import recordwise as rw
 import recordwise.release.draw as publish
 import recordwise.session.publisher as publisher
+from audit.drawn_laws_of_two import joint_divergence
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError
@@ -172,8 +172,8 @@ def test_records_that_no_public_cell_holds_change_not_a_byte_of_any_file(tmp_pat
     inside = records()
     outside = inside.slice(0, 7).set_column(inside.column_names.index("county"), "county", pa.array(["99"] * 7))
     outside = outside.set_column(0, "id", pa.array(range(9000, 9007)))
-    first = folder_of(inside, tmp_path / "a", outside="accept")
-    second = folder_of(pa.concat_tables([inside, outside]), tmp_path / "b", outside="accept")
+    first = folder_of(inside, tmp_path / "a", max_outside="accept")
+    second = folder_of(pa.concat_tables([inside, outside]), tmp_path / "b", max_outside="accept")
     assert contents(first) == contents(second)
     assert described(first) == described(second)
 
@@ -194,6 +194,7 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("formats, asked", [(ANY, None), (["parquet", "cbp"], PATTERNS)], ids=["any", "cbp"])
+@pytest.mark.costly
 def test_no_file_of_any_format_tells_of_records_that_no_cell_holds_or_of_their_order(
     formats: Sequence[str], asked: Any, tmp_path: Path
 ) -> None:
@@ -204,7 +205,7 @@ def test_no_file_of_any_format_tells_of_records_that_no_cell_holds_or_of_their_o
     together = pa.concat_tables([inside, outside])
     shuffled = together.take(pa.array(np.random.default_rng(1).permutation(together.num_rows)))
     first, second = (
-        folder_of(table, tmp_path / name, asked=asked, formats=formats, basic=True, outside="accept")
+        folder_of(table, tmp_path / name, asked=asked, formats=formats, basic=True, max_outside="accept")
         for name, table in (("a", inside), ("b", shuffled))
     )
     found, other = contents(first), contents(second)
@@ -225,6 +226,7 @@ def untimed(name: str, content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("left", [0, 1, 250, 499])
+@pytest.mark.costly
 def test_files_have_the_same_shape_whoever_is_in_the_data(left: int, tmp_path: Path) -> None:
     """From the full table to one without records: the same files, columns, types, rows, row groups, metadata and keys."""
     full, fewer = (

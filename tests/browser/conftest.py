@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_pictures import ARTEFACTS
 from typer.testing import CliRunner
 
 import recordwise as rw
+from browser.kept_pictures import ARTEFACTS
 from report_releases import HOSTILE_LABELS, LABELS, OTHERS, by_industry, hostile_release, private_keys
 from small_release import generous, records, session
 

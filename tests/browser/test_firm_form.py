@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from shown import read
 
 import code_lists
+from browser.shown import read
 
 
 def told(page: Any) -> float:

@@ -11,9 +11,9 @@ from urllib.parse import urlparse
 
 import numpy as np
 import pytest
-from kept_pictures import ARTEFACTS
-from shown import read
 
+from browser.kept_pictures import ARTEFACTS
+from browser.shown import read
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.page.questions import Band, details, lead

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from kept_pictures import ARTEFACTS
 
+from browser.kept_pictures import ARTEFACTS
 from experiments.frame import Claim, Picture, Reproduction, new_figure, tidy, write, write_index
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import pytest
+
 import recordwise.session.publisher as publisher
 from recordwise.policy.firms import FirmPolicy
 
@@ -44,6 +46,7 @@ def test_an_audit_of_a_broken_library_ends_with_one_and_says_what_broke(run, mon
     assert "1 comparisons, 1 broken" in result.stdout
 
 
+@pytest.mark.costly
 def test_the_mechanisms_of_a_plan_are_audited_without_its_records(folder, run, run_json):
     (folder / "establishments.parquet").unlink()
     listed = run("audit", folder / "plan.toml", "--list")

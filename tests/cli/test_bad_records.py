@@ -181,7 +181,7 @@ PLANS = {
     "no rule for a column": (("#schema", COLLAPSE.replace('town = "same"\n', "")), "no rule for 'town'"),
     "integers as keys of text": (('town = ["a", "b"]', "town = [1001, 1003]"), "town"),
     "text as keys of integers": (("size = [1, 2]", 'size = ["01", "2"]'), "size"),
-    "a share that is none": (("#top", "outside = 2"), "outside"),
+    "a share that is none": (("#top", "max_outside = 2"), "max_outside"),
     "a decimal sign that is none": (("[schema]", '[csv]\ndecimal = "x"\n[schema]'), "decimal"),
     "an encoding that is none": (("[schema]", '[csv]\nencoding = "klingon"\n[schema]'), "encoding"),
 }  # fmt: skip
@@ -226,6 +226,7 @@ def test_the_plan_itself_is_released(tmp_path, run):
 
 
 @pytest.mark.parametrize("case", RECORDS)
+@pytest.mark.costly
 def test_bad_records_are_refused_with_one_message_and_no_value(tmp_path, run, case):
     make, edits, message = RECORDS[case]
     make(tmp_path)
@@ -234,6 +235,7 @@ def test_bad_records_are_refused_with_one_message_and_no_value(tmp_path, run, ca
 
 
 @pytest.mark.parametrize("case", PLANS)
+@pytest.mark.costly
 def test_a_bad_plan_is_refused_at_its_line_before_a_record_is_read(tmp_path, run, case):
     edit, message = PLANS[case]
     parquet()(tmp_path)
@@ -256,6 +258,7 @@ UNREAD = (
 
 
 @pytest.mark.parametrize("case", [*UNREAD, "no such table", "another delimiter", "a kind of file that is not known"])
+@pytest.mark.costly
 def test_check_finds_what_needs_no_record(tmp_path, run, case):
     make, edits, message = RECORDS[case]
     make(tmp_path)

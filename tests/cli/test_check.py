@@ -109,6 +109,7 @@ def test_a_plan_beyond_its_budget_ends_with_3_and_a_witness(folder, run, run_jso
     assert "Nothing was spent" in told["refusal"]
 
 
+@pytest.mark.costly
 def test_what_the_ledger_holds_already_counts(released, run):
     assert run("check", released / "plan.toml").exit_code == 0
     run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again")

@@ -70,6 +70,7 @@ def check(line: str, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.costly
 def test_every_command_of_a_page_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for line in printed(text):

@@ -20,6 +20,7 @@ def demo(tmp_path_factory):
     return out, result
 
 
+@pytest.mark.costly
 def test_it_leaves_a_folder_that_can_be_published(demo, run):
     out, _ = demo
     assert {path.name for path in out.iterdir()} >= {
@@ -47,6 +48,7 @@ def test_it_shows_an_establishment_looking_itself_up(demo):
     assert "A membership test with a 5% false-positive rate" in result.stdout
 
 
+@pytest.mark.costly
 def test_large_cells_are_accurate_and_giants_pay_less_under_slow_noise(run_json, tmp_path):
     told = run_json("demo", "--establishments", "30000", "--out", tmp_path / "demo")
     errors = [row["errors"]["emp"] for row in told["accuracy"]]

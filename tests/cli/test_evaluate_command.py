@@ -9,6 +9,7 @@ import pytest
 from recordwise.ledger.ledger import Ledger
 
 
+@pytest.mark.costly
 def test_a_plan_is_evaluated_beside_its_baselines(folder, run, tmp_path):
     baselines = [word for name in ("clamped", "p-percent", "multiplicative") for word in ("--baseline", name)]
     result = run(

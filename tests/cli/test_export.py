@@ -34,6 +34,7 @@ def released(furnished, tmp_path_factory):
     return plan.with_name("out")
 
 
+@pytest.mark.costly
 def test_a_plan_with_basic_tables_is_released_verified_and_exported(released, folder, run):
     stated = json.loads((released / "release.json").read_text())
     (name, *_), rules = stated["basic"]["tables"], stated["basic"]["status"]

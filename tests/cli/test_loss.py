@@ -41,6 +41,7 @@ def test_the_answer_is_told_in_sentences(released, run):
     assert "with probability at most 5%" in plain
 
 
+@pytest.mark.costly
 def test_the_public_size_of_a_cell_is_looked_up_from_its_columns(tmp_path, run, run_json):
     path = by_sizes().save(tmp_path / "out") / "policy.json"
     cell = ("county=01", "industry=Retail")

@@ -27,6 +27,7 @@ def blocks(page):
 @pytest.mark.parametrize(
     ("page", "least"), [("tutorial.md", 8), ("howto-keys-levels-thresholds.md", 5), ("howto-hierarchies.md", 4)]
 )
+@pytest.mark.costly
 def test_every_block_of_a_page_runs_in_order(page, least, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     found = blocks(page)

@@ -24,6 +24,7 @@ def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, 
     assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp")["privacy_label"]
 
 
+@pytest.mark.costly
 def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
     words = ("--variance", "400", "--at-total", "500", "--firms", "--realized", "--data", "synthetic")
     found = run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp", *words)
@@ -33,6 +34,7 @@ def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
+@pytest.mark.costly
 def test_sweep_draws_and_lists_every_point(folder, run, ending, terminal):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     words = ("--threshold", "5", "--threshold", "50", "--rho", "0.1", "--rho", "1", "--plot", folder / f"s.{ending}")
@@ -76,6 +78,7 @@ def test_compare_takes_the_whole_plan_with_its_levels_and_statistics(levels, run
     assert [each["name"] for each in emp["tables"]] == ["emp by county x naics2", "emp by county x naics4"]
 
 
+@pytest.mark.costly
 def test_compare_at_equal_error_takes_a_total_for_each_measure(levels, run_json):
     words = ("--relative-error", "0.1", "--at-total", "count=50", "--at-total", "emp=500", "--at-total", "payann=20000")
     found = run_json("plan", "compare", levels, *words, "--data", "synthetic")
@@ -88,6 +91,7 @@ def test_sweep_takes_thresholds_for_each_measure(levels, run_json):
     assert [(each["measure"], each["at"]) for each in points] == [("emp", 20), ("emp", 50), ("payann", 1000)]
 
 
+@pytest.mark.costly
 def test_fitness_takes_the_whole_plan(levels, run_json):
     words = ("--within", "0.3", "--share", "0.8", "--at-least", "payann=100", "--data", "synthetic")
     found = run_json("plan", "recommend", levels, "--by-table", *words)
@@ -112,6 +116,7 @@ def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
     assert all(table["share_met"] >= 0.9 for each in found["families"] for table in each["tables"])
 
 
+@pytest.mark.costly
 def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     out = folder / "new" / "plan.toml"
     result = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
@@ -126,13 +131,14 @@ def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     assert "already exists" in again.stderr
 
 
+@pytest.mark.costly
 def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_reason(folder, run, terminal):
     words = ("plan", "recommend", folder / "plan.toml", *EMP, "--out")
     assert run(*words, folder / "a.toml").exit_code == 0
     refused = run("check", folder / "a.toml")
     assert refused.exit_code == 2
-    assert "accept_tuning" in refused.stderr
-    assert run(*words, folder / "b.toml", "--accept-tuning", "totals are public").exit_code == 0
+    assert "tuning_reason" in refused.stderr
+    assert run(*words, folder / "b.toml", "--tuning-reason", "totals are public").exit_code == 0
     accepted = run("check", folder / "b.toml")
     assert accepted.exit_code == 0, accepted.output
 
@@ -165,6 +171,7 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("recommend", "--within", "0.1", "--table", "1", "--statistic", "n"), "'n' is not a statistic of the plan"),
     ],
 )
+@pytest.mark.costly
 def test_bad_input_ends_with_a_sentence(folder, run, words, told, terminal):
     command, *rest = words
     result = run("plan", command, folder / "plan.toml", *rest)
@@ -192,13 +199,14 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
         ("frontier", "--statistic", "count", "--loss", "2"),
     ],
 )
+@pytest.mark.costly
 def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words, terminal):
     command, *rest = words
     assert run("plan", command, folder / "plan.toml", *rest).exit_code == 0
     shown = run("ledger", "show", folder / "small.ledger").stdout
     assert "confidential records were viewed" in " ".join(shown.split())
     checked = run("check", folder / "plan.toml")
-    assert "will be refused unless the plan gives accept_tuning" in " ".join(
+    assert "will be refused unless the plan gives tuning_reason" in " ".join(
         checked.stdout.split() + checked.stderr.split()
     )
     refused = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
@@ -206,7 +214,7 @@ def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reas
     assert "records were viewed" in " ".join(refused.stderr.split())
     assert not (folder / "out").exists()
     plan = (folder / "plan.toml").read_text()
-    (folder / "plan.toml").write_text(plan.replace("[schema]", 'accept_tuning = "agreed"\n\n[schema]', 1))
+    (folder / "plan.toml").write_text(plan.replace("[schema]", 'tuning_reason = "agreed"\n\n[schema]', 1))
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
     assert run("ledger", "verify", folder / "small.ledger", "--against", folder / "out").exit_code == 0
 
@@ -245,6 +253,7 @@ def rich(folder):
     return folder / "plan.toml"
 
 
+@pytest.mark.costly
 def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     """It was written with a ledger of its own and no budget, so that the same records could be spent anew."""
     out = folder / "new" / "plan.toml"
@@ -270,6 +279,7 @@ def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     assert run("check", out).exit_code == 0
 
 
+@pytest.mark.costly
 def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder, run):
     out = folder / "elsewhere" / "plan.toml"
     assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
@@ -291,15 +301,16 @@ def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder,
         (("public", None), "confidential", "again", ("confidential", "again")),
     ],
 )
+@pytest.mark.costly
 def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before, data, reason, told, terminal):
     tuned = f'tuned_on = "{before[0]}"' + (f'\naccept_tuning = "{before[1]}"' if before[1] else "")
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text().replace('tuned_on = "synthetic"', tuned))
-    given = ("--accept-tuning", reason) if reason else ()
+    given = ("--tuning-reason", reason) if reason else ()
     words = ("plan", "recommend", plan, *EMP, "--data", data, "--out", folder / "new.toml", *given)
     assert run(*words).exit_code == 0
     found = load_plan(folder / "new.toml")
-    assert (found.tuned_on, found.accept_tuning) == told
+    assert (found.tuned_on, found.tuning_reason) == told
 
 
 SQL = """[[queries]]
@@ -309,6 +320,7 @@ mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 }, emp = { kind = "UnitSpli
 """
 
 
+@pytest.mark.costly
 def test_sql_gets_its_mechanisms_under_the_names_it_has_for_them(folder, run):
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text()[: plan.read_text().index("[[queries]]")] + SQL)
@@ -325,6 +337,7 @@ def test_sql_gets_its_mechanisms_under_the_names_it_has_for_them(folder, run):
 @pytest.mark.parametrize(
     ("more", "code"), [("AVG(emp) AS a", 0), ("SUM(emp) AS f", 2)], ids=["an average follows", "another sum does not"]
 )
+@pytest.mark.costly
 def test_sql_where_one_mechanism_serves_two_statistics_is_not_guessed(folder, run, more, code):
     plan = folder / "plan.toml"
     two = SQL.replace("SUM(emp) AS e FROM t", f"SUM(emp) AS e, {more} FROM t")
@@ -339,6 +352,7 @@ def test_sql_where_one_mechanism_serves_two_statistics_is_not_guessed(folder, ru
         assert new.statistics[2].sum == new.statistics[1].mechanism
 
 
+@pytest.mark.costly
 def test_a_recommended_plan_of_several_levels_and_statistics_keeps_its_queries(levels, folder, run, run_json):
     """It was written as six queries of one statistic each, without counts, budget or labels."""
     words = (
@@ -373,6 +387,7 @@ def test_a_recommended_plan_of_several_levels_and_statistics_keeps_its_queries(l
     assert all(table["share_met"] >= 0.5 for table in best["tables"])
 
 
+@pytest.mark.costly
 def test_a_recommendation_that_protects_hardly_anybody_says_so_and_what_would_have_to_give(folder, run, run_json):
     plan = folder / "plan.toml"
     text = plan.read_text()
@@ -398,6 +413,7 @@ def test_a_recommendation_that_protects_hardly_anybody_says_so_and_what_would_ha
     assert not any("hardly" in each for each in loose["notes"])
 
 
+@pytest.mark.costly
 def test_a_recommendation_stays_within_what_is_left_of_the_budget(folder, run, run_json):
     words = ("plan", "recommend", folder / "plan.toml", "--within", "0.02", "--data", "synthetic")
     before = run_json(*words)
@@ -409,6 +425,7 @@ def test_a_recommendation_stays_within_what_is_left_of_the_budget(folder, run, r
     assert run("release", folder / "new.toml", "--out", folder / "b", "--yes").exit_code == 0
 
 
+@pytest.mark.costly
 def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_once(folder, run):
     plan = folder / "plan.toml"
     text = plan.read_text()
@@ -423,6 +440,7 @@ def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_onc
     assert "budget" in later.stderr
 
 
+@pytest.mark.costly
 def test_a_plan_without_a_budget_whose_ledger_was_charged_gets_none(folder, run):
     plan = folder / "plan.toml"
     text = plan.read_text()
@@ -433,6 +451,7 @@ def test_a_plan_without_a_budget_whose_ledger_was_charged_gets_none(folder, run)
     assert load_plan(folder / "new.toml").budget is None
 
 
+@pytest.mark.costly
 def test_the_frontier_is_a_table_a_figure_and_a_file(folder, run, run_json):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--loss", "1", "--loss", "5")
@@ -450,6 +469,7 @@ def test_the_frontier_is_a_table_a_figure_and_a_file(folder, run, run_json):
     assert "already exists" in again.stderr
 
 
+@pytest.mark.costly
 def test_the_best_plan_within_losses_keeps_them(folder, run, run_json):
     words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--median", "0.5", "--data", "synthetic")
     assert run_json(*words)["losses"]["median"] <= 0.5

@@ -23,6 +23,7 @@ def process(*words, folder=None, **environment):
     )
 
 
+@pytest.mark.process
 def test_a_release_in_a_pipe_is_quiet(folder):
     done = process("release", "plan.toml", "--out", "out", "--yes", folder=folder)
     assert done.returncode == 0, done.stderr
@@ -36,6 +37,7 @@ def test_a_release_in_a_pipe_is_quiet(folder):
     assert looked_up.stderr == ""
 
 
+@pytest.mark.process
 def test_a_refused_budget_ends_with_3(folder):
     text = (folder / "plan.toml").read_text().replace("rho = 2\nat", "rho = 0.01\nat")
     (folder / "plan.toml").write_text(text)
@@ -68,12 +70,14 @@ def test_garbage_ends_with_2_and_a_sentence(folder, words, warm):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_debug_shows_the_traceback(folder):
     done = process("check", "absent.toml", "--debug", folder=folder)
     assert done.returncode != 0
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.process
 def test_help_loads_neither_engine_nor_arrow(tmp_path):
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom recordwise.cli import app\n"

@@ -41,6 +41,7 @@ def shell(office, text: str, *words: str) -> subprocess.CompletedProcess:
     return subprocess.run(["bash", "-c", text, *words], cwd=office, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.process
 def test_the_script_for_cron_releases_once_and_a_retry_is_no_failure(office) -> None:
     (office / "release.sh").write_text(block("bash"))
     for _ in range(2):
@@ -50,6 +51,7 @@ def test_the_script_for_cron_releases_once_and_a_retry_is_no_failure(office) -> 
     assert (office / "out" / "2026" / "report.html").exists()
 
 
+@pytest.mark.process
 def test_the_task_for_airflow_runs_the_command_and_skips_what_was_released(office) -> None:
     (call,) = [node for node in ast.walk(ast.parse(block("python"))) if isinstance(node, ast.Call)]
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}

@@ -61,6 +61,7 @@ def words(text, *, drawn):
     return [re.sub(r"[\d.,]+(?:e[+-]?\d+)?%?$", "#", each) if drawn else each for each in bare]
 
 
+@pytest.mark.costly
 def test_every_command_says_what_is_printed(tables, entered, tmp_path):
     tables.write(tmp_path, None)
     ran = []

@@ -34,6 +34,7 @@ def release(yearly, run_json):
     return made
 
 
+@pytest.mark.costly
 def test_two_years_add_up_for_a_history_and_each_has_its_budget(yearly, release, run_json, run) -> None:
     for year in (2025, 2026):
         release(year)
@@ -74,6 +75,7 @@ def test_ledger_show_prints_what_each_period_cost_the_examples_and_what_is_left(
     assert "Budget of 2026, declared at the start of the series" in shown
 
 
+@pytest.mark.costly
 def test_a_second_run_exits_with_4_and_charges_nothing(yearly, release, run) -> None:
     release(2026)
     for more in ((), ("--resume",)):
@@ -112,6 +114,7 @@ def test_parameters_are_recorded_and_a_budget_of_one_period_needs_a_series(yearl
     assert "needs a table [series]" in run("check", plan, "--no-source").stderr
 
 
+@pytest.mark.costly
 def test_change_compares_two_years_and_writes_every_cell(yearly, release, run, run_json) -> None:
     for year in (2025, 2026):
         release(year)
@@ -133,6 +136,7 @@ def test_change_compares_two_years_and_writes_every_cell(yearly, release, run, r
     assert run("change", folders[0], folders[0]).exit_code == 2
 
 
+@pytest.mark.costly
 def test_changes_of_releases_made_to_add_up_are_those_of_the_drawn_numbers_and_hold_no_formula(
     yearly, release, run, run_json
 ) -> None:

@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from postgres_server import GUARDED, PASSWORD, programs, running_server
-from sas_writer import can_write
+
+from engines.postgres_server import GUARDED, PASSWORD, programs, running_server
+from engines.sas_writer import can_write
 
 
 def left_out(reason: str) -> None:
@@ -37,6 +38,6 @@ def sas7bdat():
     """The writer of SAS7BDAT files."""
     if not can_write():
         left_out("pyreadstat does not carry ReadStat's writer of SAS7BDAT here")
-    from sas_writer import write_sas7bdat
+    from engines.sas_writer import write_sas7bdat
 
     return write_sas7bdat

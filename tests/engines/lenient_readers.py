@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from independent_reader import Part, Reader, Refused
+
+from engines.independent_reader import Part, Reader, Refused
 
 
 class RoundsMeasures(Reader):

@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from independent_reader import NO_VALUE, Files
-from random_sources import Draft, Stored, spelled
+
+from engines.independent_reader import NO_VALUE, Files
+from engines.random_sources import Draft, Stored, spelled
 
 TYPES = {
     "text": pa.string(),

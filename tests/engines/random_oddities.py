@@ -6,8 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from odd_values import ODD, words
-from random_sources import ODD_STYLES, Draft, Stored, as_stored, family, role_of
+from engines.odd_values import ODD, words
+from engines.random_sources import ODD_STYLES, Draft, Stored, as_stored, family, role_of
 
 
 def columns_of(made: Draft) -> list[Any]:

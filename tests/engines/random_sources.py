@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from independent_reader import Declared, Files
-from odd_values import words
+from engines.independent_reader import Declared, Files
+from engines.odd_values import words
 
 SEED = 34
 KINDS = ("parquet",) * 4 + ("csv",) * 4 + ("hive", "arrow", "sqlite", "sqlite")

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from plain_mechanism import Plain
 
+from engines.plain_mechanism import Plain
 from recordwise.errors import RecordwiseError
 from recordwise.plan import Plan, Schema, query
 

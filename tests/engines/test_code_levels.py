@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
 import recordwise as rw
 from code_lists import LISTED, industries, levels_of, places
 from engine_choice import Choice
+from engines.plain_mechanism import Plain
 from recordwise.engines import totals as engine_totals
 from recordwise.engines.compile.totals import bases_of
 from recordwise.plan import Column, Plan, Schema, query
@@ -75,6 +75,7 @@ def expected(found, names, cells):
 
 @pytest.mark.theorem("T-HIERARCHY")
 @pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.costly
 def test_every_cell_of_every_level_has_its_records_and_no_others(in_memory, monkeypatch):
     monkeypatch.setattr(engine_totals, "MOST_CELLS", engine_totals.MOST_CELLS if in_memory else -1)
 
@@ -176,6 +177,7 @@ EVERYBODY = [
 
 
 @pytest.mark.theorem("T-HIERARCHY")
+@pytest.mark.costly
 def test_an_engine_selects_by_levels_the_records_that_the_policy_charges(opens):
     with opens(pa.Table.from_pylist(EVERYBODY, TYPES), SCHEMA, threads=1) as engine:
 

@@ -1,9 +1,9 @@
 """A field of CSV is one text on every engine and in every encoding, or the table is refused: quotes are read in one way only."""
 
 import pytest
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.engines.sources import files
 from recordwise.engines.sources.files import check_quotes
 from recordwise.errors import SourceError

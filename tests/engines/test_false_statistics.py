@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from false_statistics import NO_NULLS, whole, write_false
-from plain_mechanism import Plain
 
+from engines.false_statistics import NO_NULLS, whole, write_false
+from engines.plain_mechanism import Plain
 from recordwise.errors import DataError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 

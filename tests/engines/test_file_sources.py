@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, ParameterError, PlanFileError, RecordwiseError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query

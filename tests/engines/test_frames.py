@@ -7,10 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from plain_mechanism import Plain
 
 import recordwise as rw
 from engine_choice import need_java
+from engines.plain_mechanism import Plain
 from recordwise.engines.sources import stat
 from recordwise.errors import DataError, RecordwiseError, SourceError
 from recordwise.plan import Plan, Schema, query

@@ -69,6 +69,7 @@ def test_engine_errors_carry_no_text(connection):
     assert caught.value.kind == "ConversionException"
 
 
+@pytest.mark.costly
 def test_large_work_spills_and_the_spilled_pages_are_removed(tmp_path):
     import os
 
@@ -83,6 +84,7 @@ def test_large_work_spills_and_the_spilled_pages_are_removed(tmp_path):
     assert not os.path.exists(spill)
 
 
+@pytest.mark.process
 def test_a_long_statement_draws_no_bar_on_standard_output():
     """The engine draws one after two seconds in a Python that runs no file, such as this one."""
     code = """

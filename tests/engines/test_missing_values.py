@@ -4,8 +4,8 @@ import math
 
 import pyarrow as pa
 import pytest
-from plain_mechanism import Plain
 
+from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, LedgerError, ParameterError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Column, Measure, Plan, Schema, query

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_mechanism import Plain
 from sqlglot import exp
 
+from engines.plain_mechanism import Plain
 from recordwise.engines.compile.owner import BIN_EDGES, PER_DECADE
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Keys, Plan, Schema, query

@@ -135,6 +135,7 @@ def test_table_1_no_clamp_serves_the_sum_of_its_retail_records():
     assert math.sqrt(noise.variance(0.0)) < 0.01 * sum(retail)
 
 
+@pytest.mark.costly
 def test_no_constant_loss_answers_a_query_that_one_record_decides():
     """Section 1: an answer within half a record of the truth, nine times in ten with it and without it, finds it nine times in ten.
 

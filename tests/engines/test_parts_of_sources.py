@@ -8,9 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB, Spark
 from recordwise.errors import DataError, SourceError
 from recordwise.plan import Column, Plan, Schema, query
@@ -70,6 +70,7 @@ def write(folder, changed):
 
 @pytest.mark.parametrize("case", DIFFERENT)
 @pytest.mark.parametrize("given", ["folder", "glob", "list"])
+@pytest.mark.costly
 def test_parts_that_store_a_column_in_different_ways_are_refused_by_name(tmp_path, case, given):
     changed, problem = DIFFERENT[case]
     folder = write(tmp_path / "parts", changed)

@@ -7,9 +7,9 @@ import time
 import traceback
 
 import pytest
-from postgres_server import GUARDED, PASSWORD
 
 import recordwise as rw
+from engines.postgres_server import GUARDED, PASSWORD
 from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines.sources.columns import declared, looked_at

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from copied_sources import problems, revealed
 
 import recordwise as rw
+from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF
 from recordwise.engines.sources.postgres import postgres_columns, postgres_parts

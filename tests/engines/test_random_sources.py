@@ -14,15 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from independent_reader import Reader, Refused
-from lenient_readers import CAUGHT
-from plain_mechanism import Plain
-from random_files import write
-from random_oddities import spoil
-from random_sources import SEED, Case, make
 
 import recordwise as rw
 from engine_choice import Choice
+from engines.independent_reader import Reader, Refused
+from engines.lenient_readers import CAUGHT
+from engines.plain_mechanism import Plain
+from engines.random_files import write
+from engines.random_oddities import spoil
+from engines.random_sources import SEED, Case, make
 from recordwise.errors import RecordwiseError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 
@@ -193,11 +193,13 @@ def attacked(
     return found
 
 
+@pytest.mark.costly
 def test_what_duckdb_accepts_of_random_files_is_what_an_independent_reader_reads(tmp_path):
     opens = Choice("duckdb")
     attacked(SAMPLE, tmp_path, lambda case: outcome(case, opens)).check()
 
 
+@pytest.mark.costly
 def test_a_session_charges_nothing_for_random_files_that_are_refused(tmp_path):
     refused = [
         case for case in (made(number, tmp_path) for number in SAMPLE) if expected(case, Reader()).totals is None

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_mechanism import Plain
 
+from engines.plain_mechanism import Plain
 from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines import totals as passes
@@ -60,6 +60,7 @@ def totals(source, plan):
 
 @pytest.mark.theorem("T-ROLLUP")
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.costly
 def test_codes_and_sql_give_the_same_totals(seed, monkeypatch):
     table = made(900, seed)
     plan = asked(table, seed)

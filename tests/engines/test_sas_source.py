@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from copied_sources import problems, revealed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
+from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.sources import stat
 from recordwise.errors import ParameterError, SourceError
@@ -122,6 +122,7 @@ def test_floats_off_the_lattice_are_counted_as_in_memory(write):
 @pytest.mark.theorem("T-LATTICE")
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, 2**46), min_size=1, max_size=40), st.sampled_from(["0.01", "1/3", "0.25", "3"]))
+@pytest.mark.costly
 def test_xport_gives_back_the_steps_it_was_made_of(tmp_path_factory, steps, step):
     """XPORT has another float format; what is on the lattice comes back to the last unit."""
     values = [float(each * Fraction(step)) for each in steps]
@@ -191,6 +192,7 @@ def test_files_with_different_columns_and_of_different_kinds_are_refused(write, 
         open_source([path, tmp_path / "other.csv"])
 
 
+@pytest.mark.costly
 def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, tmp_path):
     path = write(lists(records(4000)))
     with rw.Session(
@@ -242,6 +244,7 @@ def test_a_release_from_sas_is_the_release_from_the_same_records(write):
     assert [each.data for each in theirs.tables] == [each.data for each in ours.tables]
 
 
+@pytest.mark.process
 def test_pandas_and_polars_are_not_needed(write):
     """The extra brings pyreadstat only."""
     path = write(lists(records(50)))

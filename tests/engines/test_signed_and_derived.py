@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, ParameterError, PlanError
 from recordwise.plan import Keys, Measure, Plan, Schema, Splitting, query
 from recordwise.plan.statistics import Count, CountPieces, SumSteps
@@ -76,6 +76,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.costly
 def test_sums_of_signed_and_derived_measures_equal_the_reference(opens):
     keys = Keys.of({"county": ["a", "b", "nowhere"]})
     asked = query().group_by("county", keys=keys).where("net > -100 AND gain <> 1.5")
@@ -174,6 +175,7 @@ def pieces(value, at):
 
 
 @pytest.mark.theorem("T-SPLIT")
+@pytest.mark.costly
 def test_a_negative_value_is_split_by_its_size_and_its_pieces_have_its_sign(opens):
     asked = type(query())(statistics=(CountedPieces(alias="pieces", mechanism=M),))
 

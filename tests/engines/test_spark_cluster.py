@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from cluster_driver import opened, totals
 
 from engine_choice import need_java
+from engines.cluster_driver import opened, totals
 from recordwise.noise import Seeded
 from recordwise.release.verify import verify
 from small_release import question, records

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
 import recordwise as rw
+from engines.plain_mechanism import Plain
 from exact_totals import exact_totals
 from recordwise.engines import Spark
 from recordwise.engines.spark.session import check_java, checked, java_version, pyspark_sql
@@ -190,10 +190,12 @@ def java_saying(tmp_path, monkeypatch, text):
     "text, version",
     [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_402"', 8), ('openjdk version "21" 2023', 21)],
 )
+@pytest.mark.process
 def test_the_version_of_java_is_read(tmp_path, monkeypatch, text, version):
     assert java_version(java_saying(tmp_path, monkeypatch, text)) == version
 
 
+@pytest.mark.process
 def test_a_java_that_is_missing_or_too_old_is_told_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MissingPartError, match=r"needs Java 17 or newer; found no working Java.*JAVA_HOME"):

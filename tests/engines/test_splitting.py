@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
+from engines.plain_mechanism import Plain
 from recordwise.errors import PlanError
 from recordwise.plan import Plan, Schema, Splitting, query
 from recordwise.plan.sql.grammar import parse_predicate
@@ -56,6 +56,7 @@ def pieces_of(steps, at):
 
 
 @pytest.mark.theorem("T-SPLIT")
+@pytest.mark.costly
 def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
     @settings(max_examples=opens.examples(12), deadline=None)
     @example([])
@@ -75,6 +76,7 @@ def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
 
 
 @pytest.mark.theorem("T-SPLIT")
+@pytest.mark.costly
 def test_the_pieces_of_a_record_add_up_to_it_and_stay_below_the_threshold(opens):
     @settings(max_examples=opens.examples(12), deadline=None)
     @example([])

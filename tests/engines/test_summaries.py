@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
-from plain_mechanism import Plain
-from reference_totals import truth
 from sqlglot import exp
-from test_totals import predicates, row
 
+from engines.plain_mechanism import Plain
+from engines.reference_totals import truth
+from engines.test_totals import predicates, row
 from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.owner import bin_tree
 from recordwise.errors import ParameterError
@@ -120,6 +120,7 @@ def test_bad_edges_bounds_and_missing_firms_are_refused(opens):
 @pytest.mark.theorem("T-WHERE")
 @settings(max_examples=400, deadline=None)
 @given(predicates, row)
+@pytest.mark.costly
 def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(predicate, record):
     shown = {name: None if value is None else literal(value) for name, value in record.items()}
     inside = holds(condition(predicate), shown)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
-from reference_totals import OPERATORS, plain, totals, truth, value_of
 
+from engines.plain_mechanism import Plain
+from engines.reference_totals import OPERATORS, plain, totals, truth, value_of
 from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
@@ -151,6 +151,7 @@ def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_e
     ]
 
 
+@pytest.mark.costly
 def test_totals_of_random_plans_equal_the_reference(opens):
     @settings(max_examples=opens.examples(120), deadline=None)
     @given(rows, st.one_of(st.none(), predicates), group_lists)
@@ -167,6 +168,7 @@ def test_totals_of_random_plans_equal_the_reference(opens):
 
 
 @pytest.mark.theorem("T-ROLLUP")
+@pytest.mark.costly
 def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(opens):
     @settings(max_examples=opens.examples(60), deadline=None)
     @given(rows, st.one_of(st.none(), predicates), predicates)

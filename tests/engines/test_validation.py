@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_mechanism import Plain
 
+from engines.plain_mechanism import Plain
 from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import Stored, largest_steps
@@ -73,6 +73,7 @@ def test_a_good_table_passes(opens):
         ({"county": [None, "b"]}, ("county", "is NULL"), 1),
     ],
 )
+@pytest.mark.costly
 def test_each_kind_of_bad_record_is_counted_under_its_column(opens, columns, problem, count):
     problems, _ = found(opens, broken(**columns), SCHEMA)
     assert problems == {problem: count}
@@ -130,6 +131,7 @@ def test_a_float_on_the_lattice_is_the_one_nearest_to_its_point(opens):
 
 
 @pytest.mark.theorem("T-LATTICE")
+@pytest.mark.costly
 def test_floats_give_back_the_steps_they_were_made_of_and_their_neighbors_are_refused(opens):
     @settings(max_examples=opens.examples(25), deadline=None)
     @given(

@@ -32,11 +32,13 @@ def kept(subject: Subject, factor: float = 1.0) -> tuple[bool, bool]:
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in REST)])
+@pytest.mark.costly
 def test_no_policy_is_below_the_true_loss_or_more_than_one_percent_above_it(name: str) -> None:
     assert kept(FEW[name]) == (True, True)
 
 
 @pytest.mark.parametrize("name", ["`Clamped`", "Laplace, scale 3 on whole numbers"])
+@pytest.mark.costly
 def test_a_policy_that_is_one_percent_too_small_or_too_large_is_found_out(name: str) -> None:
     assert not kept(FEW[name], 0.99)[0]
     assert not kept(FEW[name], 1.011)[1]
@@ -59,6 +61,7 @@ def laplace_exactly(scale: float, shift: int) -> float:
 
 @pytest.mark.parametrize("scale", [3.0, 1000.0])
 @pytest.mark.parametrize("shift", [1, 100, 20_000, MOST])
+@pytest.mark.costly
 def test_the_true_loss_of_laplace_noise_is_its_closed_form(scale: float, shift: int) -> None:
     assert truth.fat_tailed(lambda t: t / scale, shift) == pytest.approx(laplace_exactly(scale, shift), rel=2e-6)
 
@@ -81,6 +84,7 @@ def lost_at_order_one(size: int) -> float:
 
 
 @pytest.mark.parametrize("wrong", list(WRONG))
+@pytest.mark.costly
 def test_wrong_losses_of_square_root_noise_are_found_out(wrong: str) -> None:
     right = FEW["`GeneralizedGaussian`, shape 0.5"]
     sizes = [1, 100]

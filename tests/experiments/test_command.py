@@ -64,6 +64,7 @@ def test_the_experiments_are_listed_with_what_they_do():
     assert "Abowd" in result.output
 
 
+@pytest.mark.costly
 def test_a_small_run_of_the_microdata_tables_fails_nowhere(tmp_path):
     result = run("microdata", "--runs", 5, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output

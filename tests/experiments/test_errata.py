@@ -48,6 +48,7 @@ def test_an_erratum_that_is_not_borne_out_is_called_a_defect():
     assert "NOT BORNE OUT" in wrong.text()
 
 
+@pytest.mark.costly
 def test_the_command_prints_one_and_refuses_an_unknown_one(capsys):
     assert main(["lemma-7"]) == 0
     printed = capsys.readouterr().out

@@ -16,6 +16,7 @@ def found() -> Frontier:
     patched.undo()
 
 
+@pytest.mark.costly
 def test_without_the_public_files_generated_records_are_used(found, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("RECORDWISE_DATA", str(tmp_path))
     monkeypatch.setattr(run, "of_generated", lambda: found)

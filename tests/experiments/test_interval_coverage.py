@@ -53,6 +53,7 @@ def small():
     return tally
 
 
+@pytest.mark.costly
 def test_a_few_columns_of_every_kind_hold_as_often_as_they_should(small):
     """The claims' own false-alarm rate is 1e-9 for each line and side, and the seed is fixed."""
     assert small.unmeasured == []

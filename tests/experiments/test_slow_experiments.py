@@ -35,6 +35,7 @@ def test_every_mechanism_has_variance_two_at_a_total_of_two():
         assert math.isclose(float(each.mechanism.variance(2.0)), 2.0, rel_tol=1e-4), each.key
 
 
+@pytest.mark.costly
 def test_a_short_run_of_the_loss_distributions_agrees_with_every_claim(monkeypatch, tmp_path):
     """On the generator's establishments, so that the numbers do not depend on files that may be absent."""
     monkeypatch.setenv("RECORDWISE_DATA", str(tmp_path))

@@ -54,6 +54,7 @@ def test_the_same_comparison_rejects_noise_of_another_scale():
     assert simulation(0.5) > DISTANCE
 
 
+@pytest.mark.costly
 def test_the_claims_are_told_and_the_files_written(tmp_path):
     done = run.reproduce(runs=400, seed=5, tell=lambda _: None)
     write(done, tmp_path)

@@ -23,6 +23,7 @@ def test_group_totals_are_exact():
     assert data.totals("HT1").tolist() == expected
 
 
+@pytest.mark.costly
 def test_the_share_above_rho_is_the_share_above_the_threshold():
     data = small()
     for row in simulated.error_rows(data, 2, Seeded(1)):
@@ -126,6 +127,7 @@ def quick(monkeypatch, tmp_path):
     monkeypatch.setattr(cattle, "THRESHOLDS", (500, 50_000))
 
 
+@pytest.mark.costly
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(quick, tmp_path):
     done = run.reproduce(runs=2, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

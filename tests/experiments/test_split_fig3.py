@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from small_establishments import small_tables
 
 from experiments.establishments_schemes import SPLITTING, share
 from experiments.frame import write
@@ -13,6 +12,7 @@ from experiments.split_fig3 import run
 from experiments.split_fig3.claims import claims
 from experiments.split_fig3.measuring import answers, error_rows
 from recordwise.noise import Seeded
+from small_establishments import small_tables
 
 RUNS = 40
 
@@ -22,6 +22,7 @@ def rows():
     return error_rows(small_tables(), RUNS, Seeded(2))
 
 
+@pytest.mark.costly
 def test_there_is_a_row_for_every_scheme_attribute_budget_and_level(rows):
     assert len(rows) == 5 * 2 * (1 + 3 * 6)
     assert {row["family"] for row in rows} == {"counts", "top-coding", "splitting"}
@@ -71,6 +72,7 @@ def test_a_claim_that_fails_is_reported(rows):
     assert all(claim.why for claim in told if not claim.agrees)
 
 
+@pytest.mark.costly
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(generated, tmp_path):
     done = run.reproduce(runs=1, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_establishments import small_tables
 
 import recordwise as rw
 from experiments.establishments import MEASURES
 from experiments.frame import write
 from experiments.split_fig4 import fitness, run
 from experiments.split_fig4.claims import larger_goals, smaller_thresholds
+from small_establishments import small_tables
 
 
 def test_the_least_total_is_reached_by_95_percent_and_the_next_is_not():
@@ -35,6 +35,7 @@ def test_no_larger_sigma_keeps_the_error_within_the_steps(steps):
 
 
 @pytest.mark.parametrize("goal", fitness.GOALS)
+@pytest.mark.costly
 def test_every_table_meets_its_goal_by_the_law_and_would_not_with_more_noise(goal):
     made = small_tables()
     levels = {level.digits: level for level in made.levels}
@@ -82,6 +83,7 @@ def test_pooled_noise_meets_the_goal_for_95_percent_of_all_errors():
     assert abs(share(1.25) - 0.95) > half
 
 
+@pytest.mark.costly
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(generated, tmp_path):
     done = run.reproduce(runs=2, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from small_establishments import LEAST, small_records, small_table, small_tables
 
 import recordwise as rw
 from experiments.establishments import MEASURES
@@ -15,6 +14,7 @@ from experiments.split_fig5 import run
 from experiments.split_fig5.claims import gap_falls
 from experiments.split_fig5.firms import BOUNDS, firm_starts
 from experiments.split_fig5.realized import firm_changes, record_changes
+from small_establishments import LEAST, small_records, small_table, small_tables
 
 
 def session():
@@ -123,6 +123,7 @@ def test_a_realized_loss_above_the_policy_would_be_counted():
     assert run.exceptions(curves)["realized above tight policy"] == 1
 
 
+@pytest.mark.costly
 def test_a_small_run_breaks_no_bound_and_writes_its_files(generated, tmp_path):
     done = run.reproduce(runs=1, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

@@ -3,7 +3,6 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_establishments import LEAST, small_records, small_table, small_tables
 
 import recordwise as rw
 from experiments.establishments import MEASURES
@@ -11,6 +10,7 @@ from experiments.establishments_tables import DIGITS
 from experiments.split_fig2 import simulated
 from experiments.split_fig4 import fitness
 from recordwise import planning
+from small_establishments import LEAST, small_records, small_table, small_tables
 
 
 def workload():

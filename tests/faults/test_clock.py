@@ -50,6 +50,7 @@ def test_charges_keep_their_order_and_their_sum_when_the_clock_jumps_back(tmp_pa
     assert verify(tmp_path / "l") == []
 
 
+@pytest.mark.costly
 def test_a_release_made_before_the_last_one_by_the_clock_is_verified_all_the_same(tmp_path, clock) -> None:
     with session(records(), tmp_path / "l", generous()) as opened:
         for name in ("a", "b", "c"):

@@ -89,6 +89,7 @@ def failed_each(tmp_path: Path, failing: Warm, every: int) -> int:
     return refused
 
 
+@pytest.mark.process
 def test_some_fsyncs_of_a_release_failing_leave_true_books(tmp_path, failing) -> None:
     assert failed_each(tmp_path, failing, every=4) >= 2
 

@@ -117,6 +117,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_
     assert "charged" not in kinds(folder)
 
 
+@pytest.mark.process
 def test_an_interrupt_in_code_that_a_library_made_from_text_ends_with_130(folder) -> None:
     """Python counts an interrupt that leaves such code as never handled, and would end ``-m`` by the signal (SciPy's imports)."""
     script = (
@@ -183,6 +184,7 @@ def interrupted_at_random(folder: Path, moments: int) -> list[int]:
     return codes
 
 
+@pytest.mark.process
 def test_a_release_interrupted_at_three_random_moments_keeps_true_books(folder) -> None:
     interrupted_at_random(folder, 3)
 
@@ -192,6 +194,7 @@ def test_a_release_interrupted_at_forty_random_moments_keeps_true_books(folder) 
     assert 130 in interrupted_at_random(folder, 40)
 
 
+@pytest.mark.process
 def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
     code = (
         "import os, signal, sys, time\n"
@@ -216,6 +219,7 @@ def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output(folder) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", more=("--json",))
     assert (done.returncode, done.stdout) == (130, "")

@@ -37,7 +37,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from recordwise.errors import BudgetError
-from test_two_sessions import BUDGET, asked
+from faults.test_two_sessions import BUDGET, asked
 from small_release import session
 work, name = Path(sys.argv[1]), sys.argv[2]
 with session(work / "records.parquet", work / "l", BUDGET) as opened:
@@ -50,6 +50,7 @@ with session(work / "records.parquet", work / "l", BUDGET) as opened:
 """
 
 
+@pytest.mark.process
 def test_two_processes_admit_four_eighths_between_them(tmp_path) -> None:
     write_records(tmp_path / "records.parquet")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}

@@ -20,6 +20,7 @@ def _importable(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", SLICE)
+@pytest.mark.process
 def test_hostile_inputs_are_refused_in_our_own_words_or_answered_truly(tmp_path, name: str) -> None:
     found = fuzz(name, SLICE[name], seed="slice", folder=tmp_path)
     notes = [path.read_text() for path in tmp_path.glob("*.json")]
@@ -41,6 +42,7 @@ def planted(tmp_path_factory) -> tuple[Summary, list[str]]:
 
 
 @pytest.mark.parametrize("kind", ["crash", "hang", "traceback", "wrong"])
+@pytest.mark.process
 def test_a_planted_hole_of_each_kind_is_found(planted, kind: str) -> None:
     found, saved = planted
     assert found.counts[kind] > 0
@@ -48,6 +50,7 @@ def test_a_planted_hole_of_each_kind_is_found(planted, kind: str) -> None:
     assert found.inputs == 7
 
 
+@pytest.mark.process
 def test_memory_beyond_the_limit_is_an_error_of_the_worker_and_not_of_the_machine(planted) -> None:
     found, _ = planted
     assert found.peak < 3_000

@@ -35,7 +35,7 @@ else:
         time.sleep(600)
     publisher.publish_table = slow
 with on(place) as opened:
-    opened.run(asked(), once=True, keep=True)
+    opened.run(asked(), refuse_repeat=True, keep=True)
 """
 
 
@@ -62,7 +62,10 @@ def refusals(place: Path) -> set[str]:
     """How a second run and a resumed one are refused."""
     found = set()
     with on(place) as opened:
-        for attempt in (lambda: opened.run(asked(), once=True, keep=True), lambda: opened.unfinished.resume(asked())):
+        for attempt in (
+            lambda: opened.run(asked(), refuse_repeat=True, keep=True),
+            lambda: opened.unfinished.resume(asked()),
+        ):
             with pytest.raises(AlreadyReleasedError) as refused:
                 attempt()
             found.add(refused.value.state)
@@ -70,6 +73,7 @@ def refusals(place: Path) -> set[str]:
     return found
 
 
+@pytest.mark.process
 def test_a_release_that_another_process_draws_is_not_called_lost_until_that_process_is_killed(place):
     with another_process(place):
         assert refusals(place) == {DRAWING}
@@ -78,12 +82,13 @@ def test_a_release_that_another_process_draws_is_not_called_lost_until_that_proc
     assert [path.name for path in place.parent.iterdir() if "drawing" in path.name] == []
 
 
+@pytest.mark.process
 def test_a_process_killed_after_it_kept_its_tables_leaves_them_to_be_finished(place, tmp_path):
     with another_process(place, "keep"):
         pass
     with on(place) as opened:
         with pytest.raises(AlreadyReleasedError) as refused:
-            opened.run(asked(), once=True, keep=True)
+            opened.run(asked(), refuse_repeat=True, keep=True)
         assert refused.value.state == UNFINISHED
         release = opened.unfinished.resume(asked())
         assert release is not None
@@ -104,7 +109,7 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
 
     monkeypatch.setattr(publisher, "publish_table", looked)
     with on(place) as opened:
-        opened.run(asked(), once=True, keep=True)
+        opened.run(asked(), refuse_repeat=True, keep=True)
     assert len(seen) == 1
     assert len(seen[0]) == 1
     assert not any(".drawing-" in path.name for path in place.parent.iterdir())
@@ -132,6 +137,7 @@ os.kill(child, signal.SIGKILL)
 """
 
 
+@pytest.mark.process
 def test_a_forked_child_neither_holds_the_lock_of_its_parent_nor_removes_it(tmp_path):
     line = [sys.executable, "-c", FORKS, str(tmp_path / "x.ledger")]
     assert subprocess.run(line, check=True, capture_output=True, text=True).stdout == "True\nFalse\n"
@@ -149,6 +155,7 @@ with drawing(sys.argv[1], 1):
 """
 
 
+@pytest.mark.process
 def test_a_child_that_outlives_a_killed_process_does_not_hold_its_lock(tmp_path):
     ledger = str(tmp_path / "x.ledger")
     with subprocess.Popen([sys.executable, "-c", ORPHAN, ledger], stdout=subprocess.PIPE, text=True) as ended:

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 from recordwise.release.verify import verify
 
 
+@pytest.mark.process
 def test_thirty_two_processes_spend_a_budget_to_the_last_charge_and_not_beyond(tmp_path) -> None:
     script, path = Path(__file__).parent / "chargers.py", tmp_path / "shared.ledger"
     command = [sys.executable, str(script), str(path), "32", "1/150", "1"]

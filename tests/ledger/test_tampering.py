@@ -49,6 +49,7 @@ def rewritten(books: Path, *statements: tuple[str, tuple]) -> None:
     connection.close()
 
 
+@pytest.mark.costly
 def test_untouched_books_and_folders_are_in_order(books) -> None:
     assert verify(books, against=folders(books)) == []
 
@@ -59,6 +60,7 @@ def test_verifying_changes_no_byte(books) -> None:
     assert {path.name: path.read_bytes() for path in books.parent.iterdir() if path.is_file()} == before
 
 
+@pytest.mark.costly
 def test_any_flipped_byte_is_detected_or_changes_no_event(books) -> None:
     original, known = books.read_bytes(), Ledger.existing(books).history()
     chance, detected = random.Random(7), 0
@@ -177,6 +179,7 @@ def test_a_changed_number_in_a_parquet_file_is_detected(books) -> None:
     assert any("b: its tables are not those that were released" in problem for problem in problems)
 
 
+@pytest.mark.costly
 def test_a_release_made_consistent_is_still_the_one_that_was_booked(tmp_path) -> None:
     asked = rw.query().group_by("county", keys=keys()).levels(rw.prefix("naics", 2), rw.prefix("naics", 3))
     with session(records(), tmp_path / "l", generous()) as opened:
@@ -223,6 +226,7 @@ def test_a_changed_csv_file_is_detected(books) -> None:
         ("release.json", "ledger", None, "cannot be read or does not refer to a ledger"),
     ],
 )
+@pytest.mark.costly
 def test_words_that_differ_from_the_books_are_detected(books, file: str, field: str, value, found: str) -> None:
     path = books.parent / "c" / file
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))

@@ -21,12 +21,14 @@ def done(name: str) -> dict:
     return found
 
 
+@pytest.mark.process
 def test_a_hundred_charges_cost_no_more_at_the_end_than_at_the_start() -> None:
     """Processor time, because the machine may be busy with something else; the sum has grown to its few dozen terms by then."""
     found = done("queries")
     assert found["processor_ms_of_the_last_tenth"] < 3 * found["processor_ms_of_the_first_tenth"] + 3
 
 
+@pytest.mark.process
 def test_thirty_two_processes_spend_a_budget_exactly() -> None:
     found = done("processes")
     assert found["charges"] == 32

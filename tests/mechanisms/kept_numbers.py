@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from mechanism_catalogue import EVERY, TOTALS, Entry
 
 import recordwise as rw
+from mechanisms.mechanism_catalogue import EVERY, TOTALS, Entry
 from random_policies import random_policy, random_record
 from recordwise.errors import ParameterError
 from recordwise.mechanisms.base import parameter_json

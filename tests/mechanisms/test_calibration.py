@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mechanism_catalogue import CENT, GROUPED, JOINT
 
 import recordwise as rw
+from mechanisms.mechanism_catalogue import CENT, GROUPED, JOINT
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.calibration import solve
@@ -51,6 +51,7 @@ def test_a_variance_is_met_and_not_exceeded() -> None:
         assert found == pytest.approx(30, rel=1e-5 if fine else 1e-9), name
 
 
+@pytest.mark.costly
 def test_the_loss_of_the_reference_record_is_met_and_not_exceeded() -> None:
     for name, mechanism in every(rho=5, at=60).items():
         measure = Measure(name="emp", step=Fraction(1), signed=name == "signed log")
@@ -64,6 +65,7 @@ def test_a_finer_step_than_the_reference_record_never_raises_a_transforms_loss()
         assert mechanism.policy(Measure(name="pay", step=CENT)).loss({"pay": 60}) <= 0.5
 
 
+@pytest.mark.costly
 def test_a_relative_error_holds_with_its_probability() -> None:
     """200,000 simulated cells; the share within the error is binomial, so 6.2 of its standard errors are a false alarm of 1e-9.
     A confidence off by one percentage point is 15 of them."""

@@ -77,6 +77,7 @@ def test_a_policy_covers_the_certified_loss_of_every_number_of_steps_it_is_made_
 
 @pytest.mark.theorem("T-KNOTS")
 @pytest.mark.parametrize("shape, scale", [("1/4", 10**4), ("1/2", 123_456), ("3/4", 10**5)])
+@pytest.mark.costly
 def test_a_policy_is_within_one_percent_of_the_loss_from_a_thousandth_of_the_scale_on(shape: str, scale: int) -> None:
     """At that very record and just above it, where wide stretches used to end: 1.04 times the loss was charged there."""
     mechanism = rw.GeneralizedGaussian(shape=shape, scale=scale)
@@ -217,6 +218,7 @@ def test_old_certificates_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("goal", [{"rho": "0.1", "at": 50}, {"rho": 2, "at": 1000}])
 @pytest.mark.parametrize("make", [{"shape": HALF}, {"shape": "0.3"}])
+@pytest.mark.costly
 def test_a_scale_found_for_a_loss_keeps_it_in_the_policy(make: dict[str, object], goal: dict[str, object]) -> None:
     mechanism = rw.GeneralizedGaussian(**make, **goal)  # type: ignore[arg-type]
     charged = mechanism.policy("emp").loss({"emp": goal["at"]})

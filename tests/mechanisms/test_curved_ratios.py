@@ -57,6 +57,7 @@ def covered(mechanisms, totals):
     "mechanisms", [(LOG, COUNT), (ROOT, COUNT), (LOG, LOG), (ROOT, CUBE), (COUNT, LOG), (WIDE_LOG, COUNT)]
 )
 @pytest.mark.parametrize("below", [1, 20, 26, 40, 900])
+@pytest.mark.costly
 def test_over_all_cells_the_interval_covers_where_the_two_kinds_meet_too(mechanisms, below) -> None:
     for share in (0.2, 30):
         assert covered(mechanisms, (round(share * below), below)) >= LEVEL - INTEGRATED

@@ -5,10 +5,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from drawn_laws import laid
-from mechanism_catalogue import TRANSFORMS, Entry
 
 import recordwise as rw
+from mechanisms.drawn_laws import laid
+from mechanisms.mechanism_catalogue import TRANSFORMS, Entry
 from recordwise.exact.functions import Function, log, x
 from recordwise.mechanisms.base import integers, noised, times, whole_totals
 from recordwise.mechanisms.transformed import FINE_DATA, FINE_NOISE, grid_step, nearest_point, root_of, to_grid

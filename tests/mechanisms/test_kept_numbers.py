@@ -4,8 +4,9 @@ import json
 import math
 from typing import Any
 
-import kept_numbers
 import pytest
+
+from mechanisms import kept_numbers
 
 KEPT = json.loads(kept_numbers.KEPT.read_text(encoding="utf-8"))
 CLOSE = 1e-7
@@ -27,6 +28,7 @@ def compare(name: str, found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("entry", kept_numbers.EVERY, ids=str)
+@pytest.mark.costly
 def test_mechanisms_tell_what_they_told(entry: Any) -> None:
     compare(kept_numbers.key_of(entry), dict(kept_numbers.of_mechanism(entry)))
 
@@ -42,6 +44,7 @@ def test_laws_tell_what_they_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", kept_numbers.OTHERS)
+@pytest.mark.costly
 def test_conversions_groups_and_goals_tell_what_they_told(name: str) -> None:
     compare(name, dict(kept_numbers.OTHERS[name]()))
 

@@ -7,11 +7,11 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from drawn_laws import coarse_grid, laid, moved, pmf
-from mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, ONE_SIDED, SIGNED, TOTALS, TRANSFORMS, Entry
 from numpy.typing import NDArray
 
 import recordwise as rw
+from mechanisms.drawn_laws import coarse_grid, laid, moved, pmf
+from mechanisms.mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, ONE_SIDED, SIGNED, TOTALS, TRANSFORMS, Entry
 from recordwise.mechanisms import Mechanism
 from recordwise.mechanisms.inverses import FunctionInverse
 from recordwise.noise import Seeded
@@ -54,12 +54,14 @@ def standardised_bias(entry: Entry, total: int, planted: float) -> float:
 
 @pytest.mark.parametrize("total", TOTALS)
 @pytest.mark.parametrize("entry", EVERY, ids=str)
+@pytest.mark.costly
 def test_the_value_is_unbiased_by_simulation(entry: Entry, total: int) -> None:
     """False alarm 1e-9 a case; a bias of 3 % of a standard error is rejected with probability 1 - 1e-9."""
     assert abs(standardised_bias(entry, total, planted=0.0)) < THRESHOLD
 
 
 @pytest.mark.parametrize("entry", EVERY, ids=str)
+@pytest.mark.costly
 def test_a_planted_bias_of_three_percent_of_a_standard_error_is_rejected(entry: Entry) -> None:
     assert abs(standardised_bias(entry, 10, planted=PLANTED)) > THRESHOLD
 
@@ -101,6 +103,7 @@ def test_the_unbiased_variance_of_a_transform_is_unbiased(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
 @pytest.mark.theorem("T-HERMITE")
 @pytest.mark.theorem("T-LAPLACE-MEAN")
+@pytest.mark.costly
 def test_the_variance_formula_of_a_transform_is_that_of_its_probabilities(entry: Entry) -> None:
     """Gaussian: equal to rounding. Laplace: the formula is the fine-grid limit, approached at the rate of the grid at worst."""
     for noise in (256, 2048) if entry.laplace else (64,):
@@ -112,6 +115,7 @@ def test_the_variance_formula_of_a_transform_is_that_of_its_probabilities(entry:
 
 
 @pytest.mark.parametrize("entry", GAUSSIAN + FAT_TAILED, ids=str)
+@pytest.mark.costly
 def test_the_variance_of_a_sum_is_that_of_its_probabilities(entry: Entry) -> None:
     noisy, law = laid(entry.mechanism, [5], entry.step)
     noise, chance = pmf(law, depth=46 if entry.name == "pareto" else 60)
@@ -137,6 +141,7 @@ def test_no_noise_gives_the_exact_total_as_the_median(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
+@pytest.mark.costly
 def test_the_median_estimate_is_as_often_above_as_below(entry: Entry) -> None:
     """From the probabilities: at most half of the mass lies strictly on either side."""
     with coarse_grid(64, 16):
@@ -187,6 +192,7 @@ SMALL = (0, 1, 2, 10, 1000)
 
 @pytest.mark.parametrize("entry", [e for e in TRANSFORMS if e.laplace or "log" in e.name], ids=str)
 @pytest.mark.theorem("T-DEVIATION")
+@pytest.mark.costly
 def test_the_standard_error_is_unbiased_for_logarithms_and_under_laplace_noise(entry: Entry) -> None:
     """Under Laplace noise the formula is the fine-grid limit; at total 0 a share of the cells falls on the grid point itself."""
     fine = 1024 if entry.laplace else 64

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from drawn_laws import laid, moved
-from mechanism_catalogue import ONE_SIDED, SIGNED, TOTALS, Entry
 from numpy.typing import NDArray
 
 import recordwise as rw
+from mechanisms.drawn_laws import laid, moved
+from mechanisms.mechanism_catalogue import ONE_SIDED, SIGNED, TOTALS, Entry
 from recordwise.mechanisms import Noisy
 from recordwise.mechanisms.base import last_digits, rounded
 from recordwise.noise import LatticeLaw
@@ -61,6 +61,7 @@ def rounding_allowed(entry: Entry, total: float) -> tuple[float, float]:
 @pytest.mark.parametrize("confidence", LEVELS)
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
 @pytest.mark.theorem("T-INTERVAL")
+@pytest.mark.costly
 def test_coverage_is_at_least_the_level_and_at_most_two_atoms_and_a_last_digit_more(
     entry: Entry, confidence: float
 ) -> None:

@@ -7,11 +7,11 @@ from functools import lru_cache
 import mpmath
 import numpy as np
 import pytest
-from drawn_laws import coarse_grid, divergences, laid
-from mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, GROUPED, JOINT, ROOTS, TRANSFORMS, Entry
 from numpy.typing import NDArray
 
 import recordwise as rw
+from mechanisms.drawn_laws import coarse_grid, divergences, laid
+from mechanisms.mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, GROUPED, JOINT, ROOTS, TRANSFORMS, Entry
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import NumpyArithmetic
 from recordwise.exact.functions import x
@@ -60,6 +60,7 @@ def test_gaussian_sums_lose_exactly_their_policy(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", FAT_TAILED, ids=str)
 @pytest.mark.theorem("T-CERTIFIED")
+@pytest.mark.costly
 def test_fat_tailed_sums_lose_at_most_their_policy_and_nearly_all_of_it(entry: Entry) -> None:
     coarse = entry.mechanism.coarseness is not None
     shifts, orders = (SHIFTS, ORDERS) if coarse else ([1, 20], FEW_ORDERS)
@@ -78,6 +79,7 @@ def tight_shifts(entry: Entry) -> Iterator[tuple[int, float, float]]:
 
 @pytest.mark.theorem("T-CERTIFIED")
 @pytest.mark.parametrize("entry", [e for e in FAT_TAILED if e.mechanism.coarseness is not None], ids=str)
+@pytest.mark.costly
 def test_the_certified_loss_is_within_one_percent_at_every_shift(entry: Entry) -> None:
     for shift, certified, true in tight_shifts(entry):
         assert true <= certified * (1 + NUMERICAL), shift
@@ -86,6 +88,7 @@ def test_the_certified_loss_is_within_one_percent_at_every_shift(entry: Entry) -
 
 @pytest.mark.theorem("T-CERTIFIED")
 @pytest.mark.parametrize(("shift", "times_kl", "near"), [(1, 49.4, 526), (100, 1.916, 40), (500, 1.006, 6)])
+@pytest.mark.costly
 def test_the_loss_of_a_small_record_sits_at_a_high_order_not_at_order_one(
     shift: int, times_kl: float, near: int
 ) -> None:
@@ -109,6 +112,7 @@ def test_the_loss_of_a_small_record_sits_at_a_high_order_not_at_order_one(
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
 @pytest.mark.parametrize("noise, data, highest", [(3, 1, 999.0), (32, 2, 60.0)])
 @pytest.mark.theorem("T-TRANSFORM")
+@pytest.mark.costly
 def test_transforms_keep_their_policy_on_any_grid_however_coarse(
     entry: Entry, noise: int, data: int, highest: float
 ) -> None:
@@ -127,6 +131,7 @@ def test_transforms_lose_nearly_all_of_their_policy_where_a_record_is_alone(entr
 
 
 @pytest.mark.parametrize("entry", EVERY, ids=str)
+@pytest.mark.costly
 def test_the_realized_loss_never_exceeds_the_policy(entry: Entry) -> None:
     contributions = np.unique(np.concatenate([np.arange(60), np.geomspace(60, 10**9, 25).astype(np.int64)]))
     policy = entry.mechanism.policy(entry.measure)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_laws import laid
 from scipy import stats
 
 import recordwise as rw
+from mechanisms.drawn_laws import laid
 from recordwise.exact.numbers import working_precision
 from recordwise.noise import Seeded
 
@@ -39,6 +39,7 @@ def noise_of(mechanism: Any) -> tuple[np.ndarray, float]:
 
 
 @pytest.mark.parametrize("shape", ["1/2", "1/3", "1"])
+@pytest.mark.costly
 def test_generalized_gaussian_draws_follow_scipys_law_in_the_fine_lattice_limit(shape: str) -> None:
     mechanism = rw.GeneralizedGaussian(shape=shape, scale=7, lattice=Fraction(1, 2**17))
     sample, lattice = noise_of(mechanism)

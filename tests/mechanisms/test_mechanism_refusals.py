@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_laws import laid
 
 import recordwise as rw
+from mechanisms.drawn_laws import laid
 from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.functions import log, x
 from recordwise.noise import Seeded

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_laws import divergences, laid
 from scipy.integrate import quad
 
 import recordwise as rw
+from mechanisms.drawn_laws import divergences, laid
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
 
 RECORDS = [1, 2, 10, 100, 1000, 10000]

@@ -56,6 +56,7 @@ def test_a_repr_is_what_one_would_write():
 @pytest.mark.parametrize(
     "mechanism", [each for each in MECHANISMS if not isinstance(each, rw.Gaussian | rw.UnitSplit | rw.Sized)], ids=repr
 )
+@pytest.mark.costly
 def test_noise_set_anew_keeps_the_shape(mechanism):
     """Only the noise parameters differ, and they meet the goal."""
     found = (

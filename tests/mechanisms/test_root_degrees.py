@@ -93,6 +93,7 @@ def test_a_root_is_calibrated_by_a_loss_a_variance_and_an_error(mechanism: RootT
 
 
 @EVERY
+@pytest.mark.costly
 def test_a_root_is_released_read_back_and_fitted(mechanism: RootTransform, tmp_path) -> None:
     records = pa.table({"id": [str(i) for i in range(40)], "county": ["1", "2"] * 20, "emp": list(range(40))})
     keys = rw.Keys.of({"county": ["1", "2"]})

@@ -28,6 +28,7 @@ REPEATS = 20_000
 
 @pytest.mark.theorem("T-SELECT")
 @pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.costly
 def test_the_keep_probability_of_every_count_is_the_lattice_tail(law):
     for count in range(61):
         truth = tail(law.sigma, law.threshold - count)
@@ -92,6 +93,7 @@ def selection_policy(**given):
 
 @pytest.mark.theorem("T-SELECT")
 @pytest.mark.parametrize(("rho", "delta"), [("0.1", "1e-6"), ("0.005", "1e-8"), ("2", "1e-3")])
+@pytest.mark.costly
 def test_the_published_delta_is_never_below_the_lattice_tail_and_reaches_one(rho, delta):
     policy = selection_policy(rho=rho, delta=delta, pieces={"emp": 50})
     law = SelectionLaw.for_delta(rho=rho, delta=delta)

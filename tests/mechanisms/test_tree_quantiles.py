@@ -105,6 +105,7 @@ def test_the_root_lies_between_the_first_and_the_last_change_of_sign():
 
 @pytest.mark.theorem("T-ISOTONE")
 @pytest.mark.parametrize(("size", "p"), [(100, 0.9), (100, 0.5), (1000, 0.99)])
+@pytest.mark.costly
 def test_the_estimate_of_a_small_cell_is_about_as_often_too_high_as_too_low(size, p):
     """2,000 trees at rho .1. Exact binomial bounds at 1e-9 around 40 to 60 % of the misses; half-running-maximum, the estimate of
     before, was too high in 99.7, 89 and 99.7 % of the cells."""

@@ -28,6 +28,7 @@ def coverage(law, confidence, count, interval):
 
 @pytest.mark.theorem("T-TRUNCATED")
 @pytest.mark.parametrize(("law", "confidence"), LAWS, ids=str)
+@pytest.mark.costly
 def test_given_selection_the_interval_covers_every_count(law, confidence):
     for count in range(61):
         covered = coverage(

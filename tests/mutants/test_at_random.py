@@ -190,6 +190,7 @@ def test_blocks_of_functions_in_functions_are_named_as_python_names_them() -> No
     assert [each.function for each in sites_of(text, "small.py")] == ["A.f.<locals>.g"]
 
 
+@pytest.mark.process
 def test_tests_are_chosen_by_what_they_and_their_fixtures_reach(project: Path, reach: Reach) -> None:
     def first(change: str) -> set[str]:
         return {test.partition("::")[2] for test in reach.stages(site(project, change))[0].tests}
@@ -203,6 +204,7 @@ def test_tests_are_chosen_by_what_they_and_their_fixtures_reach(project: Path, r
     }
 
 
+@pytest.mark.process
 def test_files_of_tests_are_looked_at_anew_one_by_one(project: Path, reach: Reach, tmp_path: Path) -> None:
     kept = tmp_path / "reach.npz"
     kept.write_bytes((project / "reach.npz").read_bytes())
@@ -217,6 +219,7 @@ def test_files_of_tests_are_looked_at_anew_one_by_one(project: Path, reach: Reac
     assert later.stages(max_min)[0].tests == reach.stages(max_min)[0].tests
 
 
+@pytest.mark.process
 def test_a_bug_is_noticed_and_one_that_nobody_reaches_survives(project: Path, reach: Reach, monkeypatch) -> None:
     changes = ["boundary: > -> >=", "spread: square**2 -> (square)"]
     told: list[int] = []

@@ -58,6 +58,7 @@ def tree_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
+@pytest.mark.costly
 def test_every_bug_applies_once_and_leaves_python_and_its_tests_exist(mutant: Mutant) -> None:
     path = ROOT / PACKAGE / mutant.file
     assert ast.dump(ast.parse(mutant.applied(text_of(path)))) != tree_of(path)
@@ -76,6 +77,7 @@ def test_there_are_enough_bugs_and_no_two_have_one_name() -> None:
         chosen(["neither"])
 
 
+@pytest.mark.process
 def test_bugs_are_noticed_and_what_is_no_bug_is_not(project: Path) -> None:
     told: list[str] = []
     results = run([LARGEST, NO_BOUND, ONE_LESS, SAME], jobs=2, tell=told.append, root=project)
@@ -85,6 +87,7 @@ def test_bugs_are_noticed_and_what_is_no_bug_is_not(project: Path) -> None:
     assert not any(map(misfit, results))
 
 
+@pytest.mark.process
 def test_an_endless_bug_is_noticed_and_one_that_keeps_tests_from_running_is_not_counted(
     project: Path, tmp_path: Path
 ) -> None:
@@ -94,6 +97,7 @@ def test_an_endless_bug_is_noticed_and_one_that_keeps_tests_from_running_is_not_
     assert misfit(result)
 
 
+@pytest.mark.process
 def test_tests_that_fail_without_a_bug_prove_nothing(project: Path) -> None:
     (project / "tests" / "test_small.py").write_text("def test_small():\n    assert False\n")
     with pytest.raises(ValueError, match="fail without any bug: tests/test_small"):
@@ -117,6 +121,7 @@ def test_the_rate_leaves_out_what_is_no_bug_and_survivors_are_told_with_what_the
     assert misfit(Result(SAME, "failed", 1.0))
 
 
+@pytest.mark.process
 def test_a_real_bug_in_the_package_is_noticed(monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.argv", ["mutants", "--jobs", "1", "alias-threshold-one-low"])
     assert main() == 0

@@ -28,6 +28,7 @@ def draw_ten_from(source: Secure) -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.process
 def test_forked_workers_never_repeat_each_other_or_their_parent():
     shared = Secure()
     mine = draw_ten_from(shared)

@@ -40,6 +40,7 @@ PAIRS = [
 
 @pytest.mark.theorem("T-EXACT")
 @pytest.mark.parametrize("law, with_variance", PAIRS, ids=[str(law) for law, _ in PAIRS])
+@pytest.mark.costly
 def test_secure_draws_have_the_stated_law_and_not_one_with_a_variance_three_percent_off(law, with_variance):
     sample = law.sample(SIZE)
     points = places(sample)
@@ -80,6 +81,7 @@ def conditional(law: LatticeLaw, threshold: int):
 
 @pytest.mark.theorem("T-EXACT")
 @pytest.mark.parametrize("law, threshold, wrong", ABOVE, ids=[f"{law} from {threshold}" for law, threshold, _ in ABOVE])
+@pytest.mark.costly
 def test_draws_above_a_threshold_have_the_conditional_law_at_any_depth_and_not_a_near_one(law, threshold, wrong):
     sample = law.sample_above(threshold, SIZE)
     points = places(sample)
@@ -102,6 +104,7 @@ def binomial_cdf(n: int, p: float):
 
 @pytest.mark.theorem("T-BINOMIAL")
 @pytest.mark.parametrize("n, threshold", BINOMIALS)
+@pytest.mark.costly
 def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviation_off(n: int, threshold: int):
     """Half a deviation moves the distribution function by at least 0.19, and a thousand draws see 0.1 at a false alarm of 1e-9.
 

@@ -31,6 +31,7 @@ SUMMABLE = [
 
 @pytest.mark.theorem("T-SUM")
 @pytest.mark.parametrize("law, reach", SUMMABLE, ids=[str(law) for law, _ in SUMMABLE])
+@pytest.mark.costly
 def test_moments_agree_with_sums_taken_term_by_term(law: LatticeLaw, reach: int):
     total = summed(law, 0, reach)
     assert law.variance == pytest.approx(float(summed(law, 2, reach) / total), rel=TIGHT)
@@ -40,6 +41,7 @@ def test_moments_agree_with_sums_taken_term_by_term(law: LatticeLaw, reach: int)
 
 @pytest.mark.theorem("T-SUM")
 @pytest.mark.parametrize("law, reach", SUMMABLE, ids=[str(law) for law, _ in SUMMABLE])
+@pytest.mark.costly
 def test_tails_agree_with_sums_taken_term_by_term_on_both_sides_and_far_out(law: LatticeLaw, reach: int):
     total = summed(law, 0, reach)
     tails = {reach + 1: mp.mpf(0)}
@@ -78,6 +80,7 @@ def test_probabilities_take_the_shape_of_their_argument():
 
 
 @pytest.mark.parametrize("p", ["1e-12", "0.025", "0.2", "0.4999", "0.5", "0.500001", "0.9", "0.999999"])
+@pytest.mark.costly
 def test_a_quantile_is_the_first_point_that_reaches_its_level(law: LatticeLaw, p: str):
     k = law.quantile(p)
     with working_precision(200):
@@ -128,6 +131,7 @@ def test_a_tail_too_heavy_for_a_variance_has_none():
     ],
     ids=["gaussian", "laplace", "generalized", "polylog"],
 )
+@pytest.mark.costly
 def test_a_calibrated_law_has_the_wanted_lattice_variance_and_not_less(make, wanted):
     assert float(wanted) <= make(wanted).variance <= float(wanted) * (1 + 1e-9)
 

@@ -34,6 +34,7 @@ def p_value(mine: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.parametrize("scale", [1.0, 50.0])
 @pytest.mark.parametrize("kind, law", [("gaussian", DiscreteGaussian), ("laplace", DiscreteLaplace)])
+@pytest.mark.costly
 def test_two_independent_exact_samplers_cannot_be_told_apart_but_a_scale_ten_percent_off_can(
     kind: str, law: type[LatticeLaw], scale
 ):

@@ -62,6 +62,7 @@ def at_every_instruction(act: Callable[[], None]) -> Iterator[list[str]]:
 @pytest.mark.theorem("T-EXACT")
 @pytest.mark.parametrize("attempt", KINDS, ids=["plain", "compiled"])
 @pytest.mark.parametrize("decided", [True, False], ids=["in integers", "in arbitrary precision"])
+@pytest.mark.costly
 def test_a_draw_between_any_two_instructions_of_a_draw_changes_nothing(attempt, decided, monkeypatch):
     monkeypatch.setattr(sampler, "attempt_for", lambda size: attempt)
     table = table_for(side_of(DiscreteGaussian(50)))
@@ -103,6 +104,7 @@ def within(interrupted: list[str]) -> int:
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_a_signal_handler_that_draws_shares_no_noise_with_the_draw_it_interrupts(monkeypatch):
     monkeypatch.setattr(sampler, "attempt_for", lambda size: sampler.attempt)
     law, size, inner = DiscreteGaussian(10**12), 20_000, []

@@ -67,6 +67,7 @@ def test_the_coin_that_equals_a_threshold_picks_the_other_row_in_both_kernels(la
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_a_walk_over_the_decision_boundaries_is_decided_as_the_exact_law_says(law: LatticeLaw):
     table = table_for(side_of(law))
     for row in range(0, len(table.blocks), max(1, len(table.blocks) // 40)):
@@ -137,6 +138,7 @@ def test_a_draw_within_a_draw_leaves_the_words_of_the_outer_one_alone(monkeypatc
 
 @pytest.mark.theorem("T-EXACT")
 @pytest.mark.parametrize("attempt", [fixed.attempt, compiled.attempt], ids=["plain", "compiled"])
+@pytest.mark.costly
 def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(attempt, monkeypatch):
     monkeypatch.setattr(sampler, "attempt_for", lambda size: attempt)
     law, size = DiscreteLaplace(4), 30_000
@@ -230,6 +232,7 @@ def test_a_draw_of_a_tail_starts_where_the_table_ends_counted_from_where_the_tab
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_draws_given_that_they_pass_a_threshold_follow_the_law_beyond_the_table_too(monkeypatch):
     """A table from magnitude 20 on, cut so short that most draws come from its tail."""
     law, size = DiscreteLaplace(4), 30_000

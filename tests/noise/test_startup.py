@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 
 def loaded_after(code: str) -> set[str]:
     done = subprocess.run(
@@ -17,6 +19,7 @@ def loaded_after(code: str) -> set[str]:
 COMPILERS = {"numba", "llvmlite"}
 
 
+@pytest.mark.process
 def test_neither_the_import_nor_a_small_draw_loads_a_compiler():
     assert not COMPILERS & loaded_after("import recordwise.noise")
     assert not COMPILERS & loaded_after(
@@ -24,12 +27,14 @@ def test_neither_the_import_nor_a_small_draw_loads_a_compiler():
     )
 
 
+@pytest.mark.process
 def test_a_big_draw_loads_machine_code_and_not_numba():
     loaded = loaded_after("from recordwise.noise import DiscreteGaussian\nDiscreteGaussian(3).sample(2_000_000)")
     assert "recordwise.noise.kernel" in loaded
     assert COMPILERS & loaded == {"llvmlite"}
 
 
+@pytest.mark.process
 def test_without_llvm_a_big_draw_still_comes_out():
     code = "import sys\nsys.modules['llvmlite'] = None\nfrom recordwise.noise import DiscreteGaussian, Seeded\n"
     code += "assert abs(DiscreteGaussian(3).sample(5_000_000, Seeded(1)).var() / 9 - 1) < 0.01"

@@ -44,6 +44,7 @@ def test_gaussian_sums_agree_with_the_theta_function(sigma):
 @pytest.mark.parametrize(
     "power, moment", [(Fraction(5), 0), (Fraction(5), 1), (Fraction(7, 2), 2), (Fraction(31, 10), 0)]
 )
+@pytest.mark.costly
 def test_power_law_sums_agree_with_the_hurwitz_zeta_function(start, power, moment):
     with mp.workdps(120):
         size, d = 1000, mp.mpf(power.numerator) / power.denominator
@@ -65,6 +66,7 @@ def test_power_law_sums_agree_with_the_hurwitz_zeta_function(start, power, momen
     ],
 )
 @pytest.mark.parametrize("moment", [0, 2])
+@pytest.mark.costly
 def test_ranges_agree_with_sums_taken_term_by_term(function, reference, moment):
     for start, end in [(1, 2), (1, DIRECT_TERMS + 40), (3, 2500), (700, 3000)]:
         exact = mp.fsum(mp.mpf(k) ** moment * mp.exp(reference(start) - reference(k)) for k in range(start, end))
@@ -81,6 +83,7 @@ def test_more_bits_narrow_the_same_sum_and_a_tail_is_a_range_and_a_tail(function
     assert joined.overlaps(fine)
 
 
+@pytest.mark.costly
 def test_a_sum_that_does_not_converge_is_refused():
     with pytest.raises(ParameterError, match="not certified finite"):
         tail_sum(log(x + 1), 1)

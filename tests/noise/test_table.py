@@ -69,6 +69,7 @@ def test_lines_bound_the_acceptance_in_tables_of_a_deep_tail(law: LatticeLaw):
 
 @pytest.mark.theorem("T-LINES")
 @pytest.mark.parametrize("first", [5 * 10**5, 10**6, 3 * 10**6])
+@pytest.mark.costly
 def test_the_curvature_of_a_tail_is_that_of_its_magnitudes_not_of_its_offsets(first: int):
     """Beyond the inflection every block is convex, although its offsets, counted from the tail's start, begin below it."""
     law = DiscreteGaussian(10**6)
@@ -121,6 +122,7 @@ cuts = st.lists(st.integers(0, 6), min_size=1, max_size=40)
 @settings(max_examples=60, deadline=None)
 @given(shifts=cuts)
 @pytest.mark.parametrize("law", [DiscreteGaussian(9), GeneralizedGaussian(3, 0.5), Polylog(2, 1, 4, 2)], ids=str)
+@pytest.mark.costly
 def test_any_cut_gives_certified_lines_and_weights(law: LatticeLaw, shifts: list[int]):
     blocks = [Block(start=0, shift=0)]
     for shift in shifts:

@@ -1,8 +1,8 @@
 """The engine of a plan file: DuckDB unless it says Spark, and then on which master."""
 
 import pytest
-from whole_plan import WHOLE
 
+from plan.whole_plan import WHOLE
 from recordwise.errors import PlanFileError
 from recordwise.plan.sources import SparkMaster
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, SIZES
 
 import recordwise as rw
+from plan.every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, SIZES
 from recordwise.mechanisms.base import Described, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
@@ -80,16 +80,19 @@ def test_every_kind_of_statistic_and_mechanism_is_asked_for():
 
 
 @pytest.mark.parametrize("name, changes", [(name, one) for name, listed in CHANGES.items() for one in listed])
+@pytest.mark.costly
 def test_what_is_drawn_changes_the_digest(name, changes, before, tmp_path):
     assert of(tmp_path, *changes) != before
 
 
 @pytest.mark.parametrize("name, changes", [(name, one) for name, listed in KEEPS.items() for one in listed])
+@pytest.mark.costly
 def test_words_places_and_what_is_done_with_the_numbers_afterwards_keep_the_digest(name, changes, before, tmp_path):
     assert of(tmp_path, *changes) == before
 
 
 @pytest.mark.parametrize("kind", sorted(MECHANISMS))
+@pytest.mark.costly
 def test_every_parameter_of_a_mechanism_changes_the_digest(kind):
     given, changes = MECHANISMS[kind]
     keys = rw.Keys.of({"county": ["1", "2"], "size": [5, 5000]}, size="size", sized_on="public: made up")

@@ -5,8 +5,8 @@ import tomllib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from whole_plan import WHOLE
 
+from plan.whole_plan import WHOLE
 from recordwise.plan.file.node import line_index
 
 

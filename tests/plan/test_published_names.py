@@ -45,6 +45,7 @@ def test_each_clash_is_told_once():
     assert told.value.problems == ("the name 'count' is used twice in one table",)
 
 
+@pytest.mark.costly
 def test_the_names_of_the_plan_hold_all_that_is_published_and_fitted():
     """Every kind of variable there is; a new ending that the plan does not know fails here."""
     table = pa.table({"id": range(40), "emp": range(40), "county": ["a", "b"] * 20})

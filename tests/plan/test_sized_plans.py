@@ -103,6 +103,7 @@ def run(*words: Any) -> Any:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
+@pytest.mark.costly
 def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_budget(tmp_path: Path) -> None:
     """At sizes of at most 400 sigma would be 10 or 20; the bands are raised until the budget of sigma 25 covers them."""
     release(tmp_path)
@@ -128,6 +129,7 @@ def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_b
     ("ledger", "told"), [("other.ledger", "was not charged to this ledger"), ("plan.ledger", None)]
 )
 @pytest.mark.parametrize("command", ["check", "release"])
+@pytest.mark.costly
 def test_check_and_release_refuse_sizes_that_another_ledger_was_charged_for(
     command: str, ledger: str, told: str | None, tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def same(read: Query, wanted: Query) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(queries(), min_size=1, max_size=2))
+@pytest.mark.costly
 def test_a_plan_reads_back_as_the_same_queries(asked: list[Query]) -> None:
     with TemporaryDirectory() as folder:
         for read, wanted in zip(read_back(asked, Path(folder)), asked, strict=True):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from small_table import opened
 
 import recordwise as rw
+from planning.small_table import opened
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from recommended_goals import HAND_MADE_FLOORS, HAND_MADE_SHARES, Wanted, by_hand, goals, keys, plain, session
 from scipy.special import ndtr
 
 import recordwise as rw
+from planning.recommended_goals import HAND_MADE_FLOORS, HAND_MADE_SHARES, Wanted, by_hand, goals, keys, plain, session
 from recordwise.noise import Seeded
 from recordwise.planning.losses import policy_losses
 from recordwise.planning.search.goals import GoalTable, goal_tables, targets_in

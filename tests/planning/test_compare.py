@@ -5,9 +5,9 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from small_table import cell_sums, rows, shape
 
 import recordwise as rw
+from planning.small_table import cell_sums, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import MultiplicativeNoise, PercentRule, compare
 from recordwise.policy import group_loss
@@ -47,6 +47,7 @@ def test_losses_over_the_records_are_exact(found, table, name):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.theorem("T-CELLS")
+@pytest.mark.costly
 def test_firms_lose_what_their_establishments_lose_by_cell(found, table, name):
     mechanism, losses = MECHANISMS[name], np.asarray(MECHANISMS[name].policy("emp").loss(table))
     by_cell = defaultdict(list)
@@ -67,6 +68,7 @@ def test_firms_lose_what_their_establishments_lose_by_cell(found, table, name):
 
 
 @pytest.mark.parametrize("name", ["clamped", "root", "log", "splitting"])
+@pytest.mark.costly
 def test_realized_losses_are_those_of_each_records_own_cell(found, table, name):
     totals = {cell: sum(values) for cell, values in cell_sums(table, "emp").items()}
     pairs = zip(table["county"], table["naics"], table["emp"])

@@ -47,6 +47,7 @@ SHAPE = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
 NEARLY_EXACT = rw.Gaussian(sigma="0.001")
 
 
+@pytest.mark.costly
 def test_parts_add_up_to_the_metric_of_every_group_whatever_the_metric(session: rw.Session) -> None:
     def quality(exact: Any, published: Any) -> Any:
         """1 for an exact value, down to 0; neither linear nor 0 without error."""

@@ -4,9 +4,9 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from small_table import CODES, COUNTIES, opened, shape
 
 import recordwise as rw
+from planning.small_table import CODES, COUNTIES, opened, shape
 from recordwise.errors import ParameterError
 from recordwise.mechanisms import certified_loss
 from recordwise.noise import Seeded
@@ -34,6 +34,7 @@ def found(session):
     return frontier(session, ladder(), candidates=FAMILIES, data="synthetic")
 
 
+@pytest.mark.costly
 def test_more_loss_buys_more_reliable_cells(found):
     losses, shares = found.curve()
     assert np.all(np.diff(losses) > 0)
@@ -50,6 +51,7 @@ def test_todays_plan_is_never_above_the_frontier(found):
     assert found.at_share(1.5) == np.inf
 
 
+@pytest.mark.costly
 def test_the_expected_share_is_that_of_real_releases(session, found):
     """100 seeded releases of today's plan, 3,000 values of cells with records: five standard errors apart at most."""
     counted, reliable = 0, []
@@ -69,6 +71,7 @@ def test_the_expected_share_is_that_of_real_releases(session, found):
     assert abs(np.mean(reliable) - found.today.reliable.share) < 5 * error + 0.003
 
 
+@pytest.mark.costly
 def test_limits_are_kept_and_nearly_reached(session, found):
     best = recommend_within(session, ladder(), median="0.01", p99=3, candidates=FAMILIES, data="synthetic")
     assert best.loss("median") <= 0.01
@@ -94,7 +97,7 @@ def test_a_budget_is_kept_for_every_possible_record():
 
 
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
-    query = ladder(rest="publish")
+    query = ladder(all_other="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
     losses = [found.today.loss("median") * part for part in (0.3, 1)]
     raw = frontier(session, query, candidates=gaussian, losses=losses, data="synthetic")
@@ -138,6 +141,7 @@ def test_a_balanced_rank_is_between_median_and_p99(session):
 @pytest.mark.parametrize(
     "noise", [rw.GeneralizedGaussian(shape="0.5", scale=20), rw.Polylog(power=2, rate=1, offset=3, scale=40)]
 )
+@pytest.mark.costly
 def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_policy(session, noise):
     """More and less noise than the plan has: by a curve of the law at a scale of 1, and by the policy of what is drawn."""
     query = shape().count(rw.Gaussian(rho="0.05"), alias="n").sum("emp", noise, alias="emp").where("emp > 2")
@@ -148,6 +152,7 @@ def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_poli
         assert limit * 0.97 <= best.loss("p99") <= limit
 
 
+@pytest.mark.costly
 def test_the_usual_families_are_certified_a_few_times_only(monkeypatch):
     """It took more than a minute for six records: the policy of fat-tailed noise was computed anew for every plan and loss."""
     asked, made = [], certified_loss._made

@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 import pytest
-from small_table import opened, shape
 
 import recordwise as rw
+from planning.small_table import opened, shape
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.write import toml_text

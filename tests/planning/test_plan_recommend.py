@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import CODES, COUNTIES, opened, rows, shape
 
 import recordwise as rw
+from planning.small_table import CODES, COUNTIES, opened, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import Goal, plan_goals, recommend
 from recordwise.planning.losses import Losses, hardly_protected
@@ -134,6 +134,7 @@ def test_what_is_left_of_the_budget_is_never_exceeded():
         assert budget.dominates(session.policy_of(*kept.queries()))
 
 
+@pytest.mark.costly
 def test_fitted_levels_with_sizes_need_less_loss_than_raw_ones():
     cells = {(county, code): 0 for county in COUNTIES for code in CODES}
     for county, code, emp in zip(rows()["county"], rows()["naics"], rows()["emp"]):
@@ -143,7 +144,7 @@ def test_fitted_levels_with_sizes_need_less_loss_than_raw_ones():
     query = (
         rw.query()
         .group_by("county")
-        .levels(rw.prefix("naics", [1, 3]), keys=keys, rest="publish")
+        .levels(rw.prefix("naics", [1, 3]), keys=keys, all_other="publish")
         .sum("emp", rw.UnitSplit(at=50, rho="0.5"), alias="emp")
     )
     with opened() as session:

@@ -9,6 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.costly
 def test_every_block_of_the_page_runs_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     found = re.findall(r"^```python\n(.*?)^```", (DOCS / "planning.md").read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -34,6 +34,7 @@ def drawn() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["shares", "errors", "sweep", "fitness"])
+@pytest.mark.costly
 def test_every_picture_is_labelled_marked_and_not_blank(name: str, tmp_path: Path) -> None:
     from matplotlib.image import imread
 

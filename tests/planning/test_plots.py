@@ -122,6 +122,7 @@ def test_a_range_without_records_is_refused() -> None:
         plot_losses(EQUAL_VARIANCE, "emp", largest=1)
 
 
+@pytest.mark.process
 def test_importing_the_plots_does_not_load_matplotlib() -> None:
     code = "import sys, recordwise.planning.plots; sys.exit('matplotlib' in sys.modules)"
     path = os.pathsep.join(sys.path)

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import opened, rows, shape, write
 
 import recordwise as rw
 from plan.own_statistic import CountPositive
+from planning.small_table import opened, rows, shape, write
 from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
@@ -32,6 +32,7 @@ def found(session):
 
 
 @pytest.mark.parametrize("rank_by", ["median", "p99", "maximum", "balanced"])
+@pytest.mark.costly
 def test_the_best_has_the_smallest_loss_of_its_rank(session, rank_by):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
     found = recommend(session, goal, candidates=CANDIDATES, rank_by=rank_by, data="synthetic")
@@ -84,12 +85,12 @@ def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_te
     assert found.data == "confidential"
     text = found.plan(source="r.parquet", ledger="l").text
     assert 'tuned_on = "confidential"' in text
-    assert "loss" not in text.replace("accept_tuning", "")
+    assert "loss" not in text.replace("tuning_reason", "")
     path = found.plan(source="r.parquet", ledger="l").save(tmp_path / "plan.toml")
-    with pytest.raises(PlanFileError, match="accept_tuning"):
+    with pytest.raises(PlanFileError, match="tuning_reason"):
         load_plan(path)
-    accepted = found.plan(source="r.parquet", ledger="l", accept_tuning="public totals").save(tmp_path / "b.toml")
-    assert load_plan(accepted).accept_tuning == "public totals"
+    accepted = found.plan(source="r.parquet", ledger="l", tuning_reason="public totals").save(tmp_path / "b.toml")
+    assert load_plan(accepted).tuning_reason == "public totals"
     with opened(tuned_on="confidential") as confidential, pytest.raises(TuningError):
         confidential.run(*found.best.queries())
 

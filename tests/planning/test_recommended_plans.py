@@ -1,8 +1,9 @@
 """Recommended plans with sized noise and fits reach their goals in 200 releases, at losses near those of plans made by hand."""
 
 import pytest
-import recommended_releases as run
-from recommended_goals import GOALS
+
+from planning import recommended_releases as run
+from planning.recommended_goals import GOALS
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("wanted", GOALS, ids=[each.name for each in GOALS])]
 

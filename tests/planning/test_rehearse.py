@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from rehearsed_plans import SELECTED, write_plans
 
 import recordwise as rw
+from planning.rehearsed_plans import SELECTED, write_plans
 from recordwise.errors import KeysError, OutputError, ParameterError
 from recordwise.planning import Rehearsal, rehearse
 from recordwise.planning.simulate.generate import write_records
@@ -99,6 +99,7 @@ def test_the_same_seed_gives_the_same_records_in_any_batches(
     assert not whole.equals(other)
 
 
+@pytest.mark.costly
 def test_a_rehearsal_goes_the_whole_way(made: Rehearsal) -> None:
     assert made.records == ROWS
     names = set(made.files)
@@ -148,6 +149,7 @@ def test_a_rehearsal_is_no_size_for_a_release(made: Rehearsal, plans: tuple[Path
         rehearse(tmp_path / "plan.toml", out=tmp_path / "out", rows=100)
 
 
+@pytest.mark.costly
 def test_given_records_are_used_and_their_noise_cannot_be_repeated(plans: tuple[Path, Path], tmp_path: Path) -> None:
     write_records(rw.load_plan(plans[1]), tmp_path / "past.parquet", 400)
     made = [

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import CODES, COUNTIES, cell_sums, rows
 
 import recordwise as rw
+from planning.small_table import CODES, COUNTIES, cell_sums, rows
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate, compare, recommend
@@ -72,6 +72,7 @@ def test_the_noise_that_fitness_finds_meets_the_goal_and_more_does_not(session, 
     assert met(with_error(fitted.mechanism, error * 1.05, confidence=0.95, step=1)) < 0.8
 
 
+@pytest.mark.costly
 def test_keys_without_sizes_are_refused_or_left_out(session):
     plain = rw.query().group_by("county", "naics", keys=rw.Keys.product(county=COUNTIES, naics=CODES))
     with pytest.raises(PlanError, match="give no size"):

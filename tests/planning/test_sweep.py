@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from small_table import cell_sums, rows, shape
 
 import recordwise as rw
+from planning.small_table import cell_sums, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.noise import DiscreteGaussian
 from recordwise.planning import sweep

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import CODES, COUNTIES, rows, shape
 
 import recordwise as rw
+from planning.small_table import CODES, COUNTIES, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import allocate, compare, plan_goals, recommend, sweep
 from recordwise.planning.scope import scope_of

@@ -119,6 +119,7 @@ def test_a_sum_of_many_long_fractions_is_saved_and_read_back() -> None:
 
 
 @pytest.mark.theorem("T-PAR")
+@pytest.mark.costly
 def test_a_condition_and_its_complement_share_a_policy_out_among_all_records() -> None:
     rng = Random(3)
     for _ in range(100):
@@ -180,6 +181,7 @@ def test_the_maximum_is_the_largest_of_its_parts_everywhere() -> None:
     assert maximum([constant(1), constant(2)]) == maximum([constant(2), constant(1)])
 
 
+@pytest.mark.costly
 def test_the_minimum_is_found_by_no_search_to_be_lower() -> None:
     rng = Random(8)
     for _ in range(100):
@@ -218,6 +220,7 @@ def test_two_steps_for_one_measure_are_refused_in_one_policy() -> None:
         gaussian_sum("emp", sigma=1) + gaussian_sum(Measure("emp", Fraction(1, 2)), sigma=1)
 
 
+@pytest.mark.costly
 def test_every_policy_can_be_read_as_latex_and_as_words() -> None:
     rng = Random(10)
     for _ in range(200):

@@ -6,8 +6,8 @@ from fractions import Fraction
 from random import Random
 
 import pytest
-from several_measures import FOUR, number, random_term
 
+from policy.several_measures import FOUR, number, random_term
 from recordwise.exact.functions import log, x
 from recordwise.exact.numbers import working_precision
 from recordwise.policy import Measure, Policy, additive, gaussian_sum, gaussian_transform, pieces, selection, split
@@ -81,6 +81,7 @@ def random_point(rng: Random, problem: Comparison) -> dict[Measure, int]:
 
 
 @pytest.mark.theorem("T-SHARES")
+@pytest.mark.costly
 def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, found = Random(31), []
 
@@ -106,6 +107,7 @@ def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.theorem("T-SHARES")
+@pytest.mark.costly
 def test_no_record_beyond_the_reach_exceeds_the_budget() -> None:
     """Two measures that are each within the budget alone and exceed it together: the reach must allow for the other."""
     rng, reached = Random(32), 0

@@ -52,6 +52,7 @@ def conversion(rho: float, delta: float, order: mpmath.mpf) -> mpmath.mpf:
 
 
 @pytest.mark.theorem("T-EPSILON")
+@pytest.mark.costly
 def test_epsilon_is_the_smallest_over_all_orders_and_never_below_it() -> None:
     rng = Random(1)
     for _ in range(60):
@@ -176,6 +177,7 @@ def test_no_law_of_that_pure_loss_has_a_larger_zcdp_loss(eps: float) -> None:
 
 @pytest.mark.theorem("T-LAPLACE")
 @pytest.mark.parametrize("scale, shift", [(1, 1), (5, 3), (0.5, 2), (100, 250)])
+@pytest.mark.costly
 def test_lattice_laplace_noise_has_exactly_the_stated_zcdp_loss(scale: float, shift: int) -> None:
     """No order exceeds the formula, and order 1 (the mean log-ratio) attains it."""
     step = 1 / mpmath.mpf(scale)

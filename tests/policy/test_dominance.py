@@ -97,6 +97,7 @@ def related_pair(rng: Random) -> tuple[Policy, Policy]:
 
 
 @pytest.mark.parametrize("pairs", [400, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.costly
 def test_no_yes_is_refuted_by_search_and_every_no_has_a_witness(pairs: int) -> None:
     rng = Random(11)
     counts = {"yes": 0, "no": 0, "undecided": 0}
@@ -120,6 +121,7 @@ def filled(witness: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.theorem("T-ENVELOPE")
+@pytest.mark.costly
 def test_random_concave_functions_are_compared_at_every_magnitude() -> None:
     rng = Random(12)
     answers = []

@@ -38,6 +38,7 @@ def relative(left: Any, right: Any) -> float:
 
 @pytest.mark.theorem("T-OUTWARD")
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.costly
 def test_one_record_and_a_whole_table_give_the_same_loss_and_the_table_is_never_below(seed: int) -> None:
     for policy, records in cases(seed, POLICIES // 4, RECORDS):
         columns = columns_of(records)
@@ -50,6 +51,7 @@ def test_one_record_and_a_whole_table_give_the_same_loss_and_the_table_is_never_
 
 @pytest.mark.theorem("T-OUTWARD")
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.costly
 def test_losses_are_never_below_an_independent_computation_of_the_formula(seed: int) -> None:
     for policy, records in cases(100 + seed, 150, 8):
         form = json.loads(json.dumps(policy.to_json()))
@@ -77,6 +79,7 @@ def arrow_records(records: list[dict[str, Any]]) -> pa.Table:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.costly
 def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
     """With 240 policies in all, a form that two policies in a hundred have is missed with probability 0.98**240 = 0.8 %."""
     connection = duckdb.connect()
@@ -93,6 +96,7 @@ def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.costly
 def test_javascript_computes_the_losses_numpy_computes(seed: int) -> None:
     context = quickjs.Context()
     for policy, records in cases(300 + seed, POLICIES // 2, RECORDS):
@@ -105,6 +109,7 @@ def test_javascript_computes_the_losses_numpy_computes(seed: int) -> None:
         assert relative(policy.delta(columns), [delta for _, delta in found]) <= 1e-9
 
 
+@pytest.mark.costly
 def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as_doubles() -> None:
     """A form that one policy in ten has is missed by fifty of them with probability 0.9**50 = 0.5 %."""
     rng = Random(7)

@@ -36,6 +36,7 @@ def gaussian(sigma: mpmath.mpf, reach: int) -> dict[int, mpmath.mpf]:
 
 @pytest.mark.theorem("T-GAUSS")
 @pytest.mark.parametrize("sigma", ["0.4", "1", "3.7"])
+@pytest.mark.costly
 def test_lattice_gaussian_noise_costs_the_square_exactly(sigma: str) -> None:
     policy = gaussian_sum("emp", sigma=sigma)
     law = gaussian(mpmath.mpf(sigma), 400)
@@ -89,6 +90,7 @@ def test_an_exponent_that_is_not_concave_exceeds_its_rise() -> None:
 
 @pytest.mark.theorem("T-TABLE")
 @pytest.mark.parametrize("place", range(len(FUNCTIONS)))
+@pytest.mark.costly
 def test_the_divergence_never_falls_with_the_shift_and_stays_below_the_bound_from_epsilon(place: int) -> None:
     """The window is wide enough that what lies beyond it changes no digit that matters."""
     function = FUNCTIONS[place]

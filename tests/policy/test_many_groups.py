@@ -46,6 +46,7 @@ WORK: dict[str, Callable[[int, Policy], Any]] = {
 
 
 @pytest.mark.parametrize("work", WORK)
+@pytest.mark.costly
 def test_the_work_grows_with_the_number_of_groups_and_not_with_its_square(work: str) -> None:
     few, many = 250, 250 * MORE
     run = WORK[work]

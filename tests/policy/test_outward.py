@@ -68,6 +68,7 @@ def test_the_c_library_is_within_eight_units_in_the_last_place(name: str) -> Non
 
 
 @pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.costly
 def test_the_float_error_of_every_concave_atom_is_within_the_certified_bound() -> None:
     rng = Random(2)
     worst = 0.0

@@ -63,6 +63,7 @@ def whole(losses) -> list[int]:
 
 
 @pytest.mark.theorem("T-DATES")
+@pytest.mark.costly
 def test_numpy_and_duckdb_agree_on_every_day_from_year_1_to_9999() -> None:
     ours = parts_of_days(ALL)
     words = ", ".join(f"EXTRACT({part} FROM day) AS {part}" for part in PARTS)
@@ -187,6 +188,7 @@ def as_days(found) -> np.ndarray:
 
 @pytest.mark.theorem("T-DATES")
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.costly
 def test_the_representatives_answer_as_all_days_of_the_calendar_do(seed) -> None:
     tests = random_tests(Random(seed))
     assert vectors(tests, as_days(representatives(tests))) == vectors(tests, ALL)

@@ -21,7 +21,7 @@ from recordwise.policy import (
     meaning,
     power_zcdp,
 )
-from recordwise.policy.loss_law import BORROWED, FINE, RIPPLE
+from recordwise.policy.loss_law import BORROWED, FINE, LOST, REACH, RIPPLE, coarse_loss
 
 EPSILONS = np.linspace(0, 8, 33)
 PLANS = [
@@ -69,6 +69,7 @@ def true_power(shifts, level):
 
 @pytest.mark.theorem("T-LOSS-LAW")
 @pytest.mark.parametrize("shifts", PLANS)
+@pytest.mark.costly
 def test_delta_is_never_below_the_truth_and_hardly_above_it(shifts) -> None:
     found = PrivacyLoss.of(shifts)
     for target, delta in zip(EPSILONS, found.delta_at(EPSILONS)):
@@ -158,6 +159,7 @@ def check_plans(count, seed):
 
 
 @pytest.mark.theorem("T-LOSS-LAW")
+@pytest.mark.costly
 def test_epsilon_lies_between_the_two_estimates_of_another_library() -> None:
     check_plans(4, seed=1)
 
@@ -249,3 +251,37 @@ def test_nothing_is_lost_by_no_shift_and_the_zcdp_number_is_never_exceeded() -> 
         assert epsilon_of([Shift(sigma, 20)], 1e-5) == pytest.approx(
             epsilon_of([Shift(float(FINE), 20)], 1e-5), rel=1e-3
         )
+
+
+@pytest.mark.theorem("T-LOSS-LAW")
+@pytest.mark.parametrize("points", [40, 120])
+@pytest.mark.parametrize(
+    "shifts",
+    [
+        (Shift(0.2, 1),),
+        (Shift(0.25, 1),),
+        (Shift(0.7, 3),),
+        (Shift(0.5, 1, 40),),
+        (Shift(3.0, 2), Shift(0.9, 1, 3)),
+        (Shift(31.0, 1),),
+        (Shift(31.9, 25, 2), Shift(1.1, 4)),
+        (Shift(2.0, 1, 1000),),
+    ],
+    ids=str,
+)
+def test_what_is_cut_off_and_rounded_is_added_to_delta(shifts: tuple[Shift, ...], points: int) -> None:
+    """Exact sums of the floats: no mass is missing, at both ends next to none is moved, and a tail left out is below LOST."""
+    losses, masses, slack = coarse_loss(shifts, points)
+    assert (masses >= 0).all()
+    assert (np.diff(losses) > 0).all()
+    assert sum(map(Fraction, masses.tolist()), Fraction(slack)) >= 1
+    assert 0 < slack < 1e-7
+    numbers = sum(shift.times for shift in shifts)
+    assert slack > numbers * LOST
+    for shift in shifts:
+        first = math.ceil(REACH * shift.sigma)
+        tail = 2 * sum(math.exp(-(k**2) / (2 * shift.sigma**2)) for k in range(first, first + int(9 * shift.sigma) + 9))
+        assert tail / max(1.0, shift.sigma * math.sqrt(2 * math.pi)) < LOST
+    # The mean of the loss is rho, and each number is moved up by less than a point of the grid.
+    rho, mean = sum(shift.rho for shift in shifts), float(losses @ masses)
+    assert rho * (1 - 1e-6) <= mean <= rho * (1 + 1e-6) + numbers * (losses[1] - losses[0])

@@ -16,6 +16,7 @@ from recordwise.policy import Policy, among, constant, maximum, split
 from recordwise.policy.json import condition_from_json
 
 
+@pytest.mark.costly
 def test_every_policy_is_read_back_equal_and_written_the_same() -> None:
     rng = Random(1)
     for _ in range(500):
@@ -177,6 +178,7 @@ def nested(form: Any, layer: Any, depth: int) -> Any:
 
 
 @pytest.mark.parametrize("depth", [9, 50, 100_000])
+@pytest.mark.costly
 def test_deep_nesting_is_refused_without_recursion_or_waiting(depth: int) -> None:
     """Processor time side by side: refusing the deepest forms takes less than making them."""
     began = time.process_time()

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from several_measures import FOUR, exceeding, number, random_pair, random_sum, surely_above
 
+from policy.several_measures import FOUR, exceeding, number, random_pair, random_sum, surely_above
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
 from recordwise.policy import (
@@ -45,6 +45,7 @@ def filled(witness: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.theorem("T-SHARES")
 @pytest.mark.theorem("T-BOXES")
 @pytest.mark.parametrize("pairs", [60, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.costly
 def test_random_budgets_of_up_to_four_measures_are_decided_and_never_wrongly(pairs: int) -> None:
     rng, search = Random(191), Random(192)
     answers: Counter[tuple[str, str]] = Counter()
@@ -88,6 +89,7 @@ def test_a_joint_budget_that_is_just_enough_is_a_yes_and_a_hair_less_is_a_no() -
 
 @pytest.mark.theorem("T-BOXES")
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.costly
 def test_small_universes_are_decided_as_by_trying_every_record(seed: int) -> None:
     """Bounds make the universe finite: every record of two or three measures is tried."""
     rng = Random(500 + seed)
@@ -181,6 +183,7 @@ def test_what_a_condition_makes_of_a_joint_budget_is_counted() -> None:
 
 
 @pytest.mark.theorem("T-SHARES")
+@pytest.mark.costly
 def test_a_part_that_needs_next_to_nothing_of_a_budget_still_gets_some() -> None:
     """The linear program gives payroll no share of the first budget, and without one very large payrolls are not covered."""
     budget = split(790, {"net": 7, "pay": 1200}) + split(5134, {"emp": 5, "net": 30}) + split(790, {"net": 1000})

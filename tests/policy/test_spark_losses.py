@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlglot import exp
-from test_evaluators_agree import arrow_records, relative
-from test_outward import upper_policies
 
 from engine_choice import as_installed
+from policy.test_evaluators_agree import arrow_records, relative
+from policy.test_outward import upper_policies
 from random_policies import DERIVED, random_policy, random_record
 from recordwise.engines.spark.session import strict
 from recordwise.engines.spark.store import spark_sql

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from oracles import scipy_nnls
 from scipy import sparse
 
+from postprocess.oracles import scipy_nnls
 from recordwise.postprocess import Workload, nnls
 from recordwise.postprocess.solvers import solve as solving
 from recordwise.postprocess.solvers.tree import TreeSystem, forest_system

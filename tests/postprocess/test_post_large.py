@@ -97,6 +97,7 @@ def test_operators_count_what_the_matrix_counts(no_dense, workload):
 
 @pytest.mark.theorem("T-ELIMINATION")
 @pytest.mark.parametrize("workload", [MARGINS, PLAIN, INCOMPLETE, ROWS])
+@pytest.mark.costly
 def test_elimination_solves_the_newton_system(no_dense, workload):
     rng = np.random.default_rng(4)
     parts = Parts.of(workload)
@@ -160,6 +161,7 @@ def test_rows_too_dense_to_factor_are_solved_by_conjugate_gradients(no_dense, mo
     assert np.all(large.kkt < 1e-10)
 
 
+@pytest.mark.costly
 def test_a_large_tree_is_solved_to_the_last_digits():
     leaf = np.arange(200_000)
     tree = {"nation": leaf * 0, "state": leaf // 4000, "county": leaf // 80, "tract": leaf // 10, "block": leaf}

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from test_post_forest import random_forest
 
+from postprocess.test_post_forest import random_forest
 from recordwise.postprocess import Workload, nnls, sequential_fit
 from recordwise.postprocess.measured import Parts, boxed_residual
 from recordwise.postprocess.solvers import solve as solving
@@ -56,6 +56,7 @@ KINDS = {
 
 @pytest.mark.theorem("T-PRICES")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.costly
 def test_the_passes_alone_solve_the_problem(kind):
     for seed in range(60):
         problem, system = random_problem(seed, **KINDS[kind])
@@ -78,6 +79,7 @@ def _point(problem, system):
     return found.x, found.y
 
 
+@pytest.mark.costly
 def test_newton_from_there_takes_no_more_than_a_few_steps_and_from_a_wrong_start_ends_at_the_same_table():
     for seed in range(30):
         problem, system = random_problem(seed, unmeasured=0.3)
@@ -135,6 +137,7 @@ def test_tables_with_remainders_are_fitted_as_by_dense_systems(monkeypatch, meth
     np.testing.assert_allclose(nested.fitted, dense.fitted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.costly
 def test_a_sequential_fit_of_thousands_of_nested_cells_keeps_the_totals_it_fitted_first():
     workload, answers = nested_release(9, 3000)
     fit = sequential_fit(workload, answers, 9.0, priority=["all", "coarse", "fine"])

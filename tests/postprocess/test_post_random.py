@@ -27,6 +27,7 @@ def unsolved(seeds):
 
 @pytest.mark.theorem("T-REFINE")
 @pytest.mark.parametrize("seed", ONCE_UNSOLVED)
+@pytest.mark.costly
 def test_what_was_once_left_unsolved_is_the_quadratic_program(seed):
     workload, answers, variances = random_problem(seed)
     fit, matrix = max_fit(workload, answers, variances), dense(workload)
@@ -49,6 +50,7 @@ def test_max_fit_is_solved_on_thousands_of_random_workloads():
 
 @pytest.mark.theorem("T-REFINE")
 @pytest.mark.parametrize("held", [False, True])
+@pytest.mark.costly
 def test_the_second_method_needs_no_good_start_and_never_makes_a_point_worse(held):
     solved = 0
     for seed in range(60):

@@ -57,6 +57,7 @@ def test_bounds_are_the_best_over_all_integers(cells, error, loss):
 
 
 @pytest.mark.parametrize(("cells", "error", "loss"), GRID)
+@pytest.mark.costly
 def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     orders = 1 + np.logspace(-4, 5, 4000)
     log_share = orders / (orders - 1) * math.log(0.75)
@@ -390,6 +391,7 @@ def test_parameters_without_meaning_are_refused(call):
         call()
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_no_plotting():
     import subprocess
     import sys
@@ -399,3 +401,26 @@ def test_importing_the_package_loads_no_plotting():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "False False\n"
     )
+
+
+@pytest.mark.theorem("T-SUM-FIRST", "T-BOUNDED")
+@pytest.mark.parametrize(("total", "cell"), [(0.3, 1.7), (1.7, 0.3)])
+@pytest.mark.parametrize("cells", [1, 7, 400])
+def test_bounds_on_errors_are_those_of_their_formulas_where_total_and_cells_have_different_noise(
+    total: float, cell: float, cells: int
+) -> None:
+    """Each written out again: C = 2 (the root of E max|z|^2 or the reach) + the sd of the total, D = that sd."""
+    harmonic, squares = sum(1 / k for k in range(1, cells + 1)), sum(1 / k**2 for k in range(1, cells + 1))
+    found = sum_first_errors_laplace(cells=cells, total_scale=total, cell_scale=cell)
+    sd = math.sqrt(2) * total
+    assert (found.cell, found.sum) == pytest.approx((2 * cell * math.sqrt(harmonic**2 + squares) + sd, sd))
+    normal = sum_first_errors_gaussian(cells=cells, total_variance=total, cell_variance=cell)
+    largest = math.sqrt(2 * cell * (math.log(2 * cells) + 1))
+    assert (normal.cell, normal.sum) == pytest.approx((2 * largest + math.sqrt(total), math.sqrt(total)))
+    delta = 1e-6
+    reach, ends = (math.log(1 + (math.exp(epsilon) - 1) / delta) / epsilon for epsilon in (cell, total))
+    kept = 1 - math.exp(-total * ends)
+    grid = (np.arange(200_000) + 0.5) / 200_000 * ends
+    variance = float(np.mean(grid**2 * np.exp(-total * grid)) * ends * total / kept)
+    cut = sum_first_errors_bounded(total_epsilon=total, cell_epsilon=cell, delta=delta)
+    assert (cut.cell, cut.sum) == pytest.approx((2 * reach + math.sqrt(variance), math.sqrt(variance)), rel=1e-6)

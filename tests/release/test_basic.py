@@ -29,6 +29,7 @@ def release() -> rw.Release:
 
 
 @pytest.mark.parametrize("unit", [1, 10, "0.5"])
+@pytest.mark.costly
 def test_every_level_adds_up_exactly_in_basic_tables(release, unit) -> None:
     made = release.basic(complete=True, units={"emp": unit})
     coarse, fine = (table.data.to_pandas() for table in made.basic_tables)
@@ -66,6 +67,7 @@ def test_a_withheld_value_stays_in_the_research_table(release) -> None:
         assert bad.any()
 
 
+@pytest.mark.costly
 def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> None:
     ledger = tmp_path / "small.ledger"
     with session(records(), ledger=ledger, budget=generous()) as opened:

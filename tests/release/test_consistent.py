@@ -33,7 +33,7 @@ def opened():
         }
     )
     # Four codes of industries are not listed.
-    how = {"unit": "id", "tuned_on": "synthetic", "outside": "accept"}
+    how = {"unit": "id", "tuned_on": "synthetic", "max_outside": "accept"}
     with rw.Session(table, measures={"emp": 1, "pay": 1, "quarter": 1}, **how) as session:
         yield session
 
@@ -171,6 +171,7 @@ def broken(release, smaller, larger):
 
 
 @pytest.mark.parametrize("names", [("quarter", "pay"), ("sum_quarter", "sum_pay"), ("quarter", "sum_pay")])
+@pytest.mark.costly
 def test_a_rule_by_measures_or_columns_holds_in_every_query_that_has_both(two_queries, names):
     everywhere = {"q1_county_by_naics2", "q1_county_by_naics3", "q3_county"}
     assert "q1_county_by_naics3" in broken(two_queries.consistent(), "sum_quarter", "sum_pay")
@@ -178,6 +179,7 @@ def test_a_rule_by_measures_or_columns_holds_in_every_query_that_has_both(two_qu
 
 
 @pytest.mark.parametrize("names", [("q1:quarter", "pay"), ("sum_quarter", "q1:sum_pay"), ("q1:quarter", "q1:pay")])
+@pytest.mark.costly
 def test_a_rule_for_one_query_leaves_the_others_alone(two_queries, names):
     free, ruled = two_queries.consistent(), two_queries.consistent(at_most=dict([names]))
     assert not any(name.startswith("q1") for name in broken(ruled, "sum_quarter", "sum_pay"))
@@ -193,6 +195,7 @@ def test_a_measure_that_is_summed_twice_must_be_named_by_its_column(two_queries)
     assert broken(fitted, "emp_2", "sum_pay") == set()
 
 
+@pytest.mark.costly
 def test_priorities_order_the_tables_of_several_queries(two_queries):
     names = [table.name for table in two_queries.tables]
     as_usual = two_queries.consistent(method="sequential")

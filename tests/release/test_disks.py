@@ -56,6 +56,7 @@ def small(disks: tuple[Path, Path]) -> str:
     return f"mount -t tmpfs -o size=4m tmpfs {shlex.quote(str(disks[0]))}"
 
 
+@pytest.mark.process
 def test_a_charge_on_a_full_disk_is_a_clear_error_and_spends_nothing(mountable) -> None:
     found = run("ledger_full", mountable, small(mountable))
     kind, text = found["error"]
@@ -65,6 +66,7 @@ def test_a_charge_on_a_full_disk_is_a_clear_error_and_spends_nothing(mountable) 
     assert found["problems"] == []
 
 
+@pytest.mark.process
 def test_a_disk_that_fills_after_the_charge_keeps_the_charge_and_publishes_nothing(mountable) -> None:
     found = run("full_after_charge", mountable, small(mountable))
     kind, text = found["error"]
@@ -75,6 +77,7 @@ def test_a_disk_that_fills_after_the_charge_keeps_the_charge_and_publishes_nothi
     assert found["problems"] == []
 
 
+@pytest.mark.process
 def test_a_new_ledger_on_a_full_disk_is_a_clear_error_and_works_once_there_is_room(mountable) -> None:
     found = run("new_ledger_on_full_disk", mountable, small(mountable))
     assert found["error"][0] == "LedgerError"
@@ -82,6 +85,7 @@ def test_a_new_ledger_on_a_full_disk_is_a_clear_error_and_works_once_there_is_ro
     assert found["problems"] == []
 
 
+@pytest.mark.process
 def test_a_release_saved_to_a_full_disk_is_a_clear_error_and_leaves_no_file(mountable) -> None:
     found = run("output_full", mountable, small(mountable))
     for kind, text, names in found["errors"]:
@@ -91,6 +95,7 @@ def test_a_release_saved_to_a_full_disk_is_a_clear_error_and_leaves_no_file(moun
     assert found["problems"] == []
 
 
+@pytest.mark.process
 def test_a_limit_on_the_size_of_files_is_a_clear_error_and_leaves_nothing_half_done(disks) -> None:
     found = run("limited", disks)
     kind, text = found["saving"]
@@ -104,6 +109,7 @@ def test_a_limit_on_the_size_of_files_is_a_clear_error_and_leaves_nothing_half_d
     assert found["problems"] == []
 
 
+@pytest.mark.process
 def test_a_read_only_disk_is_a_clear_error_and_its_ledger_can_still_be_verified(mountable) -> None:
     disk = shlex.quote(str(mountable[0]))
     before = run("prepare_read_only", mountable)["names"]

@@ -122,6 +122,7 @@ MARKED = {
 
 @pytest.mark.parametrize("name", MARKED)
 @pytest.mark.parametrize("really", [True, False])
+@pytest.mark.costly
 def test_a_folder_whose_files_disagree_about_being_private_is_not_read(release, seeded, tmp_path, name, really) -> None:
     folder = (release if really else seeded).save(tmp_path / "out")
     assert load_release(folder).private == really
@@ -209,6 +210,7 @@ text = st.text(st.characters(exclude_categories=("Cs",)) | st.sampled_from("='\t
 @given(
     st.lists(st.tuples(st.none() | text, st.none() | st.floats(allow_nan=False), st.none() | st.booleans()), min_size=1)
 )
+@pytest.mark.costly
 def test_any_text_number_and_gap_survives_csv_and_parquet_and_keeps_its_fingerprint(tmp_path_factory, rows) -> None:
     folder = tmp_path_factory.mktemp("trip")
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), (pa.string(), pa.float64(), pa.bool_()))]
@@ -409,6 +411,7 @@ def test_parents_are_made_and_the_path_is_returned(release, tmp_path) -> None:
     assert (target / "release.json").exists()
 
 
+@pytest.mark.process
 def test_a_release_outlives_its_session_and_its_process(tmp_path) -> None:
     script = f"""
 import sys

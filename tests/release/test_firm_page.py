@@ -44,6 +44,7 @@ def pure_external() -> rw.Release:
 
 @pytest.mark.theorem("T-CELLS")
 @pytest.mark.parametrize("release", [by_industry, private_keys, five_levels, only_counts, pure_external])
+@pytest.mark.costly
 def test_a_firm_loses_on_the_page_what_it_loses_in_python(release: Any) -> None:
     made = release()
     context, rng = script(made), np.random.default_rng(6)

@@ -6,18 +6,18 @@ import signal
 from pathlib import Path
 
 import pytest
-from test_killed import Nursery, nursery  # noqa: F401
 
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.verify import verify
+from release.test_killed import Nursery, nursery  # noqa: F401
 
 PLAN = """\
 dataset = "small"
 source = "records.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-outside = "accept"
+max_outside = "accept"
 
 [schema]
 unit = "id"

@@ -40,6 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.costly
 def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None:
     labels = releases.HOSTILE_LABELS if name == "hostile" else releases.LABELS
     first = MADE[name]().described(labels=labels).save(tmp_path / "first")

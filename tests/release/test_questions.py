@@ -53,6 +53,7 @@ def test_a_list_offers_every_case_a_value_outside_of_them_and_missing_only_where
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.costly
 def test_the_record_a_page_starts_with_answers_every_question_of_any_policy(seed: int) -> None:
     rng = Random(seed)
     for _ in range(60):

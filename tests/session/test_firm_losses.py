@@ -85,6 +85,7 @@ PLANS = {
 
 @pytest.mark.theorem("T-CELLS")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.costly
 def test_firms_are_counted_by_cell_as_python_counts_them(opened, rows, plan):
     found = opened.owner.firm_loss_summary(*plan)
     losses, _ = by_firm(opened, rows, *plan)

@@ -39,7 +39,7 @@ def run(queries, record):
         return noised(points, law, source)
 
     with (
-        small_release.session(pa.table(rows), outside="accept") as session,
+        small_release.session(pa.table(rows), max_outside="accept") as session,
         patch.object(gaussian_noise, "noised", spy),
         patch.object(fat_tailed, "noised", spy),
         patch.object(transforming, "noised", spy),
@@ -91,6 +91,7 @@ PLANS = {
 @pytest.mark.theorem("T-CELL")
 @pytest.mark.theorem("T-AVG")
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.costly
 def test_a_record_loses_by_all_cells_it_moves_what_the_policy_of_the_plan_says(name: str) -> None:
     """Every cell that moves is drawn with noise of its own, so losses add up; a level, statistic or share left out shows."""
     *asked, cells = PLANS[name]

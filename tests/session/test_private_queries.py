@@ -290,6 +290,7 @@ def test_several_quantiles_are_read_off_one_tree_and_paid_once():
     "grid", [GRID, Grid.linear(0, 5000, bits=6), Grid.log("0.5", 300, bits=5), Grid.linear(7, 8, bits=3)]
 )
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 4), Fraction(5)])
+@pytest.mark.costly
 def test_the_engine_counts_every_value_at_the_point_whole_numbers_say(opens, grid, step):
     points = np.array(grid.steps(step), dtype=np.int64)
     beside = np.concatenate([points - 1, points, points + 1, [0, 1, 2, 10**12]])

@@ -44,6 +44,7 @@ def visited_law(chance):
 
 
 @pytest.mark.theorem("T-EMPTY")
+@pytest.mark.costly
 def test_the_sampled_empty_cells_have_the_law_of_the_visited_ones():
     """3,500 draws of which of four empty cells pass, 16 outcomes. A chance off by 0.05 has a noncentrality of about
     3500 * 4 * 0.05**2 / (0.37 * 0.63) = 150 against the limit 77 of chi-square with 15 degrees: power above 0.999."""
@@ -67,6 +68,7 @@ def test_the_sampled_empty_cells_have_the_law_of_the_visited_ones_at_length():
 
 @pytest.mark.theorem("T-EMPTY")
 @pytest.mark.parametrize(("bound", "count"), [(6, 3), (7, 2), (7, 5), (5, 1)])
+@pytest.mark.costly
 def test_places_are_drawn_without_replacement_and_every_set_is_equally_likely(bound, count):
     """20,000 draws of up to 35 sets; one set 70 % more likely than the others is found with probability above 0.999."""
     sets = {chosen: i for i, chosen in enumerate(itertools.combinations(range(bound), count))}
@@ -97,6 +99,7 @@ def truncated(law):
 
 
 @pytest.mark.theorem("T-EMPTY")
+@pytest.mark.costly
 def test_every_count_of_a_domain_is_kept_with_the_lattice_probability():
     """20,000 cells of each count from 0 to 60 in one domain, the empty ones never visited; exact tests as for found keys."""
     counts = np.repeat(np.arange(61), 20_000)

@@ -223,7 +223,7 @@ def test_a_session_tuned_on_its_own_records_is_refused_unless_a_reason_is_given(
         with pytest.raises(TuningError):
             opened.run_external(len, split={"emp": 5}, rho=1)
         assert kinds(opened) == ["opened"]
-    with session(records(), tuned_on="confidential", accept_tuning="agreed with the board") as opened:
+    with session(records(), tuned_on="confidential", tuning_reason="agreed with the board") as opened:
         assert opened.run(question()).description["accept_tuning"] == "agreed with the board"
 
 
@@ -302,6 +302,7 @@ def test_neither_release_nor_session_nor_books_tell_how_many_records_there_are(t
     assert texts[0] == texts[1]
 
 
+@pytest.mark.process
 def test_importing_recordwise_brings_in_no_extra_and_a_session_no_opendp() -> None:
     script = """
         import sys

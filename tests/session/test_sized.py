@@ -102,6 +102,7 @@ BY_KIND = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow)
 
 @pytest.mark.theorem("T-SIZE")
 @pytest.mark.parametrize("kind", BY_KIND)
+@pytest.mark.costly
 def test_what_is_drawn_for_a_cell_never_costs_more_than_the_policy_says(kind: str) -> None:
     plan = plan_of(query(KINDS[kind]))
     policy = plan_policy(plan)
@@ -275,6 +276,7 @@ NO_BUDGET, ELSEWHERE, UNBOUND = "without a declared budget", "was not charged to
     ],
 )
 @pytest.mark.theorem("T-SIZE")
+@pytest.mark.costly
 def test_sizes_of_ours_hold_only_under_a_declared_budget_of_the_same_ledger(
     tmp_path: Path, first: Any, ledger: str | None, second: Any, told: str
 ) -> None:

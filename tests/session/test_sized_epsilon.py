@@ -73,6 +73,7 @@ def true_epsilon(record, *, count):
 
 @pytest.mark.theorem("T-LOSS-LAW")
 @pytest.mark.parametrize("county", ["01", "02", "03", "04"])
+@pytest.mark.costly
 def test_epsilon_of_a_record_is_that_of_the_noise_of_its_own_band(county) -> None:
     """The noise of the smallest cells has 2.5 steps: for a record of a large cell their epsilon was 9 % too large."""
     record = {"id": 9, "county": county, "emp": SIZES[county]}
@@ -84,6 +85,7 @@ def test_epsilon_of_a_record_is_that_of_the_noise_of_its_own_band(county) -> Non
 
 @pytest.mark.theorem("T-LOSS-LAW")
 @pytest.mark.parametrize("county", ["01", "02", "03"])
+@pytest.mark.costly
 def test_a_sum_and_a_count_of_less_than_one_step_are_told_from_their_laws_as_well(county) -> None:
     """With .6 steps in the lowest band nothing was told from the laws before, even where it has 10."""
     record = {"id": 9, "county": county, "emp": SIZES[county]}

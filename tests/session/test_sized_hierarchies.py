@@ -45,7 +45,7 @@ SIZED = rw.Sized(rw.Gaussian(sigma=SHARE), floor=100)
 
 def session(rows=ROWS, **more):
     given = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text", "naics": "text"}}
-    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "outside": "accept"}
+    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "max_outside": "accept"}
     return rw.Session(pa.Table.from_pylist(rows), **(given | more))
 
 
@@ -187,6 +187,7 @@ def test_only_combinations_of_bands_that_occur_are_compared():
     assert policy.loss(refused.witness) > 0
 
 
+@pytest.mark.costly
 def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
     with session(ledger=tmp_path / "a.ledger") as opened:
         folder = opened.run(levels().sum("emp", SIZED, alias="emp")).save(tmp_path / "out")

@@ -97,6 +97,7 @@ def check_losses(session: rw.Session, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.costly
 def test_losses_in_duckdb_are_those_of_the_records(name: str) -> None:
     with opened_as() as session:
         check_losses(session, name)

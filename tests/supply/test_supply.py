@@ -34,6 +34,7 @@ def test_a_library_without_a_digest_or_a_pin_is_found(monkeypatch, tmp_path) -> 
     assert list(entries("a==1 \\\n    --hash=sha256:x\n")) == ["a"]
 
 
+@pytest.mark.process
 def test_every_license_of_what_is_installed_may_be_used() -> None:
     assert license_problems() == []
 
@@ -61,6 +62,7 @@ def test_a_known_hole_is_told_with_the_version_that_mends_it(monkeypatch) -> Non
 
 
 @pytest.mark.parametrize("libraries", [[], [{"name": "a", "version": "1", "skip_reason": "not found"}]])
+@pytest.mark.process
 def test_a_service_that_does_not_answer_is_not_taken_for_a_pass(monkeypatch, capsys, libraries: list) -> None:
     monkeypatch.setattr(vulnerabilities, "_asked", answered(*libraries))
     with pytest.raises(UncheckedError):

@@ -61,6 +61,7 @@ def installed(folder: Path, *words: str) -> Path:
     return folder / "bin"
 
 
+@pytest.mark.process
 def test_the_wheel_carries_its_license_its_types_its_pages_and_its_bill_of_materials(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names, inside = set(opened.namelist()), f"recordwise-{PROJECT['version']}.dist-info"

@@ -28,6 +28,7 @@ def test_the_figures_are_small():
     assert sum(path.stat().st_size for path in FIGURES.iterdir()) < 100_000
 
 
+@pytest.mark.costly
 def test_the_skew_is_that_of_establishments(made):
     """Bands around the percentiles printed for the synthetic business patterns of the splitting paper."""
     assert 0.35 < share(made, "emp", 2) < 0.50

@@ -100,7 +100,7 @@ def _list_words(hierarchy: dict[str, Any]) -> str:
 
 
 CLASSES = (0.1, 1.0, 10.0, 100.0)
-CHECKED = f'{VIEWED}. Write in the plan, if it is so: accept_tuning = "keys were checked; only codes were corrected"'
+CHECKED = f'{VIEWED}. Write in the plan, if it is so: tuning_reason = "keys were checked; only codes were corrected"'
 VIEWED_WITH_REASON = (
     "this was a look at confidential records, which the ledger notes; the reason that the plan gives will be published with the "
     "release: {reason}"
@@ -117,7 +117,7 @@ def preflight(
 ) -> None:
     """Count the records outside the published cells: a look at confidential records, for the owner of the data only.
 
-    The ledger notes the look, and a release then needs accept_tuning, a reason that is published with it.
+    The ledger notes the look, and a release then needs tuning_reason, a reason that is published with it.
     """
     from recordwise.session.session import Session
 
@@ -148,20 +148,20 @@ def coverage_shown(file: "PlanFile", session: "Session", data: str) -> bool:
     found = session.owner.preflight(*file.plan.queries, data=data)
     screen.heading(f"{label(data)}records and published cells")
     columns = {"records": "records", "outside": "outside", "cells": "cells", "empty cells": "empty"}
-    if any(query.rest for query in file.plan.queries):
+    if any(query.all_other for query in file.plan.queries):
         columns["in an all other cell"] = "in_rests"
     rows = [[each.name, *(f"{getattr(each, value):,}" for value in columns.values())] for each in found]
     screen.table(["table", *columns], rows)
-    failed = file.outside is not None and too_many_outside(found, file.outside)
+    failed = file.max_outside is not None and too_many_outside(found, file.max_outside)
     if failed:
         screen.note(
-            f"more than {digits_text(float(file.outside or 0), 3)} of the records of a table are outside: the release will be "
-            'refused. Correct codes that are written differently, or state outside = "accept" in the plan.'
+            f"more than {digits_text(float(file.max_outside or 0), 3)} of the records of a table are outside: the release will be "
+            'refused. Correct codes that are written differently, or state max_outside = "accept" in the plan.'
         )
     else:
         screen.paragraph("The release will be made as far as the keys are concerned.")
     if data not in NO_LOOK:
-        screen.note(CHECKED if file.accept_tuning is None else VIEWED_WITH_REASON.format(reason=file.accept_tuning))
+        screen.note(CHECKED if file.tuning_reason is None else VIEWED_WITH_REASON.format(reason=file.tuning_reason))
     return not failed
 
 

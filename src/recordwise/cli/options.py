@@ -98,7 +98,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "loss_at": option(list[str], 'The same for a record, such as "emp=100,payann=4000:1".', metavar="RECORD:LOSS"),
     "within_budget": flag("--within-budget", "The same for what is left of the plan's budget."),
     "out": option(Path, "Write the plan to a new plan file; a whole frontier, to a new CSV file."),
-    "accept_tuning": option(str, "Why a plan tuned on confidential records may be released."),
+    "tuning_reason": option(str, "Why a plan tuned on confidential records may be released."),
     "metric": option(
         str,
         "relative_error, absolute_error, squared_error, bias, off_by_a_tenth, or your own as module:function.",
@@ -146,7 +146,7 @@ def plan_command(*names: str | tuple[str, Any]) -> Callable[[Callable[[SimpleNam
 
 
 VIEWED = (
-    "this was a look at confidential records, which the ledger notes: a release now needs accept_tuning, a reason that is "
+    "this was a look at confidential records, which the ledger notes: a release now needs tuning_reason, a reason that is "
     "published with it"
 )
 DECLARE = "If the records are public or generated, state --data public or --data synthetic; in Python, use recordwise.planning."
@@ -276,7 +276,7 @@ def show_changes(found: Any) -> None:
 
 def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
     """Write the plan that was found as a plan file like the one that was examined."""
-    saved = found.save_like(file.path, asked.out, accept_tuning=asked.accept_tuning, parameters=file.parameters)
+    saved = found.save_like(file.path, asked.out, tuning_reason=asked.tuning_reason, parameters=file.parameters)
     told(f"wrote {saved}; check it with: recordwise check {saved}", asked)
     if found.needs_budget:
         told("The plan had no budget: the new one has a budget that covers it once.", asked)

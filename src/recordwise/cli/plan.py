@@ -37,7 +37,7 @@ plan = typer.Typer(
 SELECTED = ("table", "statistic")
 GOAL = ("within", *SELECTED, "confidence", "share", "at_least")
 LEVELS = ("fitted", "complete")
-WRITTEN = ("out", "accept_tuning")
+WRITTEN = ("out", "tuning_reason")
 
 
 # ``recordwise plan compare``: mechanisms and thresholds side by side.

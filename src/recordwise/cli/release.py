@@ -110,7 +110,7 @@ def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet
 
     queries = file.plan.queries
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
-        done = session.run(*queries, confidence=file.confidence, progress=tell, once=not again, keep=True)
+        done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
         tell("writing files")
         done = saved(with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries))
         session.unfinished.saved(*queries)

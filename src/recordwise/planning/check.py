@@ -287,7 +287,7 @@ def _looked_warning(looks: str, reason: str | None) -> str:
     told = f"the ledger records that the confidential records were viewed ({looks})"
     if reason:
         return f"{told}; the reason given will be published with the release: {reason}"
-    return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is published with it'
+    return f'{told}: the release will be refused unless the plan gives tuning_reason = "reason", which is published with it'
 
 
 def _warnings(file: PlanFile) -> list[str]:
@@ -302,15 +302,15 @@ def _warnings(file: PlanFile) -> list[str]:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":
         found.append(
-            f"tuned on the confidential table; the reason given will be published with the release: {file.accept_tuning}"
+            f"tuned on the confidential table; the reason given will be published with the release: {file.tuning_reason}"
         )
     elif looks := _looks_of(file):
-        found.append(_looked_warning(looks, file.accept_tuning))
+        found.append(_looked_warning(looks, file.tuning_reason))
     for each in file.plan.schema.hierarchies:
         if not each.is_public:
             found.append(
                 f"the hierarchy {each.name} is not from a public source; the reason given will be published with the release: "
-                f"{file.accept_tuning}"
+                f"{file.tuning_reason}"
             )
     missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:

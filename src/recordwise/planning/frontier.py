@@ -263,7 +263,7 @@ class ReliablePlan(FrontierPoint, Result):
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the mechanisms found, and everything else as it is; see
@@ -272,7 +272,7 @@ class ReliablePlan(FrontierPoint, Result):
         Args:
             like: The plan to continue, which ``recommend_within`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -284,7 +284,7 @@ class ReliablePlan(FrontierPoint, Result):
             self.before,
             self.queries,
             tuned_on=self.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             # The losses of confidential records must not be in a file that may be shared.
             comment=self.summary() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,

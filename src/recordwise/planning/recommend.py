@@ -470,17 +470,17 @@ class Recommendation(Result):
         source: str | Sequence[str] | Postgres,
         ledger: str,
         dataset: str | None = None,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
-        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``tuning_reason``, to be released.
 
         Args:
             source: The table of records, as ``Session`` takes it.
             ledger: The file of the ledger.
             dataset: The name of the dataset; that of the session unless given.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
 
         Returns:
             The plan as text, with its key lists.
@@ -492,7 +492,7 @@ class Recommendation(Result):
             source=source,
             ledger=ledger,
             tuned_on=self.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
         )
 
@@ -501,7 +501,7 @@ class Recommendation(Result):
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the recommended mechanisms, and everything else as it is: every query with its
@@ -513,7 +513,7 @@ class Recommendation(Result):
         Args:
             like: The plan to continue, which ``recommend`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -529,7 +529,7 @@ class Recommendation(Result):
             self.advice.scope.plan.queries,
             self.queries(),
             tuned_on=self.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,

@@ -319,11 +319,11 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
 
 
 def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
-    if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
+    if len(goal.query.tables()) > 1 and goal.query.all_other is None and not complete:
         raise ParameterError(
             parameter="fitted",
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
-            advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
+            advice="Give the query all_other='publish', or say complete=True if the keys list every cell.",
         )
     shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
     for (one, by), (other, other_by) in combinations(shapes, 2):

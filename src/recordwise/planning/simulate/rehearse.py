@@ -93,7 +93,7 @@ def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
         ledger=ledger,
         dataset=f"{TITLE}: {file.dataset}",
         series=None if file.series is None else replace(file.series, revision=0),
-        outside=None,
+        max_outside=None,
         engine=DUCKDB,
         spark=None,
         words=replace(words, publication=titled),
