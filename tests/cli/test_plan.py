@@ -38,7 +38,7 @@ def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
 def test_sweep_draws_and_lists_every_point(folder, run, ending, terminal):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     words = ("--threshold", "5", "--threshold", "50", "--rho", "0.1", "--rho", "1", "--plot", folder / f"s.{ending}")
-    result = run("plan", "sweep", folder / "plan.toml", "--statistic", "emp", *words)
+    result = run("plan", "compare", folder / "plan.toml", "--statistic", "emp", *words)
     assert result.exit_code == 0, result.output
     assert len([line for line in result.stdout.splitlines() if line.strip().startswith(("5 ", "50 "))]) == 4
     assert (folder / f"s.{ending}").stat().st_size > 5000
@@ -87,19 +87,19 @@ def test_compare_at_equal_error_takes_a_total_for_each_measure(levels, run_json)
 
 def test_sweep_takes_thresholds_for_each_measure(levels, run_json):
     words = ("--threshold", "emp=20", "--threshold", "emp=50", "--threshold", "payann=1000", "--rho", "1")
-    points = run_json("plan", "sweep", levels, *words, "--data", "synthetic")["points"]
+    points = run_json("plan", "compare", levels, *words, "--data", "synthetic")["points"]
     assert [(each["measure"], each["at"]) for each in points] == [("emp", 20), ("emp", 50), ("payann", 1000)]
 
 
 @pytest.mark.costly
 def test_fitness_takes_the_whole_plan(levels, run_json):
     words = ("--within", "0.3", "--share", "0.8", "--at-least", "payann=100", "--data", "synthetic")
-    found = run_json("plan", "fitness", levels, *words)
+    found = run_json("plan", "recommend", levels, "--by-table", *words)
     assert all(len(each["tables"]) == 7 for each in found["families"])
 
 
 def test_allocate_splits_each_query_over_its_levels(levels, run, run_json):
-    words = ("plan", "allocate", levels, "--within", "0.2", "--data", "synthetic")
+    words = ("plan", "recommend", levels, "--keep-mechanisms", "--within", "0.2", "--data", "synthetic")
     found = run_json(*words)
     ladder = {each["table"]: each for each in found["tables"]}
     assert ladder["emp by county x naics2"]["share"] == ladder["count by county x naics2"]["share"]
@@ -109,7 +109,7 @@ def test_allocate_splits_each_query_over_its_levels(levels, run, run_json):
 
 
 def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
-    found = run_json("plan", "fitness", folder / "plan.toml", *EMP, "--data", "synthetic")
+    found = run_json("plan", "recommend", folder / "plan.toml", "--by-table", *EMP, "--data", "synthetic")
     names = {each["name"] for each in found["families"]}
     assert "as in the plan" in names
     assert len(names) + len(found["infeasible"]) == 8
@@ -155,12 +155,14 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("compare", "--variance", "emp=400", "--at-total", "500"), "has no number for 'count'"),
         (("compare", "--realized"), "one statistic of one table"),
         (("compare", "--plot", "a.gif"), "is not a .png"),
-        (("sweep", "--threshold", "5", "--rho", "1"), "must be given for each of emp, payann"),
-        (("sweep", "--statistic", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),
-        (("sweep", "--statistic", "count", "--threshold", "5", "--rho", "1"), "a count has no thresholds"),
-        (("fitness", "--statistic", "emp", "--within", "-1"), "within must be above 0"),
-        (("fitness", "--within", "emp=0.1"), "has no number for 'count'"),
-        (("allocate", "--within", "0"), "within must be above 0"),
+        (("compare", "--threshold", "5", "--rho", "1"), "must be given for each of emp, payann"),
+        (("compare", "--statistic", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),
+        (("compare", "--statistic", "count", "--threshold", "5", "--rho", "1"), "a count has no thresholds"),
+        (("recommend", "--by-table", "--statistic", "emp", "--within", "-1"), "within must be above 0"),
+        (("recommend", "--by-table", "--within", "emp=0.1"), "has no number for 'count'"),
+        (("recommend", "--keep-mechanisms", "--within", "0"), "within must be above 0"),
+        (("compare", "--statistic", "emp", "--threshold", "5"), "must be given together"),
+        (("recommend", "--by-table", "--within", "0.1", "--out", "new.toml"), "is for the plan of the best family"),
         (("frontier", "--rank-by", "mean"), "rank_by must be one of"),
         (("frontier", "--loss-at", "emp:1"), "is not of the form RECORD:LOSS"),
         (("frontier", "--median", "1", "--plot", "a.png"), "--plot is for the whole frontier"),
@@ -190,10 +192,10 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
     "words",
     [
         ("compare",),
-        ("sweep", "--statistic", "emp", "--threshold", "20", "--rho", "1"),
+        ("compare", "--statistic", "emp", "--threshold", "20", "--rho", "1"),
         ("recommend", *EMP),
-        ("fitness", *EMP),
-        ("allocate", *EMP),
+        ("recommend", "--by-table", *EMP),
+        ("recommend", "--keep-mechanisms", *EMP),
         ("frontier", "--statistic", "count", "--loss", "2"),
     ],
 )

@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.mechanisms import certified_loss
 from recordwise.noise import Seeded
 from recordwise.plan.publication import StatusRules
-from recordwise.planning import frontier, most_reliable
+from recordwise.planning import frontier, recommend_within
 from recordwise.planning.losses import balance
 from recordwise.planning.plots import plot_frontier
 
@@ -73,24 +73,24 @@ def test_the_expected_share_is_that_of_real_releases(session, found):
 
 @pytest.mark.costly
 def test_limits_are_kept_and_nearly_reached(session, found):
-    best = most_reliable(session, ladder(), median="0.01", p99=3, candidates=FAMILIES, data="synthetic")
+    best = recommend_within(session, ladder(), median="0.01", p99=3, candidates=FAMILIES, data="synthetic")
     assert best.loss("median") <= 0.01
     assert best.loss("p99") <= 3
     assert max(best.loss("median") / 0.01, best.loss("p99") / 3) > 0.98
-    at = most_reliable(session, ladder(), at=[({"emp": 100}, 0.05)], candidates=FAMILIES, data="synthetic")
+    at = recommend_within(session, ladder(), at=[({"emp": 100}, 0.05)], candidates=FAMILIES, data="synthetic")
     policy = session.policy_of(*at.queries)
     assert 0.049 < policy.loss({"emp": 100}) <= 0.05
     with pytest.raises(ParameterError, match="at least one limit"):
-        most_reliable(session, ladder(), data="synthetic")
+        recommend_within(session, ladder(), data="synthetic")
     with pytest.raises(ParameterError, match="whose loss is not known"):
-        most_reliable(session, ladder(), at=[({"pay": 1}, 1)], candidates=FAMILIES, data="synthetic")
+        recommend_within(session, ladder(), at=[({"pay": 1}, 1)], candidates=FAMILIES, data="synthetic")
 
 
 def test_a_budget_is_kept_for_every_possible_record():
     budget = rw.policy.constant("0.01") + rw.policy.split("0.02", {"emp": 50})
     with opened(budget=budget) as session:
         gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
-        best = most_reliable(session, ladder(), budget=True, candidates=gaussian, data="synthetic")
+        best = recommend_within(session, ladder(), budget=True, candidates=gaussian, data="synthetic")
         policy = session.policy_of(*best.queries)
         assert budget.dominates(policy)
         assert not budget.dominates(policy * "1.1")
@@ -147,7 +147,7 @@ def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_poli
     query = shape().count(rw.Gaussian(rho="0.05"), alias="n").sum("emp", noise, alias="emp").where("emp > 2")
     given = {"as it is": {"emp": noise, "count": rw.Gaussian(rho="0.05")}}
     for limit in (0.06, 0.6, 6):
-        best = most_reliable(session, query, p99=limit, candidates=given, data="synthetic")
+        best = recommend_within(session, query, p99=limit, candidates=given, data="synthetic")
         # The curve leads to the noise; the losses of the point are those of all records under its own policy.
         assert limit * 0.97 <= best.loss("p99") <= limit
 

@@ -27,7 +27,7 @@ def test_every_command_of_the_page_exists(tmp_path):
     from recordwise.cli import app
 
     lines = re.findall(r"^recordwise plan (\w+) plan.toml (.*)$", (DOCS / "planning.md").read_text(), re.MULTILINE)
-    known = {"compare", "sweep", "fitness", "allocate", "recommend", "frontier", "evaluate"}
+    known = {"compare", "recommend", "frontier", "evaluate"}
     assert {command for command, _ in lines} == known
     for command, words in lines:
         shown = CliRunner().invoke(app, ["plan", command, "--help"], env={"COLUMNS": "300", "TERM": "dumb"}).stdout

@@ -172,6 +172,6 @@ def test_one_split_serves_all_statistics_of_a_query(session):
     for moved in (Fraction(1, 50), Fraction(-1, 50)):
         shares = {"naics1": coarse + moved, "naics3": fine - moved}
         others = [
-            each.ratio * float(each.share / shares[each.table.totals.level.names()[1]]) ** 0.5 for each in found.shares
+            each.ratio * float(each.share / shares[each.table.part.level.names()[1]]) ** 0.5 for each in found.shares
         ]
         assert max(others) >= found.worst * (1 - 1e-3)

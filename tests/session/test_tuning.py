@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
-from recordwise.planning import Goal, allocate, compare, evaluate, frontier, most_reliable, recommend, sweep
+from recordwise.planning import Goal, allocate, compare, evaluate, frontier, recommend, recommend_within, sweep
 from recordwise.policy import constant
 from recordwise.release.verify import verify
 from small_release import COUNTIES, keys, records, session
@@ -37,7 +37,7 @@ LOOKS = {
     "recommend": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, **how),
     "allocate": lambda opened, **how: allocate(opened, rw.UnitSplit(at=50, rho=1), goal(), **how),
     "frontier": lambda opened, **how: frontier(opened, asked(), candidates=GAUSSIAN, losses=[0.1], **how),
-    "most_reliable": lambda opened, **how: most_reliable(opened, asked(), median=1, candidates=GAUSSIAN, **how),
+    "recommend_within": lambda opened, **how: recommend_within(opened, asked(), median=1, candidates=GAUSSIAN, **how),
     "evaluate": lambda opened, **how: evaluate(opened, asked(), draws=1, **how),
 }
 TAKES_DATA = [name for name in LOOKS if not name.endswith(("view", "summary"))]
@@ -150,7 +150,7 @@ def test_a_look_is_entered_before_a_record_is_read_and_says_which_and_for_what(l
             opened.run(asked())
             (charge,) = (event for event in opened.history() if event.kind == "charged")
             assert charge.body["release"] == entry.body["plan"]
-    assert ("plan" in entry.body) == (look in ("frontier", "most_reliable", "evaluate", "realized loss summary"))
+    assert ("plan" in entry.body) == (look in ("frontier", "recommend_within", "evaluate", "realized loss summary"))
 
 
 def fails(*given, **more):

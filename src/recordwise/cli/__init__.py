@@ -6,10 +6,10 @@ In reading order:
 
 - ``screen``: tables and colors on a terminal, plain lines in a pipe, progress on standard error
 - ``failing``: messages, exit codes, interrupts and the manual
-- ``options``: what the plan commands share: reading a plan, choosing mechanisms, showing results
+- ``options``: the options of the plan commands, reading a plan, showing results
 - ``demo``: recordwise demo and init
 - ``check``: check, preflight and rehearse
-- ``plan``: plan compare, sweep, fitness, allocate, recommend, frontier and evaluate
+- ``plan``: plan compare, recommend, frontier and evaluate
 - ``release``: release a plan once, and rescue what a crash left
 - ``published``: postprocess, export and change: what is done with a published folder
 - ``loss``: loss: what an establishment, a firm or a history of periods loses

@@ -1,36 +1,21 @@
 """What the plan commands share: reading the plan, choosing mechanisms, and showing results."""
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import plain_float
+from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
+    from recordwise.session import Session
 
 
 PlanPath = Annotated[Path, typer.Argument(help="A plan file: its table, its keys and its queries.", show_default=False)]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table",
-        metavar="NAME",
-        help="A table that is meant, by its name or by the number or name of its query; may be repeated. All unless given.",
-        show_default=False,
-    ),
-]
-Statistics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--statistic",
-        metavar="NAME",
-        help='A statistic that is meant, by its published name, its measure or "count"; may be repeated. All unless given.',
-        show_default=False,
-    ),
-]
 Data = Annotated[
     str,
     typer.Option(
@@ -38,53 +23,126 @@ Data = Annotated[
         help="What the records are: confidential, past, synthetic or public. Only public and synthetic ones are no look.",
     ),
 ]
-Plot = Annotated[
-    list[Path] | None,
-    typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
-]
-Confidence = Annotated[
-    float, typer.Option(parser=plain_float, help="Probability with which an error stays below the stated one.")
-]
-Offset = Annotated[
-    str | None,
-    typer.Option(
-        help="The offset of the usual transforms; by default 100, or --at-total where that is given.",
-        show_default=False,
-    ),
-]
-Firms = Annotated[bool, typer.Option("--firms", help="Also show the joint losses of firms.")]
-Within = Annotated[
-    list[str],
-    typer.Option(metavar="[NAME=]NUMBER", help="The largest relative error allowed, such as 0.1.", show_default=False),
-]
-Share = Annotated[str, typer.Option(help="The share of the cells of each table that must meet it.")]
-AtLeast = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]NUMBER",
-        help="Cells with a smaller total do not count: for all statistics, or for one by its measure or name; may be repeated.",
-        show_default=False,
-    ),
-]
-RankBy = Annotated[
-    str,
-    typer.Option(
-        help="The loss of the records by which plans are ranked: balanced (between median and p99), median, p99 or maximum."
-    ),
-]
-Fitted = Annotated[
-    bool, typer.Option("--fitted", help="What is meant is NAME_best, the best linear fit of all levels.")
-]
-TuningReason = Annotated[
-    str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
-]
-Complete = Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")]
 Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
     ),
 ]
+BY_NAME, BY_MEASURE = "[NAME=]NUMBER", "[MEASURE=]NUMBER"
+
+
+def option(kind: Any, help_text: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
+    """Return the type and the default of an option; one without a default shows none."""
+    shown = {} if default not in (None, ...) else {"show_default": False}
+    kind = kind | None if default is None else kind
+    return Annotated[kind, typer.Option(*names, help=help_text, **(shown | more))], default
+
+
+def flag(name: str, help_text: str) -> tuple[Any, Any]:
+    """Return the type and the default of an option that is on or off."""
+    return Annotated[bool, typer.Option(name, help=help_text)], False
+
+
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "table": option(
+        list[str],
+        "A table that is meant, by its name or by the number or name of its query; may be repeated. All unless given.",
+        "--table",
+        metavar="NAME",
+    ),
+    "statistic": option(
+        list[str],
+        'A statistic that is meant, by its published name, its measure or "count"; may be repeated. All unless given.',
+        "--statistic",
+        metavar="NAME",
+    ),
+    "within": option(list[str], "The largest relative error allowed, such as 0.1.", default=..., metavar=BY_NAME),
+    "confidence": option(
+        float, "Probability with which an error stays below the stated one.", default=0.95, parser=plain_float
+    ),
+    "share": option(str, "The share of the cells of each table that must meet it.", default="1"),
+    "at_least": option(
+        list[str],
+        "Cells with a smaller total do not count: for all statistics, or for one by its measure or name; may be repeated.",
+        metavar=BY_NAME,
+    ),
+    "variance": option(
+        list[str], "Give all mechanisms the same variance (transforms: at --at-total).", metavar=BY_MEASURE
+    ),
+    "relative_error": option(
+        list[str], "Give all mechanisms the same relative error at --at-total.", metavar=BY_MEASURE
+    ),
+    "at_total": option(list[str], "The total at which the variances or errors are equal.", metavar=BY_MEASURE),
+    "threshold": option(
+        list[str],
+        "A threshold of unit splitting, of one measure where the plan sums several; may be repeated.",
+        metavar=BY_MEASURE,
+    ),
+    "rho": option(list[str], "A loss at the threshold; may be repeated."),
+    "offset": option(str, "The offset of the usual transforms; by default 100, or --at-total where that is given."),
+    "firms": flag("--firms", "Also show the joint losses of firms."),
+    "realized": flag("--realized", "Also show the losses the records would actually incur in their cells."),
+    "rank_by": option(
+        str,
+        "The loss of the records by which plans are ranked: balanced (between median and p99), median, p99 or maximum.",
+        default="balanced",
+    ),
+    "fitted": flag("--fitted", "What is meant is NAME_best, the best linear fit of all levels."),
+    "complete": flag("--complete", "The public keys list every existing cell."),
+    "keep_mechanisms": flag("--keep-mechanisms", "Only split what each query costs over its levels."),
+    "by_table": flag("--by-table", "Give each statistic of each table its own noise, at the offsets stated."),
+    "loss": option(list[float], "A loss to show; may be repeated.", parser=plain_float),
+    "median": option(float, "Find the best plan whose median loss is at most this.", parser=plain_float),
+    "p99": option(float, "The same for the 99th percentile.", parser=plain_float),
+    "loss_at": option(list[str], 'The same for a record, such as "emp=100,payann=4000:1".', metavar="RECORD:LOSS"),
+    "within_budget": flag("--within-budget", "The same for what is left of the plan's budget."),
+    "out": option(Path, "Write the plan to a new plan file; a whole frontier, to a new CSV file."),
+    "tuning_reason": option(str, "Why a plan tuned on confidential records may be released."),
+    "metric": option(
+        str,
+        "relative_error, absolute_error, squared_error, bias, off_by_a_tenth, or your own as module:function.",
+        default="relative_error",
+    ),
+    "by": option(str, "A key column, a level of a hierarchy, a prefix as county:2, or size."),
+    "baseline": option(list[str], "clamped, p-percent, multiplicative, release:FOLDER or plan:FILE; may be repeated."),
+    "clamp_to": option(list[str], "For clamped: the bound of a measure.", metavar="MEASURE=BOUND"),
+    "clamped_rho": option(str, "For clamped: the loss of each count and sum.", "--rho", default="0.5"),
+    "fit": option(str, "Fit the tables: nnls, ols, max_fit, sequential, reweighted."),
+    "draws": option(int, "How many releases are drawn.", default=20),
+    "seed": option(int, "The seed of all noise, and of generated records.", default=0),
+    "rows": option(int, "Generate so many records instead of reading the source."),
+    "records": option(Path, "Other records to use instead of the source; confidential unless --data says."),
+    "plot": option(list[Path], "Draw into a .png, .svg or .pdf file; may be repeated.", "--plot"),
+}
+"""The options of the plan commands: how each is written, and its default."""
+EVERY = {"data": (Data, "confidential"), "given": (Set, None), "as_json": (AsJson, False), "debug": (Debug, False)}
+"""The options that every plan command has."""
+
+
+def plan_command(*names: str | tuple[str, Any]) -> Callable[[Callable[[SimpleNamespace], None]], Callable[..., None]]:
+    """Make a function of what is asked for into a command of some options, by name or with another default."""
+    chosen: dict[str, tuple[Any, Any]] = {"plan_file": (PlanPath, ...)}
+    for each in names:
+        name, own = (each, OPTIONS[each][1]) if isinstance(each, str) else each
+        chosen[name] = (OPTIONS[name][0], own)
+    chosen |= EVERY
+
+    def made(run: Callable[[SimpleNamespace], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            run(SimpleNamespace(**given))
+
+        command.__name__, command.__doc__, command.__module__ = run.__name__, run.__doc__, run.__module__
+        command.__annotations__ = {name: kind for name, (kind, _) in chosen.items()}
+        command.__signature__ = Signature(  # type: ignore[attr-defined]
+            [
+                Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=Parameter.empty if own is ... else own)
+                for name, (kind, own) in chosen.items()
+            ]
+        )
+        return ends_well(command)
+
+    return made
 
 
 VIEWED = (
@@ -94,28 +152,19 @@ VIEWED = (
 DECLARE = "If the records are public or generated, state --data public or --data synthetic; in Python, use recordwise.planning."
 
 
-def read_goals(
-    session: Any,
-    file: "PlanFile",
-    within: list[str],
-    confidence: float,
-    share: str,
-    at_least: list[str] | None,
-    tables: list[str] | None,
-    statistics: list[str] | None,
-) -> Any:
-    """The goals of all counts and sums that are meant, as stated on the command line."""
+def read_goals(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> Any:
+    """Return the goals of all counts and sums that are meant, as stated on the command line."""
     from recordwise.planning.search.goals import plan_goals
 
     return plan_goals(
         session,
         file,
-        within=by_measure(within, "--within"),
-        confidence=confidence,
-        share=share,
-        at_least=by_measure(at_least, "--at-least") or 0,
-        tables=tables or (),
-        statistics=statistics or (),
+        within=by_measure(asked.within, "--within"),
+        confidence=asked.confidence,
+        share=asked.share,
+        at_least=by_measure(asked.at_least, "--at-least") or 0,
+        tables=asked.table or (),
+        statistics=asked.statistic or (),
     )
 
 
@@ -210,8 +259,9 @@ def printed(found: Any, as_json: bool) -> bool:
     return False
 
 
-def told(text: str, *, quiet: bool) -> None:
-    if not quiet:
+def told(text: str, asked: SimpleNamespace) -> None:
+    """Print a line, unless JSON is asked for."""
+    if not asked.as_json:
         typer.echo(text)
 
 
@@ -224,12 +274,12 @@ def show_changes(found: Any) -> None:
     screen.table(HEADERS, [each.row() for each in found.changes()])
 
 
-def save_plan(found: Any, file: "PlanFile", out: Path, *, tuning_reason: str | None, quiet: bool) -> None:
+def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
     """Write the plan that was found as a plan file like the one that was examined."""
-    saved = found.save_like(file.path, out, tuning_reason=tuning_reason, parameters=file.parameters)
-    told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=quiet)
+    saved = found.save_like(file.path, asked.out, tuning_reason=asked.tuning_reason, parameters=file.parameters)
+    told(f"wrote {saved}; check it with: recordwise check {saved}", asked)
     if found.needs_budget:
-        told("The plan had no budget: the new one has a budget that covers it once.", quiet=quiet)
+        told("The plan had no budget: the new one has a budget that covers it once.", asked)
 
 
 def loss_shares(found: Any) -> Any:
@@ -251,12 +301,12 @@ def quantile_rows(found: Any) -> Any:
     return plot_fitness([each.name for each in ranking], quantiles, privacy_label=found.privacy_label)
 
 
-def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool, data: str) -> None:
+def drawn(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
     """Save one figure to every requested file; only its owner can read one that is drawn from confidential records."""
     from recordwise.errors import ParameterError
     from recordwise.planning.result import owner_only
 
-    if not paths:
+    if not asked.plot:
         return
     try:
         figure = draw()
@@ -264,7 +314,7 @@ def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool, dat
         raise ParameterError(
             parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
         ) from None
-    for path in paths:
-        owner_only(path, data)
+    for path in asked.plot:
+        owner_only(path, asked.data)
         figure.savefig(path)
-        told(f"drew {path}", quiet=quiet)
+        told(f"drew {path}", asked)

@@ -1,35 +1,23 @@
-"""``recordwise plan ...``: the commands that help choose mechanisms; they spend nothing."""
+"""``recordwise plan ...``: the commands that help choose mechanisms; they spend nothing.
+
+Each command is a function of what was asked for, made into a command of the options that it names (``options.OPTIONS``).
+"""
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
+from recordwise.cli.failing import plain_float
 from recordwise.cli.options import (
-    AtLeast,
-    Complete,
-    Confidence,
-    Data,
-    Firms,
-    Fitted,
-    Offset,
-    PlanPath,
-    Plot,
-    RankBy,
-    Set,
-    Share,
-    Statistics,
-    Tables,
-    TuningReason,
-    Within,
     by_measure,
     drawn,
     lists_by_measure,
     loss_shares,
     opened,
+    plan_command,
     printed,
     quantile_rows,
     read_goals,
@@ -41,9 +29,153 @@ from recordwise.cli.options import (
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.query import Query
+    from recordwise.session import Session
+
+plan = typer.Typer(
+    help="Choose mechanisms: compare, recommend, frontier, evaluate. Costs no budget.", no_args_is_help=True
+)
+SELECTED = ("table", "statistic")
+GOAL = ("within", *SELECTED, "confidence", "share", "at_least")
+LEVELS = ("fitted", "complete")
+WRITTEN = ("out", "tuning_reason")
 
 
-# ``recordwise plan fitness|allocate|recommend``: from accuracy goals for the tables of a plan to mechanisms.
+# ``recordwise plan compare``: mechanisms and thresholds side by side.
+
+
+@plan.command()
+@plan_command(
+    *SELECTED,
+    "variance",
+    "relative_error",
+    "at_total",
+    "threshold",
+    "rho",
+    "offset",
+    "confidence",
+    "firms",
+    "realized",
+    "plot",
+)
+def compare(asked: SimpleNamespace) -> None:
+    """Show losses of the records and errors of the cells in all tables of a plan, next to suppression and EZS noise.
+
+    Shows the plan as it stands and, with --variance or --relative-error, the usual families at equal error. With --threshold and
+    --rho, unit splitting at each of them: cell errors against the share of records that lose more than rho.
+    """
+    from recordwise.cli import screen
+    from recordwise.errors import ParameterError
+    from recordwise.exact.text import share_text
+    from recordwise.planning.compare import compare as compared
+    from recordwise.planning.search.goals import usual_families
+    from recordwise.session import Session
+
+    if bool(asked.threshold) != bool(asked.rho):
+        raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
+    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    total = by_measure(asked.at_total, "--at-total")
+    usual = usual_families(file.plan, asked.offset or total) if asked.variance or asked.relative_error else {}
+    with Session.from_plan(file, data=asked.data) as session:
+        if asked.threshold:
+            return _sweep(session, file, asked)
+        found = compared(
+            session,
+            usual,
+            query=file,
+            tables=asked.table or (),
+            statistics=asked.statistic or (),
+            variance=by_measure(asked.variance, "--variance"),
+            relative_error=by_measure(asked.relative_error, "--relative-error"),
+            at_total=total,
+            confidence=asked.confidence,
+            firms=asked.firms,
+            realized=asked.realized,
+            data=asked.data,
+        )
+    if not printed(found, asked.as_json):
+        what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
+        screen.heading(f"{what}, and {share_text(asked.confidence)} errors of the cells: {found.measure}")
+        screen.table(*found.rows())
+        if len(found.tables) > 1:
+            screen.heading(f"{share_text(asked.confidence)} errors of the cells, table by table")
+            screen.table(*found.table_rows())
+        for name, words in found.rule_sentences():
+            screen.heading(f"Effect of older disclosure rules on the cells of {name}")
+            screen.paragraph(words)
+    return drawn(asked, lambda: loss_shares(found))
+
+
+def _sweep(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> None:
+    """Compare unit splitting over thresholds and rho."""
+    from recordwise.cli import screen
+    from recordwise.planning.compare import sweep
+
+    found = sweep(
+        session,
+        query=file,
+        tables=asked.table or (),
+        statistics=asked.statistic or (),
+        thresholds=lists_by_measure(asked.threshold, "--threshold"),
+        rhos=asked.rho,
+        data=asked.data,
+    )
+    if not printed(found, asked.as_json):
+        screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
+        screen.table(*found.rows())
+
+    def draw() -> Any:
+        from recordwise.planning.plots import plot_sweep
+
+        return plot_sweep(found.curves(), measure=found.measure, privacy_label=found.privacy_label)
+
+    drawn(asked, draw)
+
+
+# ``recordwise plan recommend``: from accuracy goals for the tables of a plan to mechanisms.
+
+
+@plan.command()
+@plan_command(*GOAL, "rank_by", *LEVELS, "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
+def recommend(asked: SimpleNamespace) -> None:
+    """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
+
+    The new plan has every query, statistic and setting of the original, its ledger and its budget, and fits what is left of it.
+    With --keep-mechanisms only the split of what each query costs over its levels changes. With --by-table each statistic of each
+    table gets its own noise, and the plan's own mechanisms are one of the families.
+    """
+    from recordwise.cli import screen
+    from recordwise.errors import ParameterError
+    from recordwise.planning.recommend import recommend as recommended
+    from recordwise.planning.search.goals import own_family, usual_families
+    from recordwise.session import Session
+
+    if asked.out is not None and (asked.by_table or asked.keep_mechanisms):
+        raise ParameterError(parameter="--out", problem="is for the plan of the best family")
+    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    with Session.from_plan(file, data=asked.data) as session:
+        goals = read_goals(session, file, asked)
+        if asked.keep_mechanisms:
+            return _allocate(session, file, goals, asked)
+        shared: dict[str, Any] = {"plan": file}
+        if asked.by_table:
+            candidates = own_family(file.plan, goals) | usual_families(file.plan, asked.offset)
+            shared = {"candidates": candidates, "keep_offsets": True}
+        shared |= {"rank_by": asked.rank_by, "fitted": asked.fitted, "complete": asked.complete, "firms": asked.firms}
+        found = recommended(session, goals, data=asked.data, **shared)
+    if not printed(found, asked.as_json):
+        screen.heading(f"Families that meet the goals, smallest {asked.rank_by} loss first")
+        _say(goals)
+        screen.table(*found.rows())
+        for name, why in found.infeasible.items():
+            screen.note(f"{name}: {why}")
+        screen.paragraph(found.summary())
+        for each in found.notes():
+            screen.note(each)
+        if not asked.by_table:
+            show_changes(found)
+    if asked.out is not None:
+        save_plan(found, file, asked)
+    return drawn(asked, lambda: quantile_rows(found))
 
 
 def _say(goals: Any) -> None:
@@ -53,179 +185,38 @@ def _say(goals: Any) -> None:
         screen.paragraph(words)
 
 
-@ends_well
-def fitness(
-    plan_file: PlanPath,
-    within: Within,
-    table: Tables = None,
-    statistic: Statistics = None,
-    confidence: Confidence = 0.95,
-    share: Share = "1",
-    at_least: AtLeast = None,
-    offset: Offset = None,
-    firms: Firms = False,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Show the smallest policy of each family that makes every table of the plan as accurate as required.
-
-    Each statistic of each table gets its own noise; the plan's own mechanisms are one of the families.
-    """
-    from recordwise.cli import screen
-    from recordwise.planning.recommend import recommend as recommended
-    from recordwise.planning.search.goals import own_family, usual_families
-    from recordwise.session import Session
-
-    file = opened(plan_file, plot, given, data=data)
-    with Session.from_plan(file, data=data) as session:
-        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
-        candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
-        found = recommended(session, goals, candidates=candidates, keep_offsets=True, firms=firms, data=data)
-    if not printed(found, as_json):
-        screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
-        _say(goals)
-        screen.table(*found.rows())
-        for name, why in found.infeasible.items():
-            screen.note(f"{name}: {why}")
-    drawn(plot, lambda: loss_shares(found), quiet=as_json, data=data)
-
-
-@ends_well
-def allocate(
-    plan_file: PlanPath,
-    within: Within,
-    table: Tables = None,
-    statistic: Statistics = None,
-    confidence: Confidence = 0.95,
-    share: Share = "1",
-    at_least: AtLeast = None,
-    fitted: Fitted = False,
-    complete: Complete = False,
-    data: Data = "confidential",
-    given: Set = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Split what each query costs over its levels so that its worst table is as close to its goal as possible.
-
-    Mechanisms and losses stay as they are. An error / goal of at most 1 meets the goal.
-    """
+def _allocate(session: "Session", file: "PlanFile", goals: Any, asked: SimpleNamespace) -> None:
+    """Split what each query costs over its levels so that its worst table is as close to its goal as possible."""
     from recordwise.cli import screen
     from recordwise.exact.text import figure
-    from recordwise.planning.search.allocate import allocate as allocated
-    from recordwise.session import Session
+    from recordwise.planning.search.allocate import allocate
 
-    file = opened(plan_file, None, given, data=data)
-    with Session.from_plan(file, data=data) as session:
-        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
-        found = allocated(session, file, goals, fitted=fitted, complete=complete, data=data)
-    if not printed(found, as_json):
+    found = allocate(session, file, goals, fitted=asked.fitted, complete=asked.complete, data=asked.data)
+    if not printed(found, asked.as_json):
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
         screen.table(*found.rows())
         screen.paragraph(f"The largest error is {figure(found.worst)} times its goal.")
 
 
-@ends_well
-def recommend(
-    plan_file: PlanPath,
-    within: Within,
-    table: Tables = None,
-    statistic: Statistics = None,
-    confidence: Confidence = 0.95,
-    share: Share = "1",
-    at_least: AtLeast = None,
-    rank_by: RankBy = "balanced",
-    fitted: Fitted = False,
-    complete: Complete = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
-    ] = None,
-    tuning_reason: TuningReason = None,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
-
-    The new plan has every query, statistic and setting of the original, its ledger and its budget, and fits what is left of it.
-    """
-    from recordwise.cli import screen
-    from recordwise.planning.recommend import recommend as recommended
-    from recordwise.session import Session
-
-    file = opened(plan_file, plot, given, data=data)
-    with Session.from_plan(file, data=data) as session:
-        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
-        found = recommended(session, goals, plan=file, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
-    if not printed(found, as_json):
-        screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
-        _say(goals)
-        screen.table(*found.rows())
-        for name, why in found.infeasible.items():
-            screen.note(f"{name}: {why}")
-        screen.paragraph(found.summary())
-        for each in found.notes():
-            screen.note(each)
-        show_changes(found)
-    if out is not None:
-        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
-    drawn(plot, lambda: quantile_rows(found), quiet=as_json, data=data)
-
-
 # ``recordwise plan frontier PLAN``: how many cells could be reliable at which loss, and where the plan is.
 
 
-@ends_well
-def frontier(
-    plan_file: PlanPath,
-    table: Tables = None,
-    statistic: Statistics = None,
-    at_least: AtLeast = None,
-    rank_by: RankBy = "median",
-    loss: Annotated[
-        list[float] | None,
-        typer.Option(parser=plain_float, help="A loss to show; may be repeated.", show_default=False),
-    ] = None,
-    median: Annotated[
-        float | None,
-        typer.Option(
-            parser=plain_float, help="Find the best plan whose median loss is at most this.", show_default=False
-        ),
-    ] = None,
-    p99: Annotated[
-        float | None,
-        typer.Option(parser=plain_float, help="The same for the 99th percentile.", show_default=False),
-    ] = None,
-    loss_at: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RECORD:LOSS", help='The same for a record, such as "emp=100,payann=4000:1".', show_default=False
-        ),
-    ] = None,
-    within_budget: Annotated[
-        bool, typer.Option("--within-budget", help="The same for what is left of the plan's budget.")
-    ] = False,
-    fitted: Fitted = False,
-    complete: Complete = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the table to a new CSV file; within losses, the plan to a new plan file.", show_default=False
-        ),
-    ] = None,
-    tuning_reason: TuningReason = None,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
+@plan.command()
+@plan_command(
+    *SELECTED,
+    "at_least",
+    ("rank_by", "median"),
+    "loss",
+    "median",
+    "p99",
+    "loss_at",
+    "within_budget",
+    *LEVELS,
+    *WRITTEN,
+    "plot",
+)
+def frontier(asked: SimpleNamespace) -> None:
     """Show the share of reliable cells against the loss of the records, with today's plan; or the best plan within some losses.
 
     Reliable is what the plan's status rules call so, by default a relative standard error of at most 16.5 %.
@@ -233,64 +224,62 @@ def frontier(
     from recordwise.cli import screen
     from recordwise.errors import ParameterError
     from recordwise.planning.frontier import frontier as found_frontier
-    from recordwise.planning.frontier import most_reliable
+    from recordwise.planning.frontier import recommend_within
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given, data=data)
-    if out is not None:
-        _check_new(out)
+    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    if asked.out is not None and asked.out.exists():
+        raise ParameterError(parameter=str(asked.out), problem="already exists", advice="Choose a new file.")
     shared: dict[str, Any] = {
-        "tables": table or (),
-        "statistics": statistic or (),
+        "tables": asked.table or (),
+        "statistics": asked.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
-        "at_least": by_measure(at_least, "--at-least") or 0,
-        "fitted": fitted,
-        "complete": complete,
-        "data": data,
+        "at_least": by_measure(asked.at_least, "--at-least") or 0,
+        "fitted": asked.fitted,
+        "complete": asked.complete,
+        "data": asked.data,
     }
-    limits: dict[str, Any] = {"median": median, "p99": p99, "at": _records(loss_at or []), "budget": within_budget}
+    at = _records(asked.loss_at or [])
+    limits: dict[str, Any] = {"median": asked.median, "p99": asked.p99, "at": at, "budget": asked.within_budget}
     within_losses = any(limits.values())
-    if within_losses and (plot or loss):
+    if within_losses and (asked.plot or asked.loss):
         raise ParameterError(
-            parameter="--plot" if plot else "--loss",
+            parameter="--plot" if asked.plot else "--loss",
             problem="is for the whole frontier, and a plan within losses is asked for",
             advice="Leave it out, or leave the limits out.",
         )
-    with Session.from_plan(file, data=data) as session:
+    with Session.from_plan(file, data=asked.data) as session:
         if within_losses:
-            best = most_reliable(session, file, **limits, **shared)
-            return _show_best(best, file, out, tuning_reason=tuning_reason, as_json=as_json)
-        found = found_frontier(session, file, rank_by=rank_by, losses=loss, **shared)
-    if not printed(found, as_json):
-        screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
+            return _show_best(recommend_within(session, file, **limits, **shared), file, asked)
+        found = found_frontier(session, file, rank_by=asked.rank_by, losses=asked.loss, **shared)
+    if not printed(found, asked.as_json):
+        screen.heading(f"Share of the cells that are {found.status}, by the {asked.rank_by} loss of the records")
         screen.table(*found.rows())
         screen.paragraph(found.summary())
-    if out is not None:
-        found.save(out)
-        told(f"wrote {out}", quiet=as_json)
+    if asked.out is not None:
+        told(f"wrote {found.save(asked.out)}", asked)
 
     def draw() -> Any:
         from recordwise.planning.plots import plot_frontier
 
         return plot_frontier(found)
 
-    drawn(plot, draw, quiet=as_json, data=data)
-    return None
+    return drawn(asked, draw)
 
 
-def _show_best(found: Any, file: Any, out: Path | None, *, tuning_reason: str | None, as_json: bool) -> None:
-    """The most reliable plan within some losses, and its plan file."""
+def _show_best(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
+    """Print the most reliable plan within some losses, and write its plan file."""
     from recordwise.cli import screen
 
-    if not printed(found, as_json):
+    if not printed(found, asked.as_json):
         screen.heading("The most reliable plan within these losses")
         screen.paragraph(found.summary())
         screen.table(*found.rows())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
-    if out is not None:
-        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
+    if asked.out is not None:
+        save_plan(found, file, asked)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
@@ -315,13 +304,6 @@ def _value(text: str) -> Any:
     return int(text) if text.isdecimal() and (text == "0" or not text.startswith("0")) else text
 
 
-def _check_new(out: Path) -> None:
-    from recordwise.errors import ParameterError
-
-    if out.exists():
-        raise ParameterError(parameter=str(out), problem="already exists", advice="Choose a new file.")
-
-
 # ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells and why, next to
 # baselines.
 
@@ -329,53 +311,11 @@ def _check_new(out: Path) -> None:
 CLAMPED, PERCENT, MULTIPLIED, RELEASE, PLAN = "clamped", "p-percent", "multiplicative", "release:", "plan:"
 
 
-@ends_well
-def evaluate(
-    plan_file: PlanPath,
-    metric: Annotated[
-        str,
-        typer.Option(
-            help="relative_error, absolute_error, squared_error, bias, off_by_a_tenth, or your own as module:function."
-        ),
-    ] = "relative_error",
-    by: Annotated[
-        str | None,
-        typer.Option(help="A key column, a level of a hierarchy, a prefix as county:2, or size.", show_default=False),
-    ] = None,
-    baseline: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="clamped, p-percent, multiplicative, release:FOLDER or plan:FILE; may be repeated.", show_default=False
-        ),
-    ] = None,
-    clamp_to: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MEASURE=BOUND", help="For clamped: the bound of a measure.", show_default=False),
-    ] = None,
-    rho: Annotated[str, typer.Option(help="For clamped: the loss of each count and sum.")] = "0.5",
-    table: Tables = None,
-    statistic: Statistics = None,
-    fit: Annotated[
-        str | None,
-        typer.Option(help="Fit the tables: nnls, ols, max_fit, sequential, reweighted.", show_default=False),
-    ] = None,
-    draws: Annotated[int, typer.Option(help="How many releases are drawn.")] = 20,
-    seed: Annotated[int, typer.Option(help="The seed of all noise, and of generated records.")] = 0,
-    rows: Annotated[
-        int | None, typer.Option(help="Generate so many records instead of reading the source.", show_default=False)
-    ] = None,
-    records: Annotated[
-        Path | None,
-        typer.Option(
-            help="Other records to use instead of the source; confidential unless --data says.", show_default=False
-        ),
-    ] = None,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
+@plan.command()
+@plan_command(
+    "metric", "by", "baseline", "clamp_to", "clamped_rho", *SELECTED, "fit", "draws", "seed", "rows", "records", "plot"
+)
+def evaluate(asked: SimpleNamespace) -> None:
     """Show a metric of the cells by groups, where the error comes from, and the same for what the plan is compared with.
 
     Releases are drawn in memory from exact totals. Nothing is spent. What is computed from confidential records is confidential:
@@ -386,34 +326,37 @@ def evaluate(
     from recordwise.planning.simulate.rehearse import on_other_records
     from recordwise.session import Session
 
-    origin = data if rows is None or records is not None else "synthetic"
-    file = opened(plan_file, plot, given, data=origin)
+    given = {"records": asked.records, "rows": asked.rows, "seed": asked.seed, "data": asked.data}
+    if asked.rows is not None and asked.records is None:
+        asked.data = "synthetic"
+    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
     with ExitStack() as stack:
-        if rows is None and records is None:
-            session = stack.enter_context(Session.from_plan(file, data=data))
+        if asked.rows is None and asked.records is None:
+            session = stack.enter_context(Session.from_plan(file, data=asked.data))
         else:
-            other = on_other_records(file, records=records, rows=rows, seed=seed, data=data, command="plan evaluate")
-            _, session = stack.enter_context(other)
+            _, session = stack.enter_context(on_other_records(file, command="plan evaluate", **given))
         found = evaluated(
             session,
             file,
-            metric=read_metric(metric),
-            by=read_by(by),
-            baselines={name: read_baseline(name, file, clamp_to, rho) for name in baseline or ()},
-            fit=read_fit(fit, file),
-            tables=table or (),
-            statistics=statistic or (),
-            draws=draws,
-            seed=seed,
-            data=origin,
+            metric=read_metric(asked.metric),
+            by=read_by(asked.by),
+            baselines={
+                name: read_baseline(name, file, asked.clamp_to, asked.clamped_rho) for name in asked.baseline or ()
+            },
+            fit=read_fit(asked.fit, file),
+            tables=asked.table or (),
+            statistics=asked.statistic or (),
+            draws=asked.draws,
+            seed=asked.seed,
+            data=asked.data,
         )
-    if not printed(found, as_json):
+    if not printed(found, asked.as_json):
         screen.heading(f"Mean {found.metric.replace('_', ' ')} of the cells over {found.draws} draws")
         screen.table(*found.rows())
         screen.paragraph(
             "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
         )
-    drawn(plot, found.plot, quiet=as_json, data=origin)
+    drawn(asked, found.plot)
 
 
 def read_metric(text: str) -> Any:
@@ -496,141 +439,3 @@ def _bound(text: str) -> tuple[str, str]:
             parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to emp=500."
         )
     return name, number
-
-
-# ``recordwise plan compare|sweep``: mechanisms and thresholds side by side.
-
-
-plan = typer.Typer(
-    help="Choose mechanisms: compare, sweep, fitness, allocate, recommend, frontier, evaluate. Costs no budget.",
-    no_args_is_help=True,
-)
-
-
-@plan.command()
-@ends_well
-def compare(
-    plan_file: PlanPath,
-    table: Tables = None,
-    statistic: Statistics = None,
-    variance: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[MEASURE=]NUMBER", help="Give all mechanisms the same variance (transforms: at --at-total)."
-        ),
-    ] = None,
-    relative_error: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[MEASURE=]NUMBER", help="Give all mechanisms the same relative error at --at-total."),
-    ] = None,
-    at_total: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[MEASURE=]NUMBER", help="The total at which the variances or errors are equal."),
-    ] = None,
-    offset: Offset = None,
-    confidence: Confidence = 0.95,
-    firms: Firms = False,
-    realized: Annotated[
-        bool, typer.Option("--realized", help="Also show the losses the records would actually incur in their cells.")
-    ] = False,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Show losses of the records and errors of the cells in all tables of a plan, next to suppression and EZS noise.
-
-    Shows the plan as it stands and, with --variance or --relative-error, the usual families at equal error.
-    """
-    from recordwise.cli import screen
-    from recordwise.exact.text import share_text
-    from recordwise.planning.compare import compare as compared
-    from recordwise.planning.search.goals import usual_families
-    from recordwise.session import Session
-
-    file = opened(plan_file, plot, given, data=data)
-    total = by_measure(at_total, "--at-total")
-    usual = usual_families(file.plan, offset or total) if variance or relative_error else {}
-    with Session.from_plan(file, data=data) as session:
-        found = compared(
-            session,
-            usual,
-            query=file,
-            tables=table or (),
-            statistics=statistic or (),
-            variance=by_measure(variance, "--variance"),
-            relative_error=by_measure(relative_error, "--relative-error"),
-            at_total=total,
-            confidence=confidence,
-            firms=firms,
-            realized=realized,
-            data=data,
-        )
-    if not printed(found, as_json):
-        what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
-        screen.heading(f"{what}, and {share_text(confidence)} errors of the cells: {found.measure}")
-        screen.table(*found.rows())
-        if len(found.tables) > 1:
-            screen.heading(f"{share_text(confidence)} errors of the cells, table by table")
-            screen.table(*found.table_rows())
-        for name, told in found.rule_sentences():
-            screen.heading(f"Effect of older disclosure rules on the cells of {name}")
-            screen.paragraph(told)
-    drawn(plot, lambda: loss_shares(found), quiet=as_json, data=data)
-
-
-@plan.command()
-@ends_well
-def sweep(
-    plan_file: PlanPath,
-    threshold: Annotated[
-        list[str],
-        typer.Option(
-            metavar="[MEASURE=]NUMBER",
-            help="A threshold, of one measure where the plan sums several; may be repeated.",
-            show_default=False,
-        ),
-    ],
-    rho: Annotated[list[str], typer.Option(help="A loss at the threshold; may be repeated.", show_default=False)],
-    table: Tables = None,
-    statistic: Statistics = None,
-    data: Data = "confidential",
-    given: Set = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Compare unit splitting over thresholds and rho: cell errors against the share of records that lose more than rho."""
-    from recordwise.cli import screen
-    from recordwise.planning.sweep import sweep as swept
-    from recordwise.session import Session
-
-    file = opened(plan_file, plot, given, data=data)
-    with Session.from_plan(file, data=data) as session:
-        found = swept(
-            session,
-            query=file,
-            tables=table or (),
-            statistics=statistic or (),
-            thresholds=lists_by_measure(threshold, "--threshold"),
-            rhos=rho,
-            data=data,
-        )
-    if not printed(found, as_json):
-        screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
-        screen.table(*found.rows())
-
-    def draw() -> Any:
-        from recordwise.planning.plots import plot_sweep
-
-        return plot_sweep(found.curves(), measure=found.measure, privacy_label=found.privacy_label)
-
-    drawn(plot, draw, quiet=as_json, data=data)
-
-
-plan.command()(fitness)
-plan.command()(allocate)
-plan.command()(recommend)
-plan.command()(frontier)
-plan.command()(evaluate)

@@ -9,8 +9,7 @@ In reading order:
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
 - ``check``: what a plan would cost, before any record is read
-- ``compare``: mechanisms side by side
-- ``sweep``: unit splitting over a grid of thresholds
+- ``compare``: mechanisms side by side, or thresholds
 - ``search``: goals, candidates, shares and the search among them
 - ``recommend``: from goals to a plan file
 - ``frontier``: what records lose against how many cells are reliable
@@ -28,9 +27,12 @@ from recordwise.planning.compare import (
     Disclosure,
     MultiplicativeNoise,
     PercentRule,
+    Sweep,
+    SweepPoint,
     compare,
+    sweep,
 )
-from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, most_reliable
+from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, recommend_within
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.new_plan import PlanChange
 from recordwise.planning.recommend import RankedCandidate, Recommendation, recommend
@@ -42,7 +44,6 @@ from recordwise.planning.search.reliable import FrontierPoint
 from recordwise.planning.simulate.baselines import clamped
 from recordwise.planning.simulate.evaluate import METRICS, EvaluatedGroup, Evaluation, evaluate
 from recordwise.planning.simulate.rehearse import Rehearsal, rehearse
-from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
 __all__ = [
     "Allocation",
@@ -78,10 +79,14 @@ __all__ = [
     "evaluate",
     "families",
     "frontier",
-    "most_reliable",
+    "recommend_within",
     "plan_goals",
     "plan_text",
     "recommend",
     "rehearse",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -270,7 +270,7 @@ class ReliablePlan(FrontierPoint, Result):
         ``Recommendation.save_like``.
 
         Args:
-            like: The plan to continue, which ``most_reliable`` was given.
+            like: The plan to continue, which ``recommend_within`` was given.
             path: The file to write.
             tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
@@ -309,7 +309,7 @@ class ReliablePlan(FrontierPoint, Result):
 
 
 @reported
-def most_reliable(
+def recommend_within(
     session: Session,
     query: PlanLike,
     *,

@@ -157,7 +157,7 @@ def allocate(
         The shares, the error of each table, and the losses of the records.
     """
     planned = budget if describes_plan(budget) else None
-    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan allocate", planned)
+    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan recommend", planned)
     if planned is not None:
         return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
     tables = tables_of(view, wanted, {BUDGET: budget})

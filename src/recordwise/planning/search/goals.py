@@ -245,9 +245,14 @@ class GoalTable:
         """Return the smallest total that must meet the goal, which decides if relative errors fall as totals grow."""
         return float(np.partition(self.totals, self.may_miss)[self.may_miss])
 
+    @property
+    def query(self) -> Query:
+        """The groups, keys and condition of this table alone."""
+        return at_level(self.goal.query, self.part.level)
+
     def with_mechanism(self, mechanism: Any) -> Query:
         """Return a query for this table alone."""
-        return with_statistic(at_level(self.goal.query, self.part.level), self.goal.measure, mechanism)
+        return with_statistic(self.query, self.goal.measure, mechanism)
 
     def met_by(self, mechanism: Any, name: str, share: Fraction = WHOLE) -> Any:
         """Return which of the counted cells meet the goal under the mechanism of a candidate of this name."""
