@@ -135,6 +135,24 @@ def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(sessi
     )
 
 
+@pytest.mark.parametrize("share", ["0.5", "0.75"])
+def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_release(session, share: str) -> None:
+    """Counted again from the standard errors of a release with the recommended noise, beside exact totals."""
+    goal = Goal("emp", levels(rest="publish"), within="0.05", share=share)
+    found = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, fitted=True, data="synthetic")
+    (query,) = found.fitness["Gaussian"].queries()
+    release = session.run(query, rng=Seeded(2)).consistent(method="ols")
+    met = []
+    for table in release.tables:
+        total, name = exact(session, table), f"{table.variables[0]}_best_sd"
+        listed = ~np.array(table.data.column("all_other").to_pylist()) if "all_other" in table.keys else total > 0
+        counted = listed & (total > 0)
+        errors = 1.959964 * table.data.column(name).to_numpy()[counted]
+        met.append(float(np.mean(errors <= 0.05 * total[counted] * (1 + 1e-4))))
+    assert [each.share_met for each in found.fitness["Gaussian"].fitted] == pytest.approx(met)
+    assert float(share) <= min(met) < 1
+
+
 @pytest.mark.parametrize(
     ("query", "budget", "told"),
     [

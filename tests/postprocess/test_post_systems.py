@@ -23,6 +23,8 @@ WORKLOADS = {
     "tree": Workload.hierarchy({"place": PLACE}, [("nation",), ("state",), ("county",)]),
     "crossed": Workload.hierarchy({"place": PLACE, "sector": SECTOR}, list(product(PLACE, SECTOR))),
     "margins of three": Workload.marginals((3, 4, 2), {"a": (0,), "bc": (1, 2), "ac": (0, 2), "cells": (0, 1, 2)}),
+    "one long dimension": Workload.marginals((30, 3, 4), {"a": (0,), "c": (2,), "bc": (1, 2), "cells": (0, 1, 2)}),
+    "another long one": Workload.marginals((4, 3, 30), {"c": (2,), "ab": (0, 1), "bc": (1, 2), "cells": (0, 1, 2)}),
     "weighted": Workload.matrix(np.vstack([[[1.0, 2, 0, 0], [0, 1, 3, 1], [1, 1, 1, 1]], np.eye(4)]), {"all": 7}),
 }
 
