@@ -13,7 +13,7 @@ import pytest
 from every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, SIZES
 
 import recordwise as rw
-from recordwise.mechanisms.base import Described, Parameter
+from recordwise.mechanisms.base import Mechanism, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import MOST_CELLS, release_identity, unrecognizable
@@ -162,7 +162,7 @@ def test_functions_with_too_many_cells_to_list_cannot_be_recognized():
     assert unrecognizable(selected(by_functions("abc"))) is None
 
 
-class Listed(Described):
+class Listed(Mechanism):
     """A mechanism of somebody else that is no dataclass, but lists its parameters."""
 
     parameters = (Parameter("sigma", "noise"),)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import recordwise as rw
-from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate
 from recordwise.planning.search.allocate import ratio
 
@@ -55,7 +54,7 @@ def test_moving_budget_between_any_two_tables_makes_the_worst_worse(session):
 
     def at(each, share):
         whole = BUDGETS["log"][each.table.goal.measure]
-        return ratio(each.table, shared(whole, share))
+        return ratio(each.table, whole.at_share(share))
 
     for giver in found.shares:
         if giver.share > moved:

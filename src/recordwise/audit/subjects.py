@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import clamping_bound, has_two_parts
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
@@ -26,6 +26,7 @@ from recordwise.plan.schema import Measure as SchemaMeasure
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import Drawable, SumAndCount
 from recordwise.plan.statistics.base import SUM
+from recordwise.plan.statistics.registry import StatisticMechanism
 from recordwise.policy.constructors import by
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -93,7 +94,7 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
     return {VALUE: Fraction(value), SECOND: second, KIND: kind}
 
 
-def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> Subject:
+def sum_subject(name: str, mechanism: Mechanism, *, step: Fraction = Fraction(1)) -> Subject:
     """SUM with one mechanism, at records of three sizes chosen by its policy; negative ones where it publishes two parts.
 
     Args:
@@ -104,7 +105,7 @@ def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> S
     Returns:
         The subject, for ``audit``.
     """
-    bound, signed = clamping_bound(mechanism), has_two_parts(mechanism)
+    bound, signed = mechanism.to, mechanism.signed
     policy = mechanism.policy(Measure(VALUE, step, signed))
     sizes = three_sizes(policy, step, most=None if bound is None else int(bound / step))
     return Subject(
@@ -116,7 +117,7 @@ def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> S
     )
 
 
-def statement(text: str, **mechanisms: Any) -> Callable[[KeyList], Query]:
+def statement(text: str, **mechanisms: StatisticMechanism) -> Callable[[KeyList], Query]:
     """SQL text with a mechanism for each alias."""
     return lambda keys: parse_sql(text, mechanisms=mechanisms, keys=keys)
 
@@ -160,7 +161,7 @@ def by_group() -> Subject:
     )
 
 
-def several(name: str, text: str, **mechanisms: Any) -> Subject:
+def several(name: str, text: str, **mechanisms: StatisticMechanism) -> Subject:
     """Several statistics of one query, whose losses add up."""
     sizes = {"small": record(3, 100), "large": record(30, 1000), "giant": record(10**8, 10**9)}
     return Subject(name=name, ask=statement(f"SELECT {CELL}, {text} {BY_CELL}", **mechanisms), records=sizes)
@@ -206,7 +207,7 @@ def sized_keys(cells: Sequence[str]) -> KeyList:
 
 def levels() -> Subject:
     """The same sum at two levels of a code, a quarter of the budget for the coarser."""
-    return replace(several("two levels", "", answer=None), ask=two_levels)
+    return replace(several("two levels", ""), ask=two_levels)
 
 
 def two_levels(keys: KeyList) -> Query:
@@ -297,7 +298,7 @@ def plan_subjects(plan: Plan) -> list[Subject]:
     return list(found.values())
 
 
-def _subject(statistic: Drawable, mechanism: Any, step: Fraction) -> Subject:
+def _subject(statistic: Drawable, mechanism: Mechanism, step: Fraction) -> Subject:
     name = f"{statistic.alias}: {type(mechanism).__name__}"
     if statistic.contribution == SUM:
         return sum_subject(name, mechanism, step=step)

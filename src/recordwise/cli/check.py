@@ -187,7 +187,7 @@ def warnings(file: "PlanFile") -> list[str]:
     from recordwise.plan.cost import plan_warnings
 
     found = list(plan_warnings(file.plan))
-    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if each.mechanism.to is not None]
     for alias in dict.fromkeys(clamped):
         found.append(
             f"{alias} is clamped: besides noise it has a bias from clamping, which is not included in the stated error"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from recordwise.mechanisms.base import threshold_of
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, policy_measure
@@ -92,9 +92,9 @@ def _reference(plan: Plan, declared: Measure) -> Fraction:
     return 100 * declared.step
 
 
-def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
+def _parameter(mechanism: Mechanism, plan: Plan, name: str) -> Fraction | None:
     """The parameter of a mechanism that indicates a typical size: its threshold, clamp, offset or scale."""
-    at = threshold_of(mechanism, policy_measure(name, plan.schema))
+    at = mechanism.threshold(policy_measure(name, plan.schema))
     if isinstance(at, By):
         return max([each for _, each in at.values] + ([at.default] if at.default else []))
     for value in (at, *(getattr(mechanism, part, None) for part in ("to", "at", "offset", "scale"))):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure
-from recordwise.mechanisms.base import is_sized, mechanism_text, shared, totals_for
+from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, possible_mechanisms
 from recordwise.plan.describe import table_name
@@ -108,7 +108,7 @@ class Known:
         keys = sized_keys(self.plan.queries[table.query], table.shape, size_names(part))
         if keys is None or keys.sizes is None:
             return None
-        if not keys.sizes.named(*size_names(part)) and not is_sized(part.mechanism):
+        if not keys.sizes.named(*size_names(part)) and not part.mechanism.is_sized:
             return None
         return sizes_at(keys, table.shape.groups, self.plan.schema, size_names(part))
 
@@ -116,7 +116,7 @@ class Known:
         self, table: PlannedTable, part: Drawable, served: Sequence[CellMechanism], totals: FloatArray
     ) -> list[int] | None:
         """Which mechanism serves the cell whose size is nearest to each total; None if noise does not follow sizes."""
-        sizes = self._sizes(table, part) if is_sized(part.mechanism) else None
+        sizes = self._sizes(table, part) if part.mechanism.is_sized else None
         if sizes is None:
             return None
         number = np.zeros(len(sizes), np.int64)
@@ -209,7 +209,7 @@ def _of_forms(
         weight = (_share(top, part) - ratio * _share(bottom, part)) ** 2
         step = part.step(known.plan.schema)
         every = [each.mechanism for each in served[part]]
-        spread = np.array([each.variance(totals_for(each, own), step=step) for each in every])
+        spread = np.array([each.variance_of(own, step=step) for each in every])
         serving = known.serving(table, part, served[part], own)
         spread = spread if serving is None else spread[serving, range(len(own))][None]
         least, most = least + weight * spread.min(axis=0), most + weight * spread.max(axis=0)
@@ -237,7 +237,7 @@ def _words(table: PlannedTable, statistic: Statistic, drawn: Sequence[Drawable],
     """The mechanism of what is drawn; of everything else, what it is computed as."""
     top, bottom = statistic.forms(drawn)
     if statistic in drawn:
-        return mechanism_text(shared(top[0][0].mechanism, table.shape.share))
+        return top[0][0].mechanism.at_share(table.shape.share).text()
     return f"a ratio of about {figure(ratio)}" if bottom else "a combination of columns"
 
 
@@ -253,7 +253,7 @@ def _of_bins(
         errors.append(float(np.sqrt(np.mean((drawn - exact) ** 2))))
     return ExpectedError(
         **row,
-        mechanism=mechanism_text(served),
+        mechanism=served.text(),
         ratio=None,
         totals=tuple(values),
         least_sd=tuple(errors),
@@ -271,7 +271,7 @@ def _counts(known: Known, table: PlannedTable) -> tuple[FloatArray, str]:
 
 
 def _drawn_bins(
-    known: Known, statistic: Statistic, part: Drawable, mechanism: Any, number: int
+    known: Known, statistic: Statistic, part: Drawable, mechanism: Mechanism, number: int
 ) -> tuple[float, FloatArray]:
     """The value of a statistic of bins without noise, and with noise drawn for many cells that hold the same records."""
     from scipy.special import ndtri

@@ -14,7 +14,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, formula_text, share_text
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import amount_bounds
-from recordwise.mechanisms.base import is_sized, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import schema_json
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.file.write import PlanText, plan_text
@@ -34,7 +34,6 @@ from recordwise.planning.search.families import (
     sized_families,
     sized_family,
     two_digits,
-    with_amount,
 )
 from recordwise.planning.search.fitness import (
     FamilyFitness,
@@ -184,7 +183,7 @@ class PlanFits:
         self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
     ) -> tuple[Query, ...]:
         """The whole plan with the families chosen for its statistics, at a part of the loss that their goals need."""
-        mechanisms = {place: shared(fit.mechanism(split[place[0]]), part) for place, fit in chosen.items()}
+        mechanisms = {place: fit.mechanism(split[place[0]]).at_share(part) for place, fit in chosen.items()}
         remade = with_choice(
             self.scope.plan, [each.asked for each in self.targets], lambda asked: mechanisms[asked.place]
         )
@@ -279,7 +278,7 @@ def plan_advice(
     told = hardly_protected(best.losses.rho)
     if told is not None:
         costs = fits.costs_of(assigned[own], splits[own])
-        sized = any(is_sized(each.mechanism) for each in best.fitted)
+        sized = any(each.mechanism.is_sized for each in best.fitted)
         notes += [told, *what_would_have_to_give(best.losses.rho, best.fitted, costs, sized=sized)]
     fitness = Fitness(goals=tuple(goals), data=data, families=tuple(found.values()), infeasible=infeasible)
     return PlanAdvice(fitness=fitness, scope=fits.scope, left=left, best=best, notes=tuple(notes))
@@ -374,7 +373,7 @@ def plan_fits(
 
 def _fit(
     name: str,
-    mechanism: Any,
+    mechanism: Mechanism,
     target: Target,
     tables: tuple[GoalTable, ...],
     scope: Scope,
@@ -383,7 +382,7 @@ def _fit(
 ) -> StatisticFit:
     check_shared(mechanism, scope.plan.queries[target.asked.query])
     if levels is not None and can_be_fitted(mechanism):
-        unit = with_amount(mechanism, 1.0)
+        unit = mechanism.with_amount(Fraction(1))
         return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
     needed = best_mechanism(tables, name, mechanism, size)
     return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)

@@ -13,7 +13,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact import text
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import clamping_bound, has_two_parts, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Level
 from recordwise.plan.file.read import PlanFile
@@ -43,7 +43,7 @@ def bare(query: Query) -> Query:
     return replace(query, statistics=())
 
 
-def with_statistic(query: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
+def with_statistic(query: Query, measure: str, mechanism: Mechanism, alias: str | None = None) -> Query:
     """The query with one statistic: a sum, or a count for the measure 'count'."""
     if measure == COUNT:
         return query.count(mechanism, alias=alias or COUNT)
@@ -63,13 +63,13 @@ def step_of(measure: str, view: OwnerView) -> Number:
     return declared.step if declared else Fraction(1)
 
 
-def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+def named(mechanisms: Mapping[str, Mechanism]) -> dict[str, Any]:
     """Mechanisms by name; an error if there is none."""
     found = dict(mechanisms)
     if not found:
         raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")
     for name, mechanism in found.items():
-        if not hasattr(mechanism, "policy"):
+        if not isinstance(mechanism, Mechanism):
             raise ParameterError(parameter=f"mechanisms['{name}']", problem="is not a mechanism")
     return found
 
@@ -135,7 +135,7 @@ class Scope:
         return tuple(found)
 
 
-def same_for_all(mechanism: Any) -> Choice:
+def same_for_all(mechanism: Mechanism) -> Choice:
     """One mechanism for every statistic."""
     return lambda _: mechanism
 
@@ -168,7 +168,7 @@ def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]
     return [
         replace(
             at_level(query, levels[number]),
-            statistics=tuple(replace(each, mechanism=shared(each.mechanism, levels[number].share)) for each in asked),
+            statistics=tuple(replace(each, mechanism=each.mechanism.at_share(levels[number].share)) for each in asked),
         )
         for number in chosen
     ]
@@ -339,24 +339,24 @@ class ExactTotals:
     transform of a signed measure: the positive and the negative part of each total, in two rows."""
 
 
-def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str = "") -> Query:
+def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Mechanism], *, prefix: str = "") -> Query:
     """A query for the plain total and the clamped ones."""
     # Goals about several statistics of one query would ask for its name twice.
     asked = with_statistic(replace(query, name="", title=""), measure, FOR_OWNER, alias=prefix + EXACT)
     if measure == COUNT:
         return asked
     for number, mechanism in enumerate(mechanisms.values()):
-        if clamping_bound(mechanism) is not None or has_two_parts(mechanism):
+        if mechanism.to is not None or mechanism.signed:
             asked = asked.sum(measure, mechanism, alias=f"{prefix}kept{number}")
     return asked
 
 
-def read_totals(found: CellTotals, mechanisms: Mapping[str, Any], *, prefix: str = "") -> ExactTotals:
+def read_totals(found: CellTotals, mechanisms: Mapping[str, Mechanism], *, prefix: str = "") -> ExactTotals:
     """What ``totals_query`` found in one table."""
     total = found.totals[prefix + EXACT]
     sign = np.where(total < 0, -1.0, 1.0)
     kept = {
-        name: found.totals[f"{prefix}kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
+        name: found.totals[f"{prefix}kept{number}"] * (1.0 if mechanism.signed else sign)
         for number, (name, mechanism) in enumerate(mechanisms.items())
         if f"{prefix}kept{number}" in found.totals
     }

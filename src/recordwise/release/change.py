@@ -20,7 +20,6 @@ from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import gaussian_sigma, inside
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.publication import StatusRules
@@ -331,7 +330,7 @@ def _statistic(release: "Release", table: "ReleasedTable", name: str) -> Mapping
 def _gaussian(statistic: Mapping[str, Any]) -> bool:
     form = statistic.get("mechanism")
     mechanism = None if form is None else mechanism_from_json(form)
-    return mechanism is not None and all(gaussian_sigma(each) is not None for each in inside(mechanism))
+    return mechanism is not None and all(each.noise_sigma is not None for each in mechanism.inside())
 
 
 def _measure(release: "Release", name: str | None) -> Mapping[str, Any]:

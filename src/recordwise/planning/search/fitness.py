@@ -3,19 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, formula_text, share_text
-from recordwise.mechanisms.base import clamping_bound, has_two_parts, is_sized, mechanism_text
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.sized import Sized
 from recordwise.plan.query import Query
 from recordwise.planning.losses import QUANTILES, Losses, LossPair, firm_losses, loss_at, policy_losses
 from recordwise.planning.scope import COUNT, html_table, loss_figure, mark_of, read_origin, viewed
-from recordwise.planning.search.families import amount, ask, best_offset, by_cell, has_amount, most_sized
+from recordwise.planning.search.families import amount, best_offset, by_cell, has_amount, most_sized
 from recordwise.planning.search.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.policy.meaning import power_gaussian
 from recordwise.policy.measure import Measure
@@ -35,7 +36,7 @@ class Fitted:
     """The mechanism that meets the goal of one table with the most noise."""
 
     table: GoalTable
-    mechanism: Any
+    mechanism: Mechanism
     deciding: float
     """The total of the cell that allows the least noise; confidential if the records are."""
     share_met: float
@@ -109,7 +110,7 @@ def _family_json(each: FamilyFitness) -> dict[str, Any]:
     tables = [
         {
             "table": one.table.name,
-            "mechanism": mechanism_text(one.mechanism),
+            "mechanism": one.mechanism.text(),
             "deciding_total": one.deciding,
             "share_met": one.share_met,
         }
@@ -126,7 +127,7 @@ def _family_rows(each: FamilyFitness) -> list[list[str]]:
     rows = []
     for number, one in enumerate(each.fitted):
         first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
-        text = mechanism_text(one.mechanism)
+        text = one.mechanism.text()
         rows.append(
             [*first, text if len(each.fitted) == 1 else f"{one.table.name}: {text}", f"{share_text(one.share_met, 1)}"]
         )
@@ -210,18 +211,18 @@ class InfeasibleError(Exception):
     """No amount of noise is small enough. It is caught inside ``fitness``."""
 
 
-def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
+def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Fitted:
     """The most noise for which enough cells meet the goal.
 
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
     goal, kept = table.goal, table.kept.get(name)
-    if is_sized(mechanism):
+    if mechanism.is_sized:
         return _fit_sized(table, mechanism)
-    if clamping_bound(mechanism) is not None and kept is not None:
+    if mechanism.to is not None and kept is not None:
         return _fit_clamped(table, mechanism, kept)
-    if has_two_parts(mechanism) and kept is not None:
+    if mechanism.signed and kept is not None:
         return _fit_signed(table, mechanism, kept)
     deciding = table.deciding()
     for _ in range(ROUNDS):
@@ -234,7 +235,7 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     raise InfeasibleError(f"{table.name}: no noise was found for {goal.words()}")
 
 
-def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
+def _fit_signed(table: GoalTable, mechanism: Mechanism, parts: FloatArray) -> Fitted:
     """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
 
     def misses(scale: float) -> int:
@@ -243,7 +244,7 @@ def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
         except ParameterError:
             return len(table.totals)
 
-    low, high = (float(mechanism.noise_scale) * width for width in SCALES)
+    low, high = (float(mechanism.noise_scale or 1) * width for width in SCALES)
     if misses(low) > table.may_miss:
         raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
     for _ in range(SIGNED_ROUNDS):
@@ -254,14 +255,14 @@ def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
-def _fit_sized(table: GoalTable, mechanism: Any) -> Fitted:
+def _fit_sized(table: GoalTable, mechanism: Mechanism) -> Fitted:
     """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
     if table.sizes is None:
         raise InfeasibleError(f"{table.name}: the keys give no sizes")
     goal = table.goal
     try:
         found, met = most_sized(
-            mechanism,
+            cast(Sized, mechanism),
             table.totals,
             table.sizes,
             within=float(goal.within),
@@ -274,24 +275,22 @@ def _fit_sized(table: GoalTable, mechanism: Any) -> Fitted:
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
-def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
+def _most_noise(table: GoalTable, mechanism: Mechanism, total: float) -> Any:
     goal = table.goal
     try:
-        found = ask(mechanism, "most_noise")(
-            total, float(goal.within) * total, confidence=goal.confidence, step=table.step
-        )
+        found = mechanism.most_noise(total, float(goal.within) * total, confidence=goal.confidence, step=table.step)
     except ParameterError as error:
         raise InfeasibleError(f"{table.name}: {error}") from None
     return found
 
 
-def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
+def _met(table: GoalTable, mechanism: Mechanism, kept: FloatArray | None) -> Any:
     """Which of the counted cells meet the goal."""
     reach = float(table.goal.within) * table.totals
-    return ask(mechanism, "meets")(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
+    return mechanism.meets(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
 
 
-def met_by(table: GoalTable, mechanism: Any, name: str) -> Any:
+def met_by(table: GoalTable, mechanism: Mechanism, name: str) -> Any:
     """Which of the counted cells of a table meet the goal under a mechanism of the family of this name."""
     reach = float(table.goal.within) * table.totals
     return by_cell(
@@ -306,13 +305,13 @@ def met_by(table: GoalTable, mechanism: Any, name: str) -> Any:
     )
 
 
-def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
+def _fit_clamped(table: GoalTable, mechanism: Mechanism, kept: FloatArray) -> Fitted:
     """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     hopeless = int((np.abs(table.totals - kept) > reach).sum())
     if hopeless > table.may_miss:
         raise InfeasibleError(
-            f"{table.name}: clamping at {formula_text(mechanism.to)} alone cuts off more than the goal allows in "
+            f"{table.name}: clamping at {formula_text(mechanism.to or 0)} alone cuts off more than the goal allows in "
             f"{share_text(hopeless / len(kept), 1)} of the cells"
         )
     low, high = 1e-6 * float(reach.min()), 10 * float(reach.max())
@@ -347,10 +346,10 @@ def ranking_size(view: OwnerView, measure: str, rank_by: str) -> float:
     return max(loss_at(sizes, rank_by), float(declared.step if declared else 1))
 
 
-def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Any, size: float) -> tuple[Fitted, ...]:
+def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism, size: float) -> tuple[Fitted, ...]:
     """The family's mechanism with the most noise for each table; a transform has one offset for all of them."""
     goal = tables[0].goal
-    if not hasattr(mechanism, "with_offset") or goal.measure == COUNT:
+    if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
     measure = Measure(goal.measure, Fraction(tables[0].step))
 

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import inside, shared, transformed_scale
+from recordwise.mechanisms.base import Mechanism
+from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
-from recordwise.planning.search.families import amount, has_amount, with_amount
+from recordwise.planning.search.families import amount, has_amount
 from recordwise.planning.search.fitness import Fitted, InfeasibleError, met_by
 from recordwise.planning.search.goals import GoalTable, Target
 from recordwise.planning.search.shares import LevelTree, best_split, level_shares
@@ -132,18 +133,18 @@ class StatisticFit:
         """The mechanism of the statistic, at the split that the query has."""
         if len(query.tables()) == 1 and self.tree is None:
             return self.needed[0].mechanism
-        slack = SLACK if transformed_scale(inside(self.prototype)[0]) is None else TRANSFORM_SLACK
-        return with_amount(self.prototype, self.most(level_shares(query)) * (1 - slack))
+        slack = SLACK if self.prototype.inside()[0].noise_scale is None else TRANSFORM_SLACK
+        return self.prototype.with_amount(decimal(self.most(level_shares(query)) * (1 - slack)))
 
     def at(self, query: Query, part: Fraction) -> list[Fitted]:
         """What each table gets of a part of the loss that the goal needs, and how many of its cells meet the goal."""
-        levels, mechanism = query.tables(), shared(self.mechanism(query), part)
+        levels, mechanism = query.tables(), self.mechanism(query).at_share(part)
         squared = None
         if self.tree is not None:
             squared = self.tree.squared_ratios(level_shares(query)) * amount(mechanism) ** 2
         found = []
         for number, table in zip(self.target.goal.levels, self.tables):
-            own = shared(mechanism, levels[number].share)
+            own = mechanism.at_share(levels[number].share)
             if squared is None or self.tree is None:
                 met = met_by(table, own, self.family)
             else:
@@ -162,7 +163,7 @@ def level_policies(fit: StatisticFit, query: Query, schema: Schema) -> list[Poli
     ]
 
 
-def check_shared(mechanism: Any, query: Query) -> None:
+def check_shared(mechanism: Mechanism, query: Query) -> None:
     """Whether a mechanism can serve a query of several levels with one amount of noise."""
     if len(query.tables()) > 1 and not has_amount(mechanism):
         raise InfeasibleError(f"{type(mechanism).__name__}: {UNSHARED}")

@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.exact.text import digits_text, prose_text, share_text
-from recordwise.mechanisms.base import read_confidence
+from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.plan import Plan
@@ -35,7 +35,7 @@ from recordwise.planning.scope import (
     totals_query,
     with_statistic,
 )
-from recordwise.planning.search.families import ask, families, sizes_of
+from recordwise.planning.search.families import families, sizes_of
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 from recordwise.session.sizes import query_with_sizes
@@ -149,7 +149,7 @@ class GoalTable:
         """The deciding total if relative errors fall as totals grow: the smallest that must meet the goal."""
         return float(np.partition(self.totals, self.may_miss)[self.may_miss])
 
-    def with_mechanism(self, mechanism: Any) -> Query:
+    def with_mechanism(self, mechanism: Mechanism) -> Query:
         return with_statistic(self.query, self.goal.measure, mechanism)
 
 
@@ -287,7 +287,7 @@ class TargetTable:
     def asked(self) -> Asked:
         return self.totals.asked
 
-    def served(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema) -> list[tuple[Any, Any]]:
+    def served(self, scope: Scope, mechanism: Mechanism, share: Fraction, schema: Schema) -> list[tuple[Any, Any]]:
         """Each mechanism that draws for counted cells if the statistic has this one and the table this share, with the cells."""
         table = replace(self.totals.table, shape=replace(self.totals.table.shape, share=share))
         statistic = replace(self.asked.statistic, mechanism=mechanism)
@@ -298,14 +298,16 @@ class TargetTable:
                 found.append((each.mechanism, rows))
         return found
 
-    def ratios(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema, *, kept: str = "") -> FloatArray:
+    def ratios(
+        self, scope: Scope, mechanism: Mechanism, share: Fraction, schema: Schema, *, kept: str = ""
+    ) -> FloatArray:
         """Error divided by goal in each counted cell."""
         errors, total = np.zeros(len(self.totals.total)), self.totals.total
         step = self.asked.statistic.step(schema)
         held = self.totals.kept.get(kept)
         for each, rows in self.served(scope, mechanism, share, schema):
             own = {} if held is None else {"kept": held[..., rows]}
-            errors[rows] = ask(each, "error_quantiles")(total[rows], confidence=self.goal.confidence, step=step, **own)
+            errors[rows] = each.error_quantiles(total[rows], confidence=self.goal.confidence, step=step, **own)
         return np.asarray((errors / (float(self.goal.within) * np.where(total > 0, total, 1.0)))[self.counted])
 
     def worst(self, ratios: FloatArray) -> float:

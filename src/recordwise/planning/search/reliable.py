@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from recordwise.errors import ParameterError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import prose_text
-from recordwise.mechanisms.base import inside, totals_for, transformed_scale
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import cell_mechanisms, records_of, statistic_policy
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
@@ -148,11 +148,12 @@ class Scalable:
     def is_plain(self, table: TargetTable) -> bool:
         """Whether standard errors are in proportion to the noise: the statistic is not transformed."""
         own = self.drawn(table.asked.place).mechanism
-        return can_be_scaled(own) and transformed_scale(inside(own)[0]) is None
+        return can_be_scaled(own) and own.inside()[0].noise_scale is None
 
     def errors(self, table: TargetTable, factor: float) -> FloatArray:
         """The standard errors of the counted cells of a table: of the fit, where levels are fitted together."""
         place, mechanism = table.asked.place, self.mechanism(table.asked.place, factor)
+        assert mechanism is not None
         query = self.queries[place[0]]
         if place in self.levels and can_be_fitted(mechanism):
             tree = self.levels[place].at(mechanism)
@@ -164,8 +165,7 @@ class Scalable:
         statistic = replace(table.asked.statistic, mechanism=mechanism)
         for each in cell_mechanisms(self.scope.plan, shaped, statistic, table.totals.cells):
             rows = each.run.rows
-            given = totals_for(each.mechanism, total[rows])
-            found[rows] = each.mechanism.variance(given, step=statistic.step(self.schema))
+            found[rows] = each.mechanism.variance_of(total[rows], step=statistic.step(self.schema))
         return np.asarray(np.sqrt(found[table.counted]))
 
 
@@ -260,7 +260,7 @@ def _sizes(plan: Scalable, place: tuple[int, str], columns: Mapping[str, Any], r
     return np.abs(np.asarray(columns[str(measure)], np.float64))
 
 
-def _curve(mechanism: Any, sizes: FloatArray, losses: FloatArray) -> Curve:
+def _curve(mechanism: Mechanism, sizes: FloatArray, losses: FloatArray) -> Curve:
     unit = mechanism.resized(1 / mechanism.width)
     knots = _knots(unit)
     with np.errstate(divide="ignore"):

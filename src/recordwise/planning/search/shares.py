@@ -15,13 +15,14 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside, is_sized, shared
+from recordwise.mechanisms.base import Mechanism
+from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.scope import EXACT, Scope, at_level, totals_query, with_statistic
-from recordwise.planning.search.families import by_band, sizes_of, with_amount
+from recordwise.planning.search.families import by_band, sizes_of
 from recordwise.planning.search.fitness import Fitted
 from recordwise.planning.search.goals import Goal, GoalTable, TargetTable
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
@@ -275,7 +276,7 @@ class GoalLevels:
     sizes: FloatArray | None
     """The public sizes of the cells, if the keys have any; 0 for published rests."""
 
-    def at(self, mechanism: Any) -> LevelTree:
+    def at(self, mechanism: Mechanism) -> LevelTree:
         """The tree under this mechanism, which must have Gaussian noise, of one sigma or in proportion to sizes."""
         variance = np.zeros(len(self.tree.level))
         for each, rows in by_band(mechanism, self.sizes):
@@ -283,9 +284,9 @@ class GoalLevels:
         return replace(self.tree, variance=variance)
 
 
-def checked_sigma(mechanism: Any) -> Fraction:
+def checked_sigma(mechanism: Mechanism) -> Fraction:
     """The sigma of a mechanism; an error if its noise is not Gaussian."""
-    sigma = None if clamping_bound(mechanism) is not None else gaussian_sigma(mechanism)
+    sigma = None if mechanism.to is not None else mechanism.noise_sigma
     if sigma is None:
         raise ParameterError(
             parameter="fitted",
@@ -295,10 +296,10 @@ def checked_sigma(mechanism: Any) -> Fraction:
     return sigma
 
 
-def can_be_fitted(mechanism: Any) -> bool:
+def can_be_fitted(mechanism: Mechanism) -> bool:
     """Whether shares can be chosen for the fitted errors of a mechanism."""
     try:
-        for each in inside(mechanism):
+        for each in mechanism.inside():
             checked_sigma(each)
     except ParameterError:
         return False
@@ -468,15 +469,15 @@ class LevelSplits:
         self.levels = goal_levels(view, goals, complete=complete)
         self._found: dict[Any, LevelSplit] = {}
 
-    def of(self, number: int, mechanism: Any) -> LevelSplit:
+    def of(self, number: int, mechanism: Mechanism) -> LevelSplit:
         """The split of a goal for a mechanism."""
-        kind = (number, mechanism.floor if is_sized(mechanism) else None)
+        kind = (number, mechanism.edges(0.0))
         if kind not in self._found:
-            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
+            self._found[kind] = _level_split(self.levels[number], mechanism.with_amount(Fraction(1)))
         return self._found[kind]
 
 
-def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
+def _level_split(levels: GoalLevels, mechanism: Mechanism) -> LevelSplit:
     tree = levels.at(mechanism)
     found = fitted_shares([tree])
     shares = [max(Fraction(int(share * SHARE_UNITS), SHARE_UNITS), Fraction(1, SHARE_UNITS)) for share in found.shares]
@@ -499,7 +500,7 @@ def fitted_family(
     for at, mechanism in enumerate(whole):
         split, levels = splits.of(at, mechanism), splits.levels[at]
         goal = levels.goal
-        fitting = with_amount(mechanism, 1 / split.worst)
+        fitting = mechanism.with_amount(decimal(1 / split.worst))
         squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
         asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
         for number, share in enumerate(split.shares):
@@ -508,7 +509,7 @@ def fitted_family(
             found.append(
                 Fitted(
                     table=table,
-                    mechanism=shared(fitting, share),
+                    mechanism=fitting.at_share(share),
                     deciding=table.deciding(),
                     share_met=float(np.mean(own <= 1 + ROUNDING)),
                 )

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from recordwise.mechanisms.base import clamping_bound, noise_words
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Case, leaves, operand_name
 from recordwise.plan.parts import Part
@@ -26,7 +25,7 @@ class PagePart:
     policy: Policy
     measure: str | None = None
     step: Fraction = Fraction(1)
-    mechanisms: tuple[Any, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
     """The mechanisms of its cells, or their saved form; their variance gives the size of the noise at a total."""
     stays: bool = True
     """Whether a record keeps its cell whatever its measures are."""
@@ -54,13 +53,13 @@ def _shown(part: Part, table: str) -> PagePart:
         table=table,
         statistic=part.alias,
         kind=statistic.contribution,
-        noise=noise_words(statistic.mechanism),
+        noise=statistic.mechanism.words,
         policy=part.whole(),
         measure=measure.name if measure else None,
         step=statistic.step(part.schema),
         mechanisms=part.mechanisms,
         stays=stays,
-        cut_down=any(clamping_bound(mechanism) is not None for mechanism in part.mechanisms),
+        cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
     )
 
 

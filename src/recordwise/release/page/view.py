@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import fraction_text
+from recordwise.exact.numbers import Number, fraction_text
 from recordwise.exact.text import digits_text
-from recordwise.mechanisms.base import gaussian_sigma
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import Bands, bands_from_json, policy_json_in_order
@@ -245,14 +245,14 @@ def why_no_band(parts: Sequence[PagePart]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNoise:
+class KeptNoise(Mechanism):
     """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
 
-    noise_sigma: float | None
+    noise_sigma: Fraction | None
     sizes: tuple[float, ...]
     variances: tuple[float, ...]
 
-    def variance(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         if np.array_equal(total, self.sizes):
             return np.asarray(self.variances)
         with np.errstate(all="ignore"):
@@ -300,7 +300,7 @@ def _part(
 ) -> PagePart:
     noises = tuple(
         KeptNoise(
-            noise_sigma=noise["sigma"],
+            noise_sigma=None if noise["sigma"] is None else Fraction(noise["sigma"]),
             sizes=tuple(map(float, sizes[form["measure"]])),
             variances=curves[noise["variances"]],
         )
@@ -327,8 +327,8 @@ def _place(listed: list[Any], value: Any) -> int:
     return listed.index(value)
 
 
-def _sigma(mechanism: Any) -> float | None:
-    sigma = gaussian_sigma(mechanism)
+def _sigma(mechanism: Mechanism) -> float | None:
+    sigma = mechanism.noise_sigma
     return None if sigma is None else float(sigma)
 
 
