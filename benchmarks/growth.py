@@ -56,7 +56,7 @@ def measure(path: str, query: Any) -> tuple[float, float, int]:
     import recordwise as rw
 
     roles: dict[str, Any] = {"unit": "estab_id", "firm": "firm_id", "measures": dict.fromkeys(MEASURES, 1)}
-    roles |= {"columns": {"county": "text", "naics": "text"}, "tuned_on": "synthetic", "outside": "accept"}
+    roles |= {"columns": {"county": "text", "naics": "text"}, "tuned_on": "synthetic", "max_outside": "accept"}
     with rw.Session(path, **roles) as session:
         release = session.run(query)
         found = []

@@ -83,7 +83,7 @@ def report_series(periods: int, each: int, kinds: int) -> None:
                 policy, release = policies[place % kinds], Named(f"2:{period}-{place}")
                 if period == periods - 1:
                     checked.append(_timed(partial(ledger.check, policy, query="q")))
-                charge = partial(ledger.charge, policy, query="q", schema=SCHEMA, release=release, once=True)
+                charge = partial(ledger.charge, policy, query="q", schema=SCHEMA, release=release, refuse_repeat=True)
                 charged.append(_timed(charge))
             ledger.close()
     for name, times in (("charge", charged), ("admission check", checked)):

@@ -195,7 +195,7 @@ def evaluated() -> None:
         "multiplicative": MultiplicativeNoise(),
     }
     table = establishments(EVALUATED)
-    with rw.Session(table, unit="estab_id", measures={"emp": 1}, columns=columns, outside="accept") as session:
+    with rw.Session(table, unit="estab_id", measures={"emp": 1}, columns=columns, max_outside="accept") as session:
         for name, given, fit in (
             ("evaluate, 20 draws", {}, None),
             ("evaluate, 20 draws, 3 baselines", baselines, None),

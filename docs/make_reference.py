@@ -29,7 +29,7 @@ SIMPLE = (str, int, float, bool, Fraction, date, type(None))
 def reference() -> str:
     """The whole page."""
     names = [name for name in recordwise.__all__ if not name.startswith("_")]
-    public = {name: getattr(recordwise, name) for name in names} | {"mechanisms.Mechanism": Mechanism}
+    public = {name: getattr(recordwise, name) for name in names}
     classes = [part for name, value in public.items() if inspect.isclass(value) for part in class_lines(name, value)]
     functions = [
         part for name, value in public.items() if inspect.isfunction(value) for part in function_lines(name, value)
@@ -37,7 +37,8 @@ def reference() -> str:
     modules = [
         part for name, value in public.items() if isinstance(value, ModuleType) for part in module_lines(name, value)
     ]
-    return "\n".join([HEAD, "## Classes\n", *classes, "## Functions\n", *functions, "## Modules\n", *modules])
+    base = ["## What every mechanism has\n", *list(class_lines("recordwise.mechanisms.Mechanism", Mechanism))[1:]]
+    return "\n".join([HEAD, "## Classes\n", *classes, *base, "## Functions\n", *functions, "## Modules\n", *modules])
 
 
 def class_lines(name: str, kind: type) -> Iterator[str]:

@@ -61,7 +61,7 @@ def cells(folder: str, divided: int) -> dict[str, Any]:
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))
     roles: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
     # With few cells most records are in none of them.
-    roles["outside"] = "accept"
+    roles["max_outside"] = "accept"
     with rw.Session(path, ledger=Path(folder) / "l", **roles) as session:
         began = time.monotonic()
         release = session.run(asked)

@@ -106,7 +106,7 @@ def by_sizes() -> rw.Release:
     asked = asked.sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100))
     low = rw.GeneralizedGaussian(shape="0.5", scale="0.05")
     asked = asked.sum("pay", rw.Sized(rw.Gaussian(sigma="0.1"), floor=10_000, low=low))
-    with opened(outside="accept") as session:
+    with opened(max_outside="accept") as session:
         return session.run(asked)
 
 

@@ -122,7 +122,7 @@ def main(folder: Path = HERE, rows: int = ROWS) -> None:
         }
         save("ranking", plot_fitness([each.name for each in ranking], quantiles, privacy_label=advice.privacy_label))
         save("evaluation", evaluated(opened, cells).plot())
-        print(advice.why())
+        print(advice.summary())
         print(found.rules.sentences() if found.rules else "")
 
 

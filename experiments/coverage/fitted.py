@@ -120,10 +120,10 @@ def _released_trees(number: int, seed: int, rest: bool, names: Sequence[str]) ->
     frame = {"county": counties, "naics": np.tile(leaves, len(every)), "last": known}
     keys = rw.Keys.of(frame, size="last", sized_on="public: made up")
     published = "publish" if rest else None
-    asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=keys, rest=published)
+    asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=keys, all_other=published)
     for noise in names:
         asked = asked.sum("emp", SUMS[noise], alias=alias(noise))
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as session:
+    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as session:
         return session.run(asked, rng=Seeded(seed), confidence=LEVEL)
 
 

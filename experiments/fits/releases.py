@@ -131,10 +131,10 @@ def _released(keys: str, level: float, counties: int, seed: int) -> rw.Release:
         sized_on="public: made up",
     )
     rest = "publish" if keys == "rest published" else None
-    asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=cells, rest=rest)
+    asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=cells, all_other=rest)
     for noise, mechanism in NOISES.items():
         asked = asked.sum("emp", mechanism, alias=alias(noise))
-    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as session:
+    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as session:
         return session.run(asked, rng=Seeded(seed), confidence=level)
 
 

@@ -52,7 +52,7 @@ def of_generated() -> Frontier:
         .sum("emp", rw.UnitSplit(at=20, rho="0.5"), alias="emp")
     )
     columns = {"county": "text", "naics": "text"}
-    roles = {"unit": "estab_id", "measures": {"emp": 1}, "columns": columns, "outside": "accept"}
+    roles = {"unit": "estab_id", "measures": {"emp": 1}, "columns": columns, "max_outside": "accept"}
     with rw.Session(establishments(GENERATED), tuned_on="synthetic", **roles) as session:
         return frontier(session, query, candidates=CANDIDATES, data="synthetic")
 
@@ -105,7 +105,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
             Picture(
                 name="frontier",
                 figure=plot_frontier(found, title="The county release: what accuracy costs"),
-                caption=found.words(),
+                caption=found.summary(),
                 alt=alt,
             )
         ],

@@ -33,7 +33,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
         records = write_records(Path(folder), limit)
         found = distributions(records)
         # The same session is looked into and drawn from, which is what the figure is about.
-        stated = {"tuned_on": "synthetic", "accept_tuning": "synthetic records", "ledger": Path(folder) / "ledger"}
+        stated = {"tuned_on": "synthetic", "tuning_reason": "synthetic records", "ledger": Path(folder) / "ledger"}
         with rw.Session(records.path, unit="estab_id", measures={MEASURE: 1}, **stated) as session:
             differs = 0
             for each in found:

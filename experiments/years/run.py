@@ -99,7 +99,7 @@ def published(establishments: int, seed: int, tell: Tell, folder: Path) -> Serie
         parameters = {"year": year} | ({} if first else {"before": year - 1})
         file = rw.load_plan(folder / ("first.toml" if first else "plan.toml"), parameters=parameters)
         with rw.Session.from_plan(file) as session:
-            releases[year] = session.run(*file.plan.queries, once=True)
+            releases[year] = session.run(*file.plan.queries, refuse_repeat=True)
         releases[year].save(folder / f"released_{year}")
         units = next_year(units, chance)
     policies = {str(year): release.policy for year, release in releases.items()}

@@ -13,10 +13,10 @@ from zlib import crc32
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
 from fuzz.toml_text import toml_text
-from recordwise.cli.check import examined
 from recordwise.errors import RecordwiseError
 from recordwise.plan.cost import plan_policy, plan_warnings
 from recordwise.plan.file import PlanFile, load_plan
+from recordwise.planning.check import check
 
 WORDS = [word.encode() for word in (
     "rho = ", "sigma = ", 'kind = "', "UnitSplit", "LogTransform", "at = 50", "[[queries]]\n", "[[budget]]\n",
@@ -27,7 +27,7 @@ WORDS = [word.encode() for word in (
     "quantile.emp = ", "1e400", "inf", "nan",
     "2024-01-01", "0x1F", '"1/3"', "true", "sum.rest = ", "sum.net = ", 'derive = "pay + emp / 3"',
     'combine.total = "rest + 45 * emp"', 'ratio.mean = { of = "rest", to = "emp" }',
-    'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'outside = "accept"', "[csv]\n",
+    'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'max_outside = "accept"', "[csv]\n",
     'delimiter = ";"', '{ part = "year", of = "opened" }', 'columns.opened = "date"', 'table = "t"', 'source = "s.db"',
 )]  # fmt: skip
 GAUSS = [
@@ -108,7 +108,7 @@ class PlanText:
         if meaning(again) != meaning(read):
             raise WrongError("a plan means something else when its entries stand in another order")
         if rng.random() < 0.1:
-            examined(read)
+            check(read, source=False)
         if rng.random() < 0.3:
             self._check_a_number_counts(rng, tree, read)
         return ACCEPTED
@@ -179,10 +179,10 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
         read.source,
         read.ledger,
         read.tuned_on,
-        read.accept_tuning,
+        read.tuning_reason,
         read.memory_limit,
         read.formats,
-        read.outside,
+        read.max_outside,
         read.confidence,
     )
     return (*stated, read.plan, read.budget, read.examples, *policies)
@@ -206,7 +206,11 @@ def _other_lines(rng: Random, data: bytes, other: bytes) -> bytes:
 
 
 def plan_text(rng: Random) -> str:
-    parts = [TOP + rng.choice(("", "outside = 'accept'\n", "outside = 0.05\n")), SCHEMA, rng.choice(("", COLLAPSE))]
+    parts = [
+        TOP + rng.choice(("", "max_outside = 'accept'\n", "max_outside = 0.05\n")),
+        SCHEMA,
+        rng.choice(("", COLLAPSE)),
+    ]
     for _ in range(rng.choice((0, 1, 2))):
         parts.append("[[budget]]\nrho = 3\n" + rng.choice(("", "at = { emp = 20, pay = 1000 }\n")))
     parts.append("[mechanisms]\nsmall = { kind = 'Gaussian', rho = 0.05 }\n")

@@ -13,10 +13,10 @@ import reference_loss
 from fuzz.mutation import mutated, mutated_tree
 from fuzz.target import ACCEPTED, WrongError
 from random_policies import DERIVED, random_policy
-from recordwise.cli.examples import constants_of
 from recordwise.cli.loss import read_policy
 from recordwise.errors import RecordError
 from recordwise.policy import Policy
+from recordwise.policy.policy import constants_of
 
 WORDS = [b'"rho"', b'"delta"', b'"near_gaussian"', b'"kind"', b'"one"', b'"pieces"', b'"maximum"', b'"policies"', b"null", b"true",
          b'"recordwise_policy":1', b'["1",{"all":[]},{"kind":"one"}]', b'{"any":[]}', b'"1/3"', b'{"number":"1"}']  # fmt: skip

@@ -274,7 +274,7 @@ class OutsideError(RecordwiseError):
         super().__init__(
             f"more than {share:.3g} of the records of a table are outside its published cells. Nothing was spent. See which "
             "table with `recordwise preflight PLAN` or session.owner.preflight(...), a look that the ledger notes; correct the "
-            'keys, or state outside = "accept".'
+            'keys, or state max_outside = "accept".'
         )
 
 

@@ -301,7 +301,7 @@ def opened(drawn: World, **how: Any) -> Iterator[tuple[Any, Any]]:
     columns = {column.name: column for column in drawn.schema.columns}
     measures = {measure.name: measure for measure in drawn.schema.measures}
     # Whether too many records are outside depends on the record itself (docs/limits.md): that refusal is not what is compared.
-    stated = {"tuned_on": "public", "outside": "accept", "hierarchies": list(drawn.hierarchies)}
+    stated = {"tuned_on": "public", "max_outside": "accept", "hierarchies": list(drawn.hierarchies)}
     if drawn.schema.collapse is not None:
         stated["collapse"] = dict(drawn.schema.collapse)
     with ExitStack() as stack:

@@ -49,7 +49,7 @@ def published(
         }
     )
     roles = {"unit": "id", "measures": {"value": declared}, "columns": {"cell": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **roles, outside="accept") as session:
+    with rw.Session(table, **roles, max_outside="accept") as session:
         asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": names})).sum("value", mechanism, alias="answer")
         out = session.run(asked, rng=rng).save(folder)
     return pq.read_table(out / "cell.parquet").drop_columns(["cell"])

@@ -172,8 +172,8 @@ def test_records_that_no_public_cell_holds_change_not_a_byte_of_any_file(tmp_pat
     inside = records()
     outside = inside.slice(0, 7).set_column(inside.column_names.index("county"), "county", pa.array(["99"] * 7))
     outside = outside.set_column(0, "id", pa.array(range(9000, 9007)))
-    first = folder_of(inside, tmp_path / "a", outside="accept")
-    second = folder_of(pa.concat_tables([inside, outside]), tmp_path / "b", outside="accept")
+    first = folder_of(inside, tmp_path / "a", max_outside="accept")
+    second = folder_of(pa.concat_tables([inside, outside]), tmp_path / "b", max_outside="accept")
     assert contents(first) == contents(second)
     assert described(first) == described(second)
 
@@ -204,7 +204,7 @@ def test_no_file_of_any_format_tells_of_records_that_no_cell_holds_or_of_their_o
     together = pa.concat_tables([inside, outside])
     shuffled = together.take(pa.array(np.random.default_rng(1).permutation(together.num_rows)))
     first, second = (
-        folder_of(table, tmp_path / name, asked=asked, formats=formats, basic=True, outside="accept")
+        folder_of(table, tmp_path / name, asked=asked, formats=formats, basic=True, max_outside="accept")
         for name, table in (("a", inside), ("b", shuffled))
     )
     found, other = contents(first), contents(second)

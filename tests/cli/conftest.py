@@ -14,7 +14,7 @@ dataset = "small"
 source = "establishments.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-outside = "accept"
+max_outside = "accept"
 
 [schema]
 unit = "estab_id"

@@ -181,7 +181,7 @@ PLANS = {
     "no rule for a column": (("#schema", COLLAPSE.replace('town = "same"\n', "")), "no rule for 'town'"),
     "integers as keys of text": (('town = ["a", "b"]', "town = [1001, 1003]"), "town"),
     "text as keys of integers": (("size = [1, 2]", 'size = ["01", "2"]'), "size"),
-    "a share that is none": (("#top", "outside = 2"), "outside"),
+    "a share that is none": (("#top", "max_outside = 2"), "max_outside"),
     "a decimal sign that is none": (("[schema]", '[csv]\ndecimal = "x"\n[schema]'), "decimal"),
     "an encoding that is none": (("[schema]", '[csv]\nencoding = "klingon"\n[schema]'), "encoding"),
 }  # fmt: skip

@@ -1,8 +1,11 @@
 """``recordwise check``: everything about a plan, and nothing of the data."""
 
+import json
+
 import pytest
 
 import recordwise as rw
+from recordwise.errors import ParameterError
 
 
 def change(folder, old, new):
@@ -163,3 +166,17 @@ def test_selected_keys_show_their_delta_and_quantiles_their_error(folder, run, r
     assert quantile["most_sd"][0] > quantile["most_sd"][-1] > 0
     assert all(0 < row["selection_delta"] < row["delta"] for row in told["examples"])
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+
+
+def test_python_gets_what_the_command_prints(folder, run_json, tmp_path):
+    found = rw.planning.check(folder / "plan.toml")
+    printed = run_json("check", folder / "plan.toml")
+    assert json.loads(json.dumps(found.to_json(), default=str)) == printed
+    assert "no record was read" in repr(found)
+    page = found._repr_html_()
+    assert "Losses at example records" in page
+    assert "Expected error: county_by_naics3" in page
+    assert found.summary() in found.to_json()["words"]
+    assert len(found.save(tmp_path / "losses.csv").read_text().splitlines()) == 1 + len(printed["examples"])
+    with pytest.raises(ParameterError, match="already exists"):
+        found.save(tmp_path / "losses.csv")

@@ -41,7 +41,7 @@ def filled(text, types=()):
     """The blanks of a plan, as its owner would fill them from what is public."""
     for name, kind in types:
         text = text.replace(f'columns.{name} = ""', f'columns.{name} = "{kind}"')
-    text = text.replace('tuned_on = ""', 'tuned_on = "public"').replace('accept_tuning = ""', 'accept_tuning = "codes"')
+    text = text.replace('tuned_on = ""', 'tuned_on = "public"').replace('tuning_reason = ""', 'tuning_reason = "codes"')
     text = text.replace("county = []", 'county = ["01001", "01003"]').replace('at = ""', "at = 100")
     return text.replace('step = ""', "step = 0.01")
 

@@ -131,8 +131,8 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
     assert run(*words, folder / "a.toml").exit_code == 0
     refused = run("check", folder / "a.toml")
     assert refused.exit_code == 2
-    assert "accept_tuning" in refused.stderr
-    assert run(*words, folder / "b.toml", "--accept-tuning", "totals are public").exit_code == 0
+    assert "tuning_reason" in refused.stderr
+    assert run(*words, folder / "b.toml", "--tuning-reason", "totals are public").exit_code == 0
     accepted = run("check", folder / "b.toml")
     assert accepted.exit_code == 0, accepted.output
 
@@ -196,7 +196,7 @@ def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reas
     shown = run("ledger", "show", folder / "small.ledger").stdout
     assert "confidential records were viewed" in " ".join(shown.split())
     checked = run("check", folder / "plan.toml")
-    assert "will be refused unless the plan gives accept_tuning" in " ".join(
+    assert "will be refused unless the plan gives tuning_reason" in " ".join(
         checked.stdout.split() + checked.stderr.split()
     )
     refused = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
@@ -204,7 +204,7 @@ def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reas
     assert "records were viewed" in " ".join(refused.stderr.split())
     assert not (folder / "out").exists()
     plan = (folder / "plan.toml").read_text()
-    (folder / "plan.toml").write_text(plan.replace("[schema]", 'accept_tuning = "agreed"\n\n[schema]', 1))
+    (folder / "plan.toml").write_text(plan.replace("[schema]", 'tuning_reason = "agreed"\n\n[schema]', 1))
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
     assert run("ledger", "verify", folder / "small.ledger", "--against", folder / "out").exit_code == 0
 
@@ -293,11 +293,11 @@ def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before
     tuned = f'tuned_on = "{before[0]}"' + (f'\naccept_tuning = "{before[1]}"' if before[1] else "")
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text().replace('tuned_on = "synthetic"', tuned))
-    given = ("--accept-tuning", reason) if reason else ()
+    given = ("--tuning-reason", reason) if reason else ()
     words = ("plan", "recommend", plan, *EMP, "--data", data, "--out", folder / "new.toml", *given)
     assert run(*words).exit_code == 0
     found = load_plan(folder / "new.toml")
-    assert (found.tuned_on, found.accept_tuning) == told
+    assert (found.tuned_on, found.tuning_reason) == told
 
 
 SQL = """[[queries]]

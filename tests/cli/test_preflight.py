@@ -50,12 +50,12 @@ WRONG, MOST, ALL = ["1", "2"], ["01", "02"], ["01", "02", "03", "04", "05"]
     "keys, outside, made",
     [
         (WRONG, "", False),
-        (WRONG, 'outside = "accept"', True),
+        (WRONG, 'max_outside = "accept"', True),
         (MOST, "", True),
-        (MOST, "outside = 0.005", False),
-        (["01", "03"], "outside = 0.5", True),
-        (["01"], "outside = 0.5", False),
-        (ALL, "outside = 0", True),
+        (MOST, "max_outside = 0.005", False),
+        (["01", "03"], "max_outside = 0.5", True),
+        (["01"], "max_outside = 0.5", False),
+        (ALL, "max_outside = 0", True),
     ],
 )
 def test_a_release_stops_before_the_charge_where_too_many_records_are_outside(
@@ -82,7 +82,7 @@ def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path
     assert result.exit_code == 0, result.output
     told = " ".join(result.stdout.split())
     assert "CONFIDENTIAL" in told
-    for words in ("county", "200", "5", "1", "accept_tuning ="):
+    for words in ("county", "200", "5", "1", "tuning_reason ="):
         assert words in told
     with rw.Session.from_plan(load_plan(tmp_path / "plan.toml")) as session:
         opened, look = session.history()
@@ -95,8 +95,8 @@ def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path
     assert "(1 look: preflight 1)" in shown
     refused = run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes")
     assert refused.exit_code == 2
-    assert "give a reason as accept_tuning" in " ".join(refused.stderr.split())
-    written(ALL, 'accept_tuning = "only codes were corrected"')
+    assert "give a reason as tuning_reason" in " ".join(refused.stderr.split())
+    written(ALL, 'tuning_reason = "only codes were corrected"')
     assert run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes").exit_code == 0
     stated = json.loads((tmp_path / "out" / "release.json").read_text())
     assert (stated["looked_at_records"], stated["looks"]) == (True, {"preflight": 1})
@@ -120,7 +120,7 @@ def test_preflight_fails_where_the_release_would(written, run, terminal):
     result = run("preflight", written(WRONG))
     assert result.exit_code == 2
     assert "the release will be refused" in " ".join(result.stdout.split())
-    assert run("preflight", written(WRONG, 'outside = "accept"')).exit_code == 0
+    assert run("preflight", written(WRONG, 'max_outside = "accept"')).exit_code == 0
 
 
 def test_preflight_goes_to_a_terminal_only(written, run, tmp_path):
@@ -132,7 +132,7 @@ def test_preflight_goes_to_a_terminal_only(written, run, tmp_path):
 
 
 def test_unmatched_codes_are_a_look(written, run, tmp_path, terminal):
-    result = run("preflight", written(["01", "3", "05"], "outside = 0.9"), "--show")
+    result = run("preflight", written(["01", "3", "05"], "max_outside = 0.9"), "--show")
     assert result.exit_code == 0, result.output
     told = " ".join(result.stdout.split())
     assert "that no key names" in told
@@ -171,7 +171,7 @@ def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
         with pytest.raises(OutsideError):
             session.run(levels.count(rw.Gaussian(rho=1)))
         assert [event.kind for event in session.history()].count("charged") == 1
-    with rw.Session(table, **how, outside="accept", **opens.session_options()) as session:
+    with rw.Session(table, **how, max_outside="accept", **opens.session_options()) as session:
         session.run(asked(["01"]))
         plain = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
     assert [each.data for each in plain.tables] == [each.data for each in release.tables]
@@ -192,15 +192,17 @@ def test_a_record_in_the_rest_of_a_coarser_table_is_not_outside_a_finer_one(open
     import pyarrow as pa
 
     how = {"unit": "id", "columns": {"area": "text", "code": "text"}, "tuned_on": "synthetic"}
-    tree = rw.query().group_by("area", keys=LISTED).levels(rw.prefix("code", [1, 2, 3]), keys=LISTED, rest="publish")
+    tree = (
+        rw.query().group_by("area", keys=LISTED).levels(rw.prefix("code", [1, 2, 3]), keys=LISTED, all_other="publish")
+    )
     tree = tree.count(rw.Gaussian(rho=1))
-    with rw.Session(pa.table(TREE), **how, outside="0.1", **opens.session_options()) as session:
+    with rw.Session(pa.table(TREE), **how, max_outside="0.1", **opens.session_options()) as session:
         assert len(session.run(tree).tables) == 3
         found = session.owner.preflight(tree)
     # Only the record of area b is in no cell of any table.
     assert [(each.records, each.outside, each.in_rests) for each in found] == [(10, 1, 0), (10, 1, 3), (10, 1, 5)]
     with (
-        rw.Session(pa.table(TREE), **how, outside="0.09", **opens.session_options()) as session,
+        rw.Session(pa.table(TREE), **how, max_outside="0.09", **opens.session_options()) as session,
         pytest.raises(OutsideError),
     ):
         session.run(tree)
@@ -210,7 +212,7 @@ RESTS = """\
 [[queries]]
 keys = "counties"
 levels = { by = [{ prefix = "county", lengths = [1, 2] }] }
-rest = "publish"
+all_other = "publish"
 count = { kind = "Gaussian", rho = 1 }
 """
 
@@ -228,6 +230,6 @@ def test_preflight_says_how_many_records_are_in_a_rest(written, run, terminal):
 @pytest.mark.parametrize("outside", ["often", 1, "-0.1"])
 def test_a_share_that_is_none_is_refused(outside, written):
     with pytest.raises(ParameterError):
-        rw.Session(TABLE, unit="id", columns={}, outside=outside)
-    with pytest.raises(PlanFileError, match="outside"):
-        load_plan(written(ALL, f"outside = {outside}" if outside == 1 else f'outside = "{outside}"'))
+        rw.Session(TABLE, unit="id", columns={}, max_outside=outside)
+    with pytest.raises(PlanFileError, match="max_outside"):
+        load_plan(written(ALL, f"max_outside = {outside}" if outside == 1 else f'max_outside = "{outside}"'))

@@ -65,7 +65,7 @@ def test_a_rehearsal_of_confidential_records_is_a_look_and_its_folder_is_its_own
         "rehearse", folder / "plan.toml", "--out", folder / "made", "--records", folder / "establishments.parquet"
     )
     assert result.exit_code == 0, result.output
-    assert "a release now needs accept_tuning" in " ".join(result.stdout.split())
+    assert "a release now needs tuning_reason" in " ".join(result.stdout.split())
     assert stat.S_IMODE((folder / "made").stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder / "made").iterdir()} == {0o600}
     ledger = Ledger.existing(folder / "small.ledger")

@@ -251,7 +251,7 @@ def test_a_release_and_the_owners_view_see_records_and_not_rows(opens, tmp_path)
         assert release.tables[0].data["count"].to_pylist() == [1, 1]
         assert release.tables[0].data["sum_x"].to_pylist() == [3, 900]
         assert release.to_json()["schema"]["rows"] == "several for a unit, made one record"
-        opened.accept_tuning = "a test"
+        opened.tuning_reason = "a test"
         assert opened.owner.loss_summary(release.policy).counts.sum() == 2
         split = opened.run_external(lambda rows: pa.table({"n": [len(rows)]}), split={"x": 100}, rho=1, seeded=True)
         assert split.tables[0].data["n"].to_pylist() == [1 + 9]

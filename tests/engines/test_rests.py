@@ -40,7 +40,7 @@ rows = st.lists(row, max_size=25).map(lambda found: [{"id": i} | each for i, eac
 
 
 def asked(condition=None):
-    start = query().group_by("place").levels(prefix("code", [1, 2, 4]), "code", keys=KEYS, rest="publish")
+    start = query().group_by("place").levels(prefix("code", [1, 2, 4]), "code", keys=KEYS, all_other="publish")
     start = start.count(M).sum("emp", M).count_distinct("firm", M)
     return start if condition is None else start.where(condition)
 
@@ -116,7 +116,7 @@ def test_a_record_shifts_one_cell_of_each_table_and_is_charged_for_all_of_them(o
     monkeypatch.setattr(engine_totals, "MOST_CELLS", engine_totals.MOST_CELLS if in_memory else -1)
     others = [{"id": i, "emp": 7, "place": "a", "code": code, "firm": "f"} for i, code in enumerate(CODES)]
     sigma = Fraction(10)
-    start = query().group_by("place").levels(prefix("code", [1, 2, 4]), "code", keys=KEYS, rest="publish")
+    start = query().group_by("place").levels(prefix("code", [1, 2, 4]), "code", keys=KEYS, all_other="publish")
     plan = Plan(schema=SCHEMA, queries=(start.sum("emp", rw.Gaussian(sigma=sigma)),))
     policy = plan_policy(plan)
     with opens(pa.Table.from_pylist(others, TYPES), SCHEMA, threads=1) as engine:
@@ -145,7 +145,7 @@ def test_a_record_shifts_one_cell_of_each_table_and_is_charged_for_all_of_them(o
 
 def test_rests_of_quantiles_hold_the_records_that_no_listed_cell_has(opens):
     found = [{"id": i, "emp": i, "place": "a", "code": code, "firm": "f"} for i, code in enumerate(CODES)]
-    start = query().group_by("place").levels(prefix("code", [1, 2]), keys=KEYS, rest="publish")
+    start = query().group_by("place").levels(prefix("code", [1, 2]), keys=KEYS, all_other="publish")
     plan = Plan(
         schema=SCHEMA,
         queries=(start.quantile("emp", p="0.5", grid=rw.Grid.linear(0, 8, bits=3), rho=1, alias="median"),),

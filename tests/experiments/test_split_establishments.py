@@ -59,7 +59,7 @@ def test_the_session_finds_the_same_totals():
     quiet = rw.Gaussian(sigma="0.01")
     asked = asked.sum("payann", quiet).count(quiet)
     kept = {"measures": {"emp": 1, "payann": 1, "payqtr1": 1}, "columns": {"county": "text", "naics": "text"}}
-    kept |= {"tuned_on": "synthetic", "outside": "accept"}
+    kept |= {"tuned_on": "synthetic", "max_outside": "accept"}
     with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
         made = session.run(asked, rng=rw.noise.Seeded(1)).to_pandas().sort_values(["county", "naics2"])
     assert made["sum_payann"].tolist() == level.totals["payann"].tolist()

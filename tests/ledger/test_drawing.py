@@ -35,7 +35,7 @@ else:
         time.sleep(600)
     publisher.publish_table = slow
 with on(place) as opened:
-    opened.run(asked(), once=True, keep=True)
+    opened.run(asked(), refuse_repeat=True, keep=True)
 """
 
 
@@ -62,7 +62,10 @@ def refusals(place: Path) -> set[str]:
     """How a second run and a resumed one are refused."""
     found = set()
     with on(place) as opened:
-        for attempt in (lambda: opened.run(asked(), once=True, keep=True), lambda: opened.unfinished.resume(asked())):
+        for attempt in (
+            lambda: opened.run(asked(), refuse_repeat=True, keep=True),
+            lambda: opened.unfinished.resume(asked()),
+        ):
             with pytest.raises(AlreadyReleasedError) as refused:
                 attempt()
             found.add(refused.value.state)
@@ -83,7 +86,7 @@ def test_a_process_killed_after_it_kept_its_tables_leaves_them_to_be_finished(pl
         pass
     with on(place) as opened:
         with pytest.raises(AlreadyReleasedError) as refused:
-            opened.run(asked(), once=True, keep=True)
+            opened.run(asked(), refuse_repeat=True, keep=True)
         assert refused.value.state == UNFINISHED
         release = opened.unfinished.resume(asked())
         assert release is not None
@@ -104,7 +107,7 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
 
     monkeypatch.setattr(publisher, "publish_table", looked)
     with on(place) as opened:
-        opened.run(asked(), once=True, keep=True)
+        opened.run(asked(), refuse_repeat=True, keep=True)
     assert len(seen) == 1
     assert len(seen[0]) == 1
     assert not any(".drawing-" in path.name for path in place.parent.iterdir())

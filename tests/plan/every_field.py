@@ -11,9 +11,9 @@ PLAN = """\
 source = "records.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-accept_tuning = "asked for"
+tuning_reason = "asked for"
 memory_limit = "700MB"
-outside = 0.5
+max_outside = 0.5
 
 [dataset]
 name = "small"
@@ -92,7 +92,7 @@ quantile.emp = { p = 0.5, rho = 0.5, grid = { log = [1, 1000], bits = 6 }, as = 
 levels = { by = [{ prefix = "naics", lengths = [1, 2] }] }
 group_by = ["county"]
 keys = "codes"
-rest = "publish"
+all_other = "publish"
 count = { kind = "Gaussian", rho = 0.4 }
 
 [[queries]]
@@ -175,7 +175,7 @@ CHANGES: Changes = {
         [('group_by = [{ part = "year", of = "opened" }]', 'group_by = [{ part = "year", of = "opened" }, "naics"]')]
     ],
     "Choice.share": [[('share = ["1/4", "3/4"]', 'share = ["1/2", "1/2"]')]],
-    "Query.rest": [[('rest = "publish"\n', "")]],
+    "Query.all_other": [[('all_other = "publish"\n', "")]],
     "Keys.table": [[('naics = ["111", "221"]', 'naics = ["111", "331"]')]],
     "Sizes.columns": [[("01002,900", "01002,90000")]],
     "SelectKeys.rho": [[("select = { rho = 0.5", "select = { rho = 0.6")]],
@@ -235,10 +235,10 @@ KEEPS: Changes = {
     "PlanFile.source": [[('"records.parquet"', '"others.csv"')]],
     "PlanFile.ledger": [[('"small.ledger"', '"other.ledger"')]],
     "PlanFile.tuned_on": [[('tuned_on = "synthetic"', 'tuned_on = "public"')]],
-    "PlanFile.accept_tuning": [[("asked for", "needed")]],
+    "PlanFile.tuning_reason": [[("asked for", "needed")]],
     "PlanFile.budget": [[("rho = 60", "rho = 61")]],
     "PlanFile.earlier": [[("revision = 1", 'revision = 1\nearlier = ["out/2024"]')]],
-    "PlanFile.outside": [[("outside = 0.5", 'outside = "accept"')]],
+    "PlanFile.max_outside": [[("max_outside = 0.5", 'max_outside = "accept"')]],
     "PlanFile.memory_limit": [[("700MB", "800MB")]],
     "PlanFile.engine": [[('memory_limit = "700MB"', 'engine = "spark"\nspark = { master = "local[2]" }')]],
     "PlanFile.spark": [],

@@ -141,7 +141,7 @@ def test_two_hierarchies_cannot_share_a_level():
             "all its values are in a public hierarchy",
         ),
         (
-            query().levels("state", "county", keys=places().keys("county"), rest="publish"),
+            query().levels("state", "county", keys=places().keys("county"), all_other="publish"),
             "'state' is a level of a hierarchy",
         ),
         (
@@ -294,7 +294,7 @@ def test_a_plan_file_names_hierarchies_and_crosses_their_levels(folder, load):
     [
         ('"places.csv"', '"nowhere.csv"', "the file nowhere.csv does not exist"),
         ('source = "public: a list of places"', "", "line 1[0-9].*'source' is missing"),
-        ('"public: a list of places"', '"made from the records"', "needs accept_tuning"),
+        ('"public: a list of places"', '"made from the records"', "needs tuning_reason"),
         ('levels = ["nation", "region"', 'levels = ["nation", "province"', "no column 'province'"),
         ('columns.county = "text"', 'columns.county = "text"\ncolumns.state = "text"', "also a column of the records"),
         ('place = "county"', 'place = "province"', "'province' is not a level of the hierarchy 'place'"),

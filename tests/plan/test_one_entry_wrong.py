@@ -18,7 +18,7 @@ source = ["a.csv", "b.csv"]
 ledger = "establishments.ledger"
 tuned_on = "public"
 memory_limit = "2GB"
-outside = "accept"
+max_outside = "accept"
 csv = { delimiter = ";", decimal = ",", encoding = "utf-8" }
 series = { name = "establishments", period = "2024", revision = 1 }
 labels = { emp = "employees" }
@@ -174,7 +174,7 @@ WHOLE = tomllib.loads(PLAN)
 PLACES = list(entries(WHOLE))
 NAMED = [place for place in PLACES if isinstance(place[-1], str)]
 MAY_BE_MISSING = set(
-    """memory_limit outside csv csv.decimal csv.encoding series.revision labels labels.emp units units.emp
+    """memory_limit max_outside csv csv.decimal csv.encoding series.revision labels labels.emp units units.emp
     schema.measures.payann.step schema.measures.payann.bound schema.measures.payann.null schema.measures.payann.signed
     schema.measures.rest schema.measures.rest.derive schema.columns.naics.type schema.columns.naics.null schema.columns.size
     schema.columns.size.type schema.columns.size.null hierarchies.place.titles hierarchies.place.titles.state

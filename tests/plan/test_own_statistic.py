@@ -56,6 +56,5 @@ def test_a_plan_file_reads_it_once_it_is_registered(tmp_path, monkeypatch):
     with pytest.raises(rw.errors.PlanFileError):
         rw.load_plan(file)
     monkeypatch.setattr(queries, "KINDS", (*KINDS, CountPositive))
-    monkeypatch.setattr(queries, "BUILDER", (*queries.BUILDER, CountPositive.word))
     (statistic,) = rw.load_plan(file).plan.queries[0].statistics
     assert statistic == CountPositive(measure="emp", mechanism=rw.Gaussian(rho=1000))

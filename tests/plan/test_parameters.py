@@ -10,7 +10,7 @@ dataset = "establishments ${year}"
 source = "estabs_${year}.csv"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-outside = "accept"
+max_outside = "accept"
 
 [schema]
 unit = "id"

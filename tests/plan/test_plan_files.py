@@ -129,6 +129,18 @@ def test_a_decimal_number_is_read_exactly(load):
     assert Fraction(0.05) != Fraction(1, 20) == Fraction(Decimal("0.05"))
 
 
+def test_plans_with_the_names_of_earlier_versions_are_read_alike(load):
+    text = WHOLE.replace(
+        'tuned_on = "synthetic"', 'tuned_on = "confidential"\ntuning_reason = "agreed"\nmax_outside = 0.5'
+    )
+    today = load(text)
+    assert (today.tuning_reason, today.max_outside) == ("agreed", Fraction(1, 2))
+    for name, old in {"tuning_reason": "accept_tuning", "max_outside": "outside"}.items():
+        assert load(text.replace(name, old)) == today
+        with pytest.raises(PlanFileError, match=f"line .*{old}: is the old name of {name}, which is also given"):
+            load(text.replace(name, f'{old} = "accept"\n{name}'))
+
+
 def test_levels_take_their_shares(load):
     text = changed(
         'group_by = ["county", { prefix = "naics", length = 3 }]',

@@ -28,7 +28,7 @@ ONE = [
     ('dataset = "establishments"', "dataset = 7", "must be text, not a number"),
     ('dataset = "establishments"', 'dataset = ""', "must not be empty"),
     ('tuned_on = "synthetic"', 'tuned_on = "syntetic"', "did you mean 'synthetic'?"),
-    ('tuned_on = "synthetic"', 'tuned_on = "confidential"', "accept_tuning"),
+    ('tuned_on = "synthetic"', 'tuned_on = "confidential"', "tuning_reason"),
     ("[schema]", 'ledgr = "x"\n[schema]', "did you mean 'ledger'?"),
     ('unit = "estab_id"', "unit = 1979-05-27", "must be text, not a date"),
     ("measures.emp = 1", "measures.emp = 0", "must be above 0"),

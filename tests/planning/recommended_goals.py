@@ -63,7 +63,7 @@ def session(rows: int) -> rw.Session:
         measures={"emp": 1, "payann": 1},
         columns={"county": "text", "naics": "text"},
         tuned_on="synthetic",
-        outside="accept",
+        max_outside="accept",
     )
 
 
@@ -96,7 +96,7 @@ def keys(rows: int, seed: int) -> rw.Keys:
 def query(wanted: Wanted, listed: rw.Keys, mechanisms: Mapping[str, Any], share: Any = None) -> rw.Query:
     """State by industry at three levels, with published rests."""
     found = rw.query().group_by(rw.prefix("county", 2))
-    found = found.levels(rw.prefix("naics", LEVELS), keys=listed, rest="publish", share=share)
+    found = found.levels(rw.prefix("naics", LEVELS), keys=listed, all_other="publish", share=share)
     for name in wanted.statistics:
         own = mechanisms[name]
         found = found.count(own, alias="n") if name == "n" else found.sum(name, own, alias=name)

@@ -105,7 +105,7 @@ def test_the_recommended_plan_released_200_times_reaches_its_goal_and_no_narrowe
     candidates = {name: each for name, each in CANDIDATES.items() if "generalized" not in name}
     with opened(table) as session:
         advice = recommend(session, goal(keys), candidates=candidates, data="synthetic")
-        path = advice.save(tmp_path / "plan.toml", source="establishments.parquet", ledger="books.ledger")
+        path = advice.plan(source="establishments.parquet", ledger="books.ledger").save(tmp_path / "plan.toml")
     file = load_plan(path)
     with Session.from_plan(file, data="confidential") as session:
         check(session, file.plan.queries, table)

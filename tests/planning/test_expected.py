@@ -9,7 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Schema
-from recordwise.planning.expected import ExpectedError, expected_errors
+from recordwise.planning.check import ExpectedError, expected_errors
 from recordwise.planning.simulate.generate import usual_sizes
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "payann": 1}, columns={"county": "text"})

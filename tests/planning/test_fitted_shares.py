@@ -83,7 +83,7 @@ def session():
             "naics": rng.choice(["311", "312", "313", "321", "441", "442"], rows),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as opened:
+    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as opened:
         yield opened
 
 
@@ -93,14 +93,14 @@ def levels(**more):
 
 
 def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_released_as_one_query(session):
-    goal = Goal("emp", levels(rest="publish"), within="0.05")
+    goal = Goal("emp", levels(all_other="publish"), within="0.05")
     budget = rw.Gaussian(sigma=30)
     raw = allocate(session, budget, goal, data="synthetic")
     fitted = allocate(session, budget, goal, fitted=True, data="synthetic")
     assert fitted.worst < raw.worst
     assert sum(each.share for each in fitted.shares) == 1
     (query,) = fitted.queries()
-    assert query.rest == "publish"
+    assert query.all_other == "publish"
     assert [level.share for level in query.tables()] == [each.share for each in fitted.shares]
     release = session.run(query, rng=Seeded(2)).consistent(method="ols")
     z, worst = 1.959964, 0.0
@@ -115,13 +115,13 @@ def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_rele
 
 def exact(session, table):
     """The exact totals of a released table, from the owner's view."""
-    asked = levels(rest="publish").sum("emp", rw.Gaussian(sigma=1), alias="exact")
+    asked = levels(all_other="publish").sum("emp", rw.Gaussian(sigma=1), alias="exact")
     view = session.owner.view(data="synthetic")
     return next(each.totals["exact"] for each in view.cell_totals(asked) if each.name == table.name)
 
 
 def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(session):
-    goal = Goal("emp", levels(rest="publish"), within="0.05")
+    goal = Goal("emp", levels(all_other="publish"), within="0.05")
     family = {"Gaussian": rw.Gaussian(sigma=1), "log": rw.LogTransform(offset=10, sigma=1)}
     raw = recommend(session, goal, candidates=family, data="synthetic")
     fitted = recommend(session, goal, candidates=family, fitted=True, data="synthetic")
@@ -130,14 +130,16 @@ def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(sessi
     assert fitted.fitness["log"].losses.rho.maximum == raw.fitness["log"].losses.rho.maximum
     (query,) = fitted.fitness["Gaussian"].queries()
     assert len(query.tables()) == 3
-    assert 'rest = "publish"' in fitted.plan(source="t.parquet", ledger="l.sqlite").text or fitted.best.name == "log"
+    assert (
+        'all_other = "publish"' in fitted.plan(source="t.parquet", ledger="l.sqlite").text or fitted.best.name == "log"
+    )
 
 
 @pytest.mark.parametrize(
     ("query", "budget", "told"),
     [
-        (levels(), rw.Gaussian(sigma=3), "rest='publish'"),
-        (levels(rest="publish"), rw.LogTransform(offset=1, sigma=1), "needs Gaussian noise"),
+        (levels(), rw.Gaussian(sigma=3), "all_other='publish'"),
+        (levels(all_other="publish"), rw.LogTransform(offset=1, sigma=1), "needs Gaussian noise"),
     ],
 )
 def test_fitted_goals_without_complete_levels_or_gaussian_noise_are_refused(session, query, budget, told):

@@ -46,7 +46,7 @@ def test_todays_plan_is_never_above_the_frontier(found):
     # Losses of points are searched to a tenth of a percent.
     assert found.at_loss(loss) >= found.today.reliable.share - 0.002
     assert found.at_share(found.today.reliable.share) <= loss * 1.01
-    assert "At the same loss the frontier has" in found.words()
+    assert "At the same loss the frontier has" in found.summary()
     assert found.at_share(1.5) == np.inf
 
 
@@ -94,7 +94,7 @@ def test_a_budget_is_kept_for_every_possible_record():
 
 
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
-    query = ladder(rest="publish")
+    query = ladder(all_other="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
     losses = [found.today.loss("median") * part for part in (0.3, 1)]
     raw = frontier(session, query, candidates=gaussian, losses=losses, data="synthetic")

@@ -144,7 +144,7 @@ def test_fitted_levels_with_sizes_need_less_loss_than_raw_ones():
     query = (
         rw.query()
         .group_by("county")
-        .levels(rw.prefix("naics", [1, 3]), keys=keys, rest="publish")
+        .levels(rw.prefix("naics", [1, 3]), keys=keys, all_other="publish")
         .sum("emp", rw.UnitSplit(at=50, rho="0.5"), alias="emp")
     )
     with opened() as session:

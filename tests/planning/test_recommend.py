@@ -45,7 +45,7 @@ def test_the_best_has_the_smallest_loss_of_its_rank(session, rank_by):
 
 
 def test_the_reasons_are_two_sentences_with_the_numbers(found):
-    why = found.why()
+    why = found.summary()
     assert why.count(". ") == 1
     assert why.endswith(".")
     assert found.best.name in why
@@ -68,7 +68,7 @@ def test_the_offset_costs_less_than_offsets_around_it(session):
 
 def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     write(tmp_path / "records.parquet")
-    path = found.save(tmp_path / "plan.toml", source="records.parquet", ledger="books.ledger")
+    path = found.plan(source="records.parquet", ledger="books.ledger").save(tmp_path / "plan.toml")
     file = load_plan(path)
     assert file.tuned_on == "synthetic"
     assert plan_policy(file.plan) == found.best.policy
@@ -76,7 +76,7 @@ def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     with Session.from_plan(file) as session:
         assert session.run(*file.plan.queries).policy == found.best.policy
     with pytest.raises(ParameterError, match="already exists"):
-        found.save(path, source="records.parquet", ledger="books.ledger")
+        found.plan(source="records.parquet", ledger="books.ledger").save(path)
 
 
 def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_tells_no_loss(session, tmp_path):
@@ -84,12 +84,12 @@ def test_a_plan_tuned_on_confidential_records_is_refused_without_a_reason_and_te
     assert found.fitness.data == "confidential"
     text = found.plan(source="r.parquet", ledger="l").text
     assert 'tuned_on = "confidential"' in text
-    assert "loss" not in text.replace("accept_tuning", "")
-    path = found.save(tmp_path / "plan.toml", source="r.parquet", ledger="l")
-    with pytest.raises(PlanFileError, match="accept_tuning"):
+    assert "loss" not in text.replace("tuning_reason", "")
+    path = found.plan(source="r.parquet", ledger="l").save(tmp_path / "plan.toml")
+    with pytest.raises(PlanFileError, match="tuning_reason"):
         load_plan(path)
-    accepted = found.save(tmp_path / "b.toml", source="r.parquet", ledger="l", accept_tuning="public totals")
-    assert load_plan(accepted).accept_tuning == "public totals"
+    accepted = found.plan(source="r.parquet", ledger="l", tuning_reason="public totals").save(tmp_path / "b.toml")
+    assert load_plan(accepted).tuning_reason == "public totals"
     with opened(tuned_on="confidential") as confidential, pytest.raises(TuningError):
         confidential.run(*found.best.queries())
 

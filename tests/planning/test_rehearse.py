@@ -134,7 +134,7 @@ def test_a_rehearsal_cannot_be_taken_for_a_release(made: Rehearsal) -> None:
     with pytest.raises(ParameterError, match="NOT PRIVATE"):
         history_of(loaded, [loaded])
     # A layout without a place for the label is not written.
-    assert any("sdmx-csv has no place for the label" in note for note in made.notes)
+    assert any("sdmx-csv has no place for the label" in note for note in made.notes())
     assert not [name for name in made.files if "sdmx" in name]
 
 
@@ -156,7 +156,7 @@ def test_given_records_are_used_and_their_noise_cannot_be_repeated(plans: tuple[
     ]
     assert made[0].given
     assert made[0].records == 400
-    assert made[0].rows > 400
+    assert made[0].source_rows > 400
     assert "fitting basic tables" in made[0].seconds
     assert "county_basic.parquet" in made[0].files
     assert not any(each.release.private for each in made)
@@ -193,7 +193,7 @@ def test_what_a_release_could_not_fit_is_told_and_left_out(tmp_path: Path) -> No
     """Keys are selected, no measure is declared, and nothing is public about the column."""
     (tmp_path / "plan.toml").write_text(SELECTED)
     made = rehearse(tmp_path / "plan.toml", out=tmp_path / "out", rows=3_000)
-    assert any("saved without basic tables" in note for note in made.notes)
+    assert any("saved without basic tables" in note for note in made.notes())
     assert [each.name for each in made.losses] == ["all records"]
     assert made.release.tables[0].data.num_rows > 2
     assert not made.coverage

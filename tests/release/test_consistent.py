@@ -33,7 +33,7 @@ def opened():
         }
     )
     # Four codes of industries are not listed.
-    how = {"unit": "id", "tuned_on": "synthetic", "outside": "accept"}
+    how = {"unit": "id", "tuned_on": "synthetic", "max_outside": "accept"}
     with rw.Session(table, measures={"emp": 1, "pay": 1, "quarter": 1}, **how) as session:
         yield session
 

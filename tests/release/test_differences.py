@@ -24,7 +24,7 @@ from recordwise.release.change import (
 
 def released(table, keys, path, *, rng=None, at=20) -> rw.Release:
     columns = {"code": "text"}
-    how = {"unit": "id", "measures": {"emp": 1}, "columns": columns, "tuned_on": "synthetic", "outside": "accept"}
+    how = {"unit": "id", "measures": {"emp": 1}, "columns": columns, "tuned_on": "synthetic", "max_outside": "accept"}
     query = rw.query().group_by("code", keys={"code": keys}).count(rw.Gaussian(rho="1/8"), alias="n")
     query = query.sum("emp", rw.Gaussian(sigma=at), alias="emp").sum(
         "emp", rw.LogTransform(offset=100, sigma="0.1"), alias="log"

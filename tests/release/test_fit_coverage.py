@@ -80,7 +80,7 @@ def fitted(kind, counties):
     for name, noise in COLUMNS[kind].items():
         asked = asked.sum("emp", noise, alias=name)
     measure = {"emp": Measure.of("emp", signed=kind == "signed")}
-    with rw.Session(records, unit="id", measures=measure, tuned_on="synthetic", outside="accept") as session:
+    with rw.Session(records, unit="id", measures=measure, tuned_on="synthetic", max_outside="accept") as session:
         return session.run(asked, rng=Seeded(34), confidence=LEVEL).consistent(method="ols", complete=True, draws=60)
 
 

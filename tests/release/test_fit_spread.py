@@ -34,14 +34,14 @@ def opened():
         }
     )
     with rw.Session(
-        table, unit="id", firm="firm", measures={"emp": 1}, tuned_on="synthetic", outside="accept"
+        table, unit="id", firm="firm", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept"
     ) as session:
         yield session
 
 
 def released(session, *, rest=None, confidence=0.95, only=None):
     keys = rw.Keys.product(county=COUNTIES, naics=CODES)
-    asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 3]), keys=keys, rest=rest)
+    asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 3]), keys=keys, all_other=rest)
     noises = {
         "normal": rw.Gaussian(sigma=15),
         "fat": rw.GeneralizedGaussian(scale=3, shape="0.5"),

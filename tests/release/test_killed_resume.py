@@ -17,7 +17,7 @@ dataset = "small"
 source = "records.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-outside = "accept"
+max_outside = "accept"
 
 [schema]
 unit = "id"

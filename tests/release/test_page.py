@@ -107,7 +107,7 @@ def test_a_page_without_its_tables_is_below_100_kb(name: str) -> None:
 
 def many_counties(count: int) -> rw.Release:
     counties = [f"{number:06}" for number in range(count)]
-    with opened(outside="accept") as session_of_many:
+    with opened(max_outside="accept") as session_of_many:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=counties)).count(rw.Gaussian(rho="0.1"))
         return session_of_many.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")))
 

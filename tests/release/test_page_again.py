@@ -14,7 +14,7 @@ from recordwise.release.files import load_release
 from recordwise.release.page.page import NO_PARTS
 from small_release import keys, question, records, session
 
-KEPT = Path(__file__).parent.parent / "kept" / "0.1.0"
+KEPT = Path(__file__).parent.parent / "old_files" / "0.1.0"
 
 
 def several_queries() -> rw.Release:

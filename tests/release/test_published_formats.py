@@ -49,7 +49,7 @@ def asked(name: str = "county_industry") -> rw.Query:
 def saved(tmp_path_factory):
     place = tmp_path_factory.mktemp("formats")
     words = rw.Words(labels={"county": "county of =work"}, units={"emp": "employees"})
-    with session(places(), ledger=place / "l.ledger", budget=generous(), words=words, outside="accept") as opened:
+    with session(places(), ledger=place / "l.ledger", budget=generous(), words=words, max_outside="accept") as opened:
         release = opened.run(asked())
     return place / "l.ledger", release, release.save(place / "out", formats=ALL)
 
@@ -217,7 +217,7 @@ def test_the_relative_error_does_not_make_a_negative_cell_look_precise() -> None
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_seeded_release_is_labeled_in_every_format_or_refused(name, tmp_path) -> None:
-    with session(places(), budget=generous(), outside="accept") as opened:
+    with session(places(), budget=generous(), max_outside="accept") as opened:
         release = opened.run(asked(), rng=Seeded(1))
     kind, file = known_formats()[name], tmp_path / f"t.{known_formats()[name].extension}"
     if name in ("sdmx-csv", "cbp"):

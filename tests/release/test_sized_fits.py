@@ -47,10 +47,10 @@ def sizes() -> dict[str, list]:
 @cache
 def released(seed: int, *names: str, rest: str | None = None) -> rw.Release:
     keys = rw.Keys.of(sizes(), size="emp_sum", sized_on="public: last year")
-    asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 3]), keys=keys, rest=rest)
+    asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 3]), keys=keys, all_other=rest)
     for name in names:
         asked = asked.sum("emp", NOISES[name], alias=name)
-    with rw.Session(RECORDS, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as session:
+    with rw.Session(RECORDS, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as session:
         return session.run(asked, rng=Seeded(seed))
 
 

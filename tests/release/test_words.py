@@ -26,7 +26,7 @@ PLAN = """
 source = "small.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
-outside = "accept"
+max_outside = "accept"
 
 [dataset]
 name = "small"

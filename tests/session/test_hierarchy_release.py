@@ -27,7 +27,7 @@ def session(rows, **more):
     given |= {
         "hierarchies": [places(titles={"state": "State"}), industries()],
         "tuned_on": "public",
-        "outside": "accept",
+        "max_outside": "accept",
     }
     return rw.Session(pa.Table.from_pylist(rows), **(given | more))
 
@@ -76,7 +76,7 @@ def test_every_level_is_published_about_the_records_of_listed_codes(opens):
 def test_a_record_whose_code_is_not_listed_is_outside(tmp_path):
     few = [*ROWS[:99], UNLISTED[0]]
     for share, rows, refused in (("0.01", few, False), ("0.005", few, True), (0, ROWS, False)):
-        with session(rows, outside=share, ledger=tmp_path / f"{share}.ledger") as opened:
+        with session(rows, max_outside=share, ledger=tmp_path / f"{share}.ledger") as opened:
             by_nation = rw.query().group_by("nation", keys=["US"]).count(rw.Gaussian(rho=1))
             if refused:
                 with pytest.raises(OutsideError):
@@ -182,7 +182,7 @@ def test_a_list_that_is_not_public_needs_a_reason(tmp_path):
         with pytest.raises(TuningError, match="source of the hierarchy 'place' does not begin with 'public'"):
             opened.run(by_nation)
         assert not opened.spent().rho
-    with session(ROWS, hierarchies=[private], ledger=tmp_path / "b", accept_tuning="only the list") as opened:
+    with session(ROWS, hierarchies=[private], ledger=tmp_path / "b", tuning_reason="only the list") as opened:
         assert opened.run(by_nation).description["accept_tuning"] == "only the list"
 
 

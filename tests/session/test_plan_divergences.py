@@ -39,7 +39,7 @@ def run(queries, record):
         return noised(points, law, source)
 
     with (
-        small_release.session(pa.table(rows), outside="accept") as session,
+        small_release.session(pa.table(rows), max_outside="accept") as session,
         patch.object(gaussian_noise, "noised", spy),
         patch.object(fat_tailed, "noised", spy),
         patch.object(transforming, "noised", spy),

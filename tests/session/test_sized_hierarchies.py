@@ -45,7 +45,7 @@ SIZED = rw.Sized(rw.Gaussian(sigma=SHARE), floor=100)
 
 def session(rows=ROWS, **more):
     given = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text", "naics": "text"}}
-    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "outside": "accept"}
+    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "max_outside": "accept"}
     return rw.Session(pa.Table.from_pylist(rows), **(given | more))
 
 

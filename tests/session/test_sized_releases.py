@@ -45,10 +45,10 @@ def asked(listed: rw.Keys, mechanism: Any = SIZED) -> rw.Query:
 
 def test_sizes_are_part_of_what_a_release_is_about(tmp_path: Path) -> None:
     with session(tmp_path / "a.ledger") as opened:
-        opened.run(asked(keys(50, 300, 900)), once=True)
-        opened.run(asked(keys(50, 300, 200)), once=True)
+        opened.run(asked(keys(50, 300, 900)), refuse_repeat=True)
+        opened.run(asked(keys(50, 300, 200)), refuse_repeat=True)
         with pytest.raises(AlreadyReleasedError):
-            opened.run(asked(keys(50, 300, 900)), once=True)
+            opened.run(asked(keys(50, 300, 900)), refuse_repeat=True)
 
 
 def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_path: Path) -> None:
@@ -59,11 +59,11 @@ def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_p
         folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).save(tmp_path / "first")
     cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column="emp"))
     with session(tmp_path / "a.ledger", budget=budget) as opened:
-        release = opened.run(asked(cells), once=True, keep=True)
+        release = opened.run(asked(cells), refuse_repeat=True, keep=True)
         # At the sizes themselves, at most 400, sigma would be 10 or 20, which the budget does not cover.
         assert left.dominates(release.policy)
         with pytest.raises(AlreadyReleasedError):
-            opened.run(asked(cells), once=True, keep=True)
+            opened.run(asked(cells), refuse_repeat=True, keep=True)
         resumed = opened.unfinished.resume(asked(cells))
         assert resumed is not None
         assert resumed.policy == release.policy
@@ -137,7 +137,7 @@ def test_a_published_rest_has_the_noise_of_the_floor_even_where_its_key_is_liste
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"naics": "text"})
     frame = {"naics": ["31", "311", "445"], "emp": [9_000.0, 500.0, 500.0]}
     listed = rw.Keys.of(frame, size="emp", sized_on="public: the census")
-    query = rw.query().levels(rw.prefix("naics", [2, 3]), keys=listed, rest="publish").sum("emp", SIZED)
+    query = rw.query().levels(rw.prefix("naics", [2, 3]), keys=listed, all_other="publish").sum("emp", SIZED)
     plan = Plan(schema=schema, queries=(query,))
     fine = next(table for table in plan.tables() if table.rest is not None)
     cells, (statistic,) = plan.cells(fine), query.draws()

@@ -38,7 +38,7 @@ def records() -> pa.Table:
 
 def opened(**how: Any) -> rw.Session:
     columns = {"which": "text", "cell": "text"}
-    tuned = {"tuned_on": "synthetic", "accept_tuning": "a test", "outside": "accept"}
+    tuned = {"tuned_on": "synthetic", "tuning_reason": "a test", "max_outside": "accept"}
     return rw.Session(records(), unit="id", firm="firm", measures={"emp": 1}, columns=columns, **(tuned | how))
 
 

@@ -66,11 +66,11 @@ def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
         LOOKS[look](opened)
         for release in RELEASES.values():
             with pytest.raises(
-                TuningError, match=r"records were viewed.*Nothing was read.*give a reason as accept_tuning"
+                TuningError, match=r"records were viewed.*Nothing was read.*give a reason as tuning_reason"
             ):
                 release(opened)
         assert opened.spent() == constant(0)
-        opened.accept_tuning = "the board agreed"
+        opened.tuning_reason = "the board agreed"
         stated = opened.run(asked()).to_json()
     assert (stated["tuned_on"], stated["accept_tuning"]) == ("public", "the board agreed")
     assert stated["looked_at_records"] is True
@@ -85,7 +85,7 @@ def test_records_that_are_not_confidential_may_be_looked_at(look) -> None:
 
 @pytest.mark.parametrize("reason", [None, "", "  ", True])
 def test_what_is_no_reason_is_none(reason) -> None:
-    untold = session(records(), tuned_on="confidential", accept_tuning=reason)
+    untold = session(records(), tuned_on="confidential", tuning_reason=reason)
     with untold as opened, pytest.raises(TuningError, match="was tuned on the confidential table"):
         opened.run(asked())
 
@@ -99,7 +99,7 @@ def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in
             opened.run(asked())
     with session(records(), path) as later, pytest.raises(TuningError):
         later.run(asked())
-    with session(records(), path, accept_tuning="only <to> check") as accepted:
+    with session(records(), path, tuning_reason="only <to> check") as accepted:
         accepted.run(asked()).save(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
     assert "records had been viewed before (1 look: owner.view 1), accepted because: only &lt;to&gt; check" in page
@@ -112,7 +112,7 @@ def test_a_release_states_the_looks_before_its_charge_and_no_other(tmp_path, mon
     from recordwise.session import publisher
 
     path, drawn = tmp_path / "l", publisher.publish_table
-    with session(records(), path) as other, session(records(), path, accept_tuning="agreed") as opened:
+    with session(records(), path) as other, session(records(), path, tuning_reason="agreed") as opened:
         other.owner.preflight(asked())
 
         def looking(*given, **more):
@@ -129,7 +129,7 @@ def test_a_release_states_the_looks_before_its_charge_and_no_other(tmp_path, mon
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_look_is_entered_before_a_record_is_read_and_says_which_and_for_what(look, tmp_path, monkeypatch) -> None:
     """One entry for each command, with the digest that a charge for the same plan states, or none where there is no plan yet."""
-    with session(records(), tmp_path / "l", accept_tuning="agreed") as opened:
+    with session(records(), tmp_path / "l", tuning_reason="agreed") as opened:
         with monkeypatch.context() as patched:
             patched.setattr(opened._engine, "totals", fails)
             patched.setattr(opened._engine, "owner_passes", fails)

@@ -44,11 +44,11 @@ def waiting(place) -> list:
 
 def test_a_release_that_was_saved_is_refused_the_second_time_and_nothing_is_charged(place, tmp_path) -> None:
     with on(place) as opened:
-        opened.run(asked(), once=True, keep=True).save(tmp_path / "out")
+        opened.run(asked(), refuse_repeat=True, keep=True).save(tmp_path / "out")
         opened.unfinished.saved(asked())
     assert waiting(place) == []
     with on(place) as opened, pytest.raises(AlreadyReleasedError) as refused:
-        opened.run(asked(), once=True, keep=True)
+        opened.run(asked(), refuse_repeat=True, keep=True)
     assert refused.value.state == RELEASED
     assert kinds(place) == ["charged", "released"]
 
@@ -75,14 +75,14 @@ def test_what_is_charged_makes_a_release_another_one_and_a_title_does_not(place)
 
 def test_what_was_kept_is_finished_with_the_same_numbers_and_no_second_charge(place, tmp_path) -> None:
     with on(place) as opened:
-        drawn = opened.run(asked(), once=True, keep=True)
+        drawn = opened.run(asked(), refuse_repeat=True, keep=True)
     (kept,) = waiting(place)
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept.iterdir()} == {0o600}
     assert {path.name for path in kept.iterdir()} == {"county.parquet", "policy.json", "release.json"}
     with on(place) as opened:
         with pytest.raises(AlreadyReleasedError) as refused:
-            opened.run(asked(), once=True, keep=True)
+            opened.run(asked(), refuse_repeat=True, keep=True)
         assert refused.value.state == UNFINISHED
         release = opened.unfinished.resume(asked())
         assert release is not None
@@ -103,7 +103,7 @@ def test_a_release_that_was_kept_and_not_recorded_is_recorded_when_it_is_finishe
     with monkeypatch.context() as patched, on(place) as opened:
         patched.setattr(Ledger, "released", broken)
         with pytest.raises(LedgerError):
-            opened.run(asked(), once=True, keep=True)
+            opened.run(asked(), refuse_repeat=True, keep=True)
     assert kinds(place) == ["charged"]
     with on(place) as opened:
         release = opened.unfinished.resume(asked())
@@ -139,9 +139,9 @@ def test_a_charge_without_tables_is_wasted_and_only_a_second_one_pays_for_a_rele
     with monkeypatch.context() as patched, on(place) as opened:
         patched.setattr("recordwise.session.publisher.publish_table", broken)
         with pytest.raises(rw.errors.DrawingError):
-            opened.run(asked(), once=True, keep=True)
+            opened.run(asked(), refuse_repeat=True, keep=True)
     with on(place) as opened:
-        for attempt in (lambda: opened.run(asked(), once=True), lambda: opened.unfinished.resume(asked())):
+        for attempt in (lambda: opened.run(asked(), refuse_repeat=True), lambda: opened.unfinished.resume(asked())):
             with pytest.raises(AlreadyReleasedError) as refused:
                 attempt()
             assert refused.value.state == WASTED
@@ -179,7 +179,7 @@ def test_a_disk_that_keeps_nothing_still_lets_the_release_be_saved(place, tmp_pa
 
     monkeypatch.setattr(Release, "keep", full)
     with on(place) as opened:
-        opened.run(asked(), once=True, keep=True).save(tmp_path / "out")
+        opened.run(asked(), refuse_repeat=True, keep=True).save(tmp_path / "out")
         assert not opened.unfinished.waiting(asked())
     assert verify(place, against=[tmp_path / "out"]) == []
 
@@ -189,11 +189,11 @@ def test_a_revision_is_another_release_that_names_what_it_revises(place, tmp_pat
         return rw.Series(name="patterns", period="2026", revision=revision)
 
     with on(place, series=of(1)) as opened, pytest.raises(rw.errors.ParameterError, match="nothing to revise"):
-        opened.run(asked(), once=True)
+        opened.run(asked(), refuse_repeat=True)
     releases = []
     for revision in (0, 1):
         with on(place, series=of(revision)) as opened:
-            releases.append(opened.run(asked(), once=True))
+            releases.append(opened.run(asked(), refuse_repeat=True))
             releases[-1].save(tmp_path / f"out{revision}")
     first, second = (release.description["series"] for release in releases)
     assert (first["revision"], first["revises"]) == (0, [])
@@ -263,9 +263,9 @@ def test_the_owner_sees_what_units_lost_over_the_periods_and_the_look_is_noted(p
 
 def test_a_corrected_title_or_label_is_no_second_release(place) -> None:
     with on(place) as opened:
-        opened.run(asked().named("small", title="Emploment"), once=True)
+        opened.run(asked().named("small", title="Emploment"), refuse_repeat=True)
     with on(place, words=rw.Words(labels={"emp": "employees"})) as opened, pytest.raises(AlreadyReleasedError):
-        opened.run(asked().named("small", title="Employment"), once=True)
+        opened.run(asked().named("small", title="Employment"), refuse_repeat=True)
     assert kinds(place) == ["charged", "released"]
 
 
@@ -290,7 +290,7 @@ with on(Path(sys.argv[1])) as session:
         print(session.unfinished.resume(query) is not None)
     else:
         try:
-            session.run(query, once=True, keep=True)
+            session.run(query, refuse_repeat=True, keep=True)
             print("drawn")
         except rw.errors.AlreadyReleasedError as refused:
             print(refused.state)
@@ -317,10 +317,10 @@ def test_what_no_other_process_could_recognize_is_refused_before_the_charge_unle
     keys = rw.Keys.select_from(domain, rho="0.5", threshold=60)
     query = rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho="0.1"))
     with on(place) as opened:
-        for more in ({"once": True}, {"keep": True}):
+        for more in ({"refuse_repeat": True}, {"keep": True}):
             with pytest.raises(rw.errors.ParameterError, match="recognized by other processes"):
                 opened.run(query, **more)
-        with pytest.raises(rw.errors.ParameterError, match="run without once and keep"):
+        with pytest.raises(rw.errors.ParameterError, match="run without refuse_repeat and keep"):
             opened.unfinished.resume(query)
         assert [event.kind for event in opened.history()] == ["opened"]
         opened.run(query)

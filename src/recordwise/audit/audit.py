@@ -282,7 +282,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         spark=how.spark,
         ledger=folder / f"audit{run}.ledger",
         tuned_on="synthetic",
-        outside="accept",
+        max_outside="accept",
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)

@@ -77,12 +77,12 @@ def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
     """One period as an unattended process publishes it: drawn and kept, ended, resumed, and retried, also with another title."""
     asked = _asked_each_period(SIGMAS[period])
     with _opened_period(folder, period, how) as session:
-        drawn = session.run(asked, once=True, keep=True)
+        drawn = session.run(asked, refuse_repeat=True, keep=True)
     with _opened_period(folder, period, how) as session:
         resumed = session.unfinished.resume(asked)
     for again in (asked, asked.named("answers", title="A corrected title")):
         with _opened_period(folder, period, how) as session, suppress(AlreadyReleasedError):
-            session.run(again, once=True, keep=True)
+            session.run(again, refuse_repeat=True, keep=True)
     same = resumed is not None and resumed.table.equals(drawn.table)
     spread = float(np.std(drawn.table.column("answer").to_numpy()))
     # Of 50 empty cells: the chance that a sound sampler is below half its sigma is below 1e-9 (chi-square).
@@ -110,7 +110,7 @@ def _opened_period(
     folder: Path, period: str | None, how: Runs, *, ledger: str = "two-periods.ledger", **more: Any
 ) -> Session:
     records = pa.table({"id": [1], "cell": ["elsewhere"], "value": [5]})
-    stated: dict[str, Any] = {"tuned_on": "synthetic", "outside": "accept", "ledger": folder / ledger}
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "max_outside": "accept", "ledger": folder / ledger}
     stated |= {"engine": how.engine, "spark": how.spark, **more}
     stated["series"] = None if period is None else Series(name="two periods", period=period)
     return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, **stated)
@@ -263,7 +263,7 @@ def _published_from(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
     asked += [query().where(f"value < {STATED + 1}").count(mechanism)]
     asked += [query().group_by("cell", keys=["a", "b"]).count(mechanism)]
     roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}}
-    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": source.with_suffix(".ledger"), "outside": "accept"}
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": source.with_suffix(".ledger"), "max_outside": "accept"}
     with Session(source, engine=how.engine, spark=how.spark, **roles, **stated) as session:
         return [session.run(each, rng=Seeded(1)).table.to_pydict() for each in asked]
 
@@ -325,7 +325,7 @@ def refused(attempt: Callable[[], object]) -> bool:
 def _publish(path: Path, keys: list[Any], how: Runs) -> object:
     asked = query().group_by("cell", keys=Keys.of({"cell": keys})).sum("value", Gaussian(sigma=3))
     roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "integer"}}
-    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": path.with_suffix(".ledger"), "outside": "accept"}
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": path.with_suffix(".ledger"), "max_outside": "accept"}
     with Session(path, engine=how.engine, spark=how.spark, **roles, **stated) as session:
         return session.run(asked)
 
@@ -377,7 +377,7 @@ def _told(
 ) -> str | None:
     """What a release says about its table; None if it was refused."""
     stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": place.with_suffix(".ledger"), "dataset": "types"}
-    stated |= {"outside": "accept"}
+    stated |= {"max_outside": "accept"}
     how_opened: dict[str, Any] = {"engine": how.engine, "spark": how.spark, "columns": columns}
     try:
         with Session(rows, unit="id", measures={"value": 1}, **stated, **how_opened) as session:
@@ -448,7 +448,7 @@ def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Ru
         problems += ["calls itself untuned after a look"] if _published(session) else []
     with _opened(path, ledger, how) as later:
         problems += ["calls itself untuned after a look in another session"] if _published(later) else []
-        later.accept_tuning = "an audit"
+        later.tuning_reason = "an audit"
         looks = later.run(_asked()).description["looks"]
         problems += ["states another number of looks than there were"] if list(looks.values()) != [1] else []
     return tuple(problems)

@@ -9,7 +9,6 @@ In reading order:
 - ``options``: what the plan commands share: reading a plan, choosing mechanisms, showing results
 - ``demo``: recordwise demo and init
 - ``check``: check, preflight and rehearse
-- ``examples``: example records, from what a plan and its policy state
 - ``plan``: plan compare, sweep, fitness, allocate, recommend, frontier and evaluate
 - ``release``: release a plan once, and rescue what a crash left
 - ``published``: postprocess, export and change: what is done with a published folder

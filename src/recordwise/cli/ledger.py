@@ -126,7 +126,7 @@ def _row(event: "Event") -> list[str]:
         case "opened":
             what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
         case "looked":
-            what = f"{_look(body)}confidential records were viewed; a later release needs accept_tuning"
+            what = f"{_look(body)}confidential records were viewed; a later release needs tuning_reason"
         case "preflight":
             what = f"records were held against the keys of plan {str(body.get('plan'))[:12]}, as an earlier version noted a look"
         case "charged":

@@ -76,10 +76,10 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
-    from recordwise.cli.examples import constants_of
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
     from recordwise.policy.columns import day_of
+    from recordwise.policy.policy import constants_of
 
     beside = next(constants_of(policy, name), "")
     if text == "":

@@ -75,7 +75,7 @@ RankBy = Annotated[
 Fitted = Annotated[
     bool, typer.Option("--fitted", help="What is meant is NAME_best, the best linear fit of all levels.")
 ]
-AcceptTuning = Annotated[
+TuningReason = Annotated[
     str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
 ]
 Complete = Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")]
@@ -88,7 +88,7 @@ Set = Annotated[
 
 
 VIEWED = (
-    "this was a look at confidential records, which the ledger notes: a release now needs accept_tuning, a reason that is "
+    "this was a look at confidential records, which the ledger notes: a release now needs tuning_reason, a reason that is "
     "published with it"
 )
 DECLARE = "If the records are public or generated, state --data public or --data synthetic; in Python, use recordwise.planning."
@@ -164,17 +164,6 @@ def for_owner(data: str = "confidential", *, advice: str = DECLARE) -> None:
         )
 
 
-def owner_only(path: Path, data: str) -> None:
-    """Make a file that only its owner can read, before numbers computed from confidential records are written into it."""
-    import os
-
-    from recordwise.plan.schema import NO_LOOK
-
-    if data not in NO_LOOK:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-        path.chmod(0o600)
-
-
 def by_measure(words: list[str] | None, option: str) -> Any:
     """One number for all statistics, or a mapping from measures or published names (NAME=NUMBER)."""
     found = lists_by_measure(words or [], option)
@@ -235,9 +224,9 @@ def show_changes(found: Any) -> None:
     screen.table(HEADERS, [each.row() for each in found.changes()])
 
 
-def save_plan(found: Any, file: "PlanFile", out: Path, *, accept_tuning: str | None, quiet: bool) -> None:
+def save_plan(found: Any, file: "PlanFile", out: Path, *, tuning_reason: str | None, quiet: bool) -> None:
     """Write the plan that was found as a plan file like the one that was examined."""
-    saved = found.save_like(file.path, out, accept_tuning=accept_tuning, parameters=file.parameters)
+    saved = found.save_like(file.path, out, tuning_reason=tuning_reason, parameters=file.parameters)
     told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=quiet)
     if found.needs_budget:
         told("The plan had no budget: the new one has a budget that covers it once.", quiet=quiet)
@@ -265,6 +254,7 @@ def quantile_rows(found: Any) -> Any:
 def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool, data: str) -> None:
     """Save one figure to every requested file; only its owner can read one that is drawn from confidential records."""
     from recordwise.errors import ParameterError
+    from recordwise.planning.result import owner_only
 
     if not paths:
         return

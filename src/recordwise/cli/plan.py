@@ -9,7 +9,6 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.options import (
-    AcceptTuning,
     AtLeast,
     Complete,
     Confidence,
@@ -24,13 +23,13 @@ from recordwise.cli.options import (
     Share,
     Statistics,
     Tables,
+    TuningReason,
     Within,
     by_measure,
     drawn,
     lists_by_measure,
     loss_shares,
     opened,
-    owner_only,
     printed,
     quantile_rows,
     read_goals,
@@ -145,7 +144,7 @@ def recommend(
     out: Annotated[
         Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -170,12 +169,12 @@ def recommend(
         screen.table(*found.rows())
         for name, why in found.fitness.infeasible.items():
             screen.note(f"{name}: {why}")
-        screen.paragraph(found.why())
+        screen.paragraph(found.summary())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json, data=data)
 
 
@@ -220,7 +219,7 @@ def frontier(
             help="Write the table to a new CSV file; within losses, the plan to a new plan file.", show_default=False
         ),
     ] = None,
-    accept_tuning: AcceptTuning = None,
+    tuning_reason: TuningReason = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -260,15 +259,14 @@ def frontier(
     with Session.from_plan(file, data=data) as session:
         if within_losses:
             best = most_reliable(session, file, **limits, **shared)
-            return _show_best(best, file, out, accept_tuning=accept_tuning, as_json=as_json)
+            return _show_best(best, file, out, tuning_reason=tuning_reason, as_json=as_json)
         found = found_frontier(session, file, rank_by=rank_by, losses=loss, **shared)
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
         screen.table(*found.rows())
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
     if out is not None:
-        owner_only(out, data)
-        _write(out, *found.rows())
+        found.save(out)
         told(f"wrote {out}", quiet=as_json)
 
     def draw() -> Any:
@@ -280,19 +278,19 @@ def frontier(
     return None
 
 
-def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | None, as_json: bool) -> None:
+def _show_best(found: Any, file: Any, out: Path | None, *, tuning_reason: str | None, as_json: bool) -> None:
     """The most reliable plan within some losses, and its plan file."""
     from recordwise.cli import screen
 
     if not printed(found, as_json):
         screen.heading("The most reliable plan within these losses")
-        screen.paragraph(found.words())
+        screen.paragraph(found.summary())
         screen.table(*found.rows())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, tuning_reason=tuning_reason, quiet=as_json)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
@@ -322,13 +320,6 @@ def _check_new(out: Path) -> None:
 
     if out.exists():
         raise ParameterError(parameter=str(out), problem="already exists", advice="Choose a new file.")
-
-
-def _write(out: Path, headers: list[str], rows: list[list[str]]) -> None:
-    import csv
-
-    with out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([headers, *rows])
 
 
 # ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells and why, next to

@@ -84,7 +84,8 @@ def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
 def confirm(file: "PlanFile") -> None:
     """Show what the release will cost and ask; refuse if stdin is not a terminal."""
     from recordwise.cli import screen
-    from recordwise.cli.check import examined, show_losses
+    from recordwise.cli.check import show_losses
+    from recordwise.planning.check import check
 
     if not sys.stdin.isatty():
         print(
@@ -92,13 +93,12 @@ def confirm(file: "PlanFile") -> None:
             file=sys.stderr,
         )
         raise typer.Exit(BAD_INPUT)
-    found = examined(file)
-    if found["refusal"]:
-        print(f"recordwise: {found['refusal']}", file=sys.stderr)
+    found = check(file, source=False)
+    if found.refusal is not None:
+        print(f"recordwise: {found.refusal}", file=sys.stderr)
         raise typer.Exit(BUDGET_REFUSED)
-    screen.heading("Losses at example records")
-    show_losses(found["examples"])
-    for warning in found["warnings"]:
+    show_losses(found)
+    for warning in found.warnings:
         screen.note(warning)
     typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
 
@@ -110,7 +110,7 @@ def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet
 
     queries = file.plan.queries
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
-        done = session.run(*queries, confidence=file.confidence, progress=tell, once=not again, keep=True)
+        done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
         tell("writing files")
         done = saved(with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries))
         session.unfinished.saved(*queries)

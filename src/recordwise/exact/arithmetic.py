@@ -3,7 +3,7 @@ balls, and (in ``recordwise.policy``) as SQL and JavaScript. It has only operati
 formula cannot lose digits in one and keep them in another."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -235,3 +235,28 @@ def normal_cdf(z: FloatArray) -> FloatArray:
     with np.errstate(under="ignore"):
         found *= np.exp(-0.5 * np.square(z)) / 2
     return np.asarray(np.where(z > 0, 1 - found, found))
+
+
+N = TypeVar("N", float, Fraction)
+
+
+def largest_allowed(
+    allowed: Callable[[N], bool],
+    low: N,
+    high: N,
+    *,
+    rounded: Callable[[float], N],
+    rounds: int = 100,
+    close: float = 1.0,
+) -> N:
+    """Bisect geometrically between an allowed number and one that is not.
+
+    Whatever is below an allowed number must be allowed too. The search ends after some rounds, when the two are within a
+    factor ``close``, or when no rounded number is left between them.
+    """
+    for _ in range(rounds):
+        middle = rounded(math.sqrt(float(low) * float(high)))
+        if not low < middle < high or high / low <= close:
+            break
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low

@@ -274,20 +274,20 @@ class Ledger:
         details: Any = None,
         schema: Any = None,
         release: Identity | None = None,
-        once: bool = False,
+        refuse_repeat: bool = False,
         held: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
-        released, which is charged only ``once`` if so requested; ``held`` keeps the lock of whoever draws it.
+        released, and ``refuse_repeat`` refuses one that was charged before; ``held`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
         known = self.spent()
         after = self._admitted(known, policy, query)
         with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
-            if once and release is not None and self.charge_of(release) is not None:
+            if refuse_repeat and release is not None and self.charge_of(release) is not None:
                 raise self.already(release)
             if (spent := self.spent()) != known:
                 after = self._admitted(spent, policy, query)
@@ -329,7 +329,7 @@ class Ledger:
         details: Any,
         schema: Any,
         release: Identity | None = None,
-        once: bool = False,
+        refuse_repeat: bool = False,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw. The budget is spent from here on; a failure is noted if the file still accepts it.
 
@@ -337,7 +337,7 @@ class Ledger:
         """
         with ExitStack() as held:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, once=once, held=held)
+            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, held=held)
             try:
                 yield charge
             except BaseException as error:

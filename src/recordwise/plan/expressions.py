@@ -381,7 +381,7 @@ def policy_column(operand: Operand) -> ConditionColumn:
 
 
 # The published rest of a coarser cell: one "all other" cell for its records that are in no listed finer cell
-# (T-REST). With ``rest="publish"`` the tables of a query refine one another. Below every listed cell of a table the
+# (T-REST). With ``all_other="publish"`` the tables of a query refine one another. Below every listed cell of a table the
 # next finer table has its listed cells and one more, whose records have the key of the coarser cell and no listed key
 # of the finer table. Which records those are depends on public keys alone. A record is in at most one cell of each
 # table, as without a rest.
@@ -390,10 +390,10 @@ def policy_column(operand: Operand) -> ConditionColumn:
 PUBLISH = "publish"
 
 
-def read_rest(given: str | None) -> str | None:
+def read_all_other(given: str | None) -> str | None:
     """``"publish"``, or None: nothing is published about records in no listed cell."""
     if given not in (None, PUBLISH):
-        raise ParameterError(parameter="rest", problem=f"must be '{PUBLISH}' or left out, not {given!r}")
+        raise ParameterError(parameter="all_other", problem=f"must be '{PUBLISH}' or left out, not {given!r}")
     return given
 
 
@@ -414,9 +414,9 @@ def chain_problems(levels: Sequence[Level]) -> Iterator[str]:
         for other in levels[:number]:
             if refines(one, other) == refines(other, one):
                 names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (other, one))
-                yield f"rest = 'publish' needs tables that refine one another, and of {names} neither refines the other"
+                yield f"all_other = 'publish' needs tables that refine one another, and of {names} neither refines the other"
     if len(levels) < 2:
-        yield "rest = 'publish' needs at least two levels: the rest is that of a coarser cell"
+        yield "all_other = 'publish' needs at least two levels: the rest is that of a coarser cell"
     if any(ALL_OTHER in level.names() for level in levels):
         yield f"a group is called '{ALL_OTHER}', which is the column that marks a published rest"
 

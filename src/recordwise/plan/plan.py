@@ -145,7 +145,7 @@ ENDINGS = (
 def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
     """Every column of one table, with the key or variable it belongs to."""
     yield from ((name, name) for name in level.names())
-    if query.rest is not None:
+    if query.all_other is not None:
         yield ALL_OTHER, ALL_OTHER
     selection = query.selection_of(level)
     asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
@@ -230,14 +230,14 @@ def size_names(statistic: Drawable) -> tuple[str | None, ...]:
 
 def _rest_problems(query: Query, schema: Schema) -> Iterator[str]:
     """A rest is that of public keys, and below one coarser cell."""
-    if query.rest is None:
+    if query.all_other is None:
         return
     yield from chain_problems(query.tables())
     levels = [name for level in query.tables() for name in level.names() if name in schema.coarser_names()]
     if levels:
-        yield f"rest = 'publish' is for codes and their prefixes, and '{levels[0]}' is a level of a hierarchy"
+        yield f"all_other = 'publish' is for codes and their prefixes, and '{levels[0]}' is a level of a hierarchy"
     if any(query.selection_of(level) for level in query.tables()):
-        yield "rest = 'publish' needs public keys, and some keys are selected from the data"
+        yield "all_other = 'publish' needs public keys, and some keys are selected from the data"
 
 
 def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:

@@ -23,7 +23,7 @@ from recordwise.plan.expressions import (
     flat,
     levels_of,
     parent_of,
-    read_rest,
+    read_all_other,
 )
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.keys.selection import GivenKeys, KeyList, SelectFrom, SelectKeys, read_keys
@@ -60,7 +60,7 @@ class Query:
     axes: tuple[tuple[Choice, ...], ...] = ()
     key_lists: tuple[KeyList, ...] = ()
     statistics: tuple[Statistic, ...] = ()
-    rest: str | None = None
+    all_other: str | None = None
     """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
     name: str = ""
     """The name of its table in files, or the start of the names where it has several."""
@@ -120,7 +120,7 @@ class Query:
         *choices: str | Expression | Group | tuple[Prefix, ...],
         share: Sequence[Number] | None = None,
         keys: GivenKeys | None = None,
-        rest: str | None = None,
+        all_other: str | None = None,
     ) -> "Query":
         """Publish one table for each choice, such as a code and its prefixes.
 
@@ -128,15 +128,15 @@ class Query:
             choices: What each table is grouped by, in addition to the groups of the query.
             share: How the budget of every statistic is divided among the tables; equal shares by default.
             keys: The public cells of the tables.
-            rest: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
+            all_other: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
                 its records in no listed finer cell (T-REST). The tables are then complete, so that fits of all levels together
                 are more accurate than each level alone.
 
         Returns:
             A new query.
         """
-        chosen = self.rest if rest is None else read_rest(rest)
-        return replace(self, axes=(*self.axes, axis(flat(choices), share)), rest=chosen).at(keys)
+        chosen = self.all_other if all_other is None else read_all_other(all_other)
+        return replace(self, axes=(*self.axes, axis(flat(choices), share)), all_other=chosen).at(keys)
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or a selection, or several; a table takes the first that has all its columns.
@@ -323,7 +323,7 @@ class Query:
         Returns:
             The coarser table.
         """
-        return None if self.rest is None else parent_of(level, self.tables())
+        return None if self.all_other is None else parent_of(level, self.tables())
 
     def tables(self) -> tuple[Level, ...]:
         """The tables this query publishes, one for each combination of levels."""

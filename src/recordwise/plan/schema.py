@@ -478,7 +478,7 @@ SAY_TUNING = (
     "mechanisms, thresholds and keys were chosen."
 )
 ACCEPT_TUNING = (
-    "Tune on public or synthetic data, or give a reason as accept_tuning, in the session or the plan file (accept_tuning = "
+    "Tune on public or synthetic data, or give a reason as tuning_reason, in the session or the plan file (tuning_reason = "
     '"only codes were corrected"); it is published with the release.'
 )
 LOOKED = "the confidential records were viewed before this release ({looks})"
@@ -491,7 +491,7 @@ def check_tuned_on(tuned_on: str | None) -> None:
 
 
 def check_tuning(
-    tuned_on: str | None, accept_tuning: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
+    tuned_on: str | None, tuning_reason: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
 ) -> None:
     """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table.
 
@@ -503,6 +503,6 @@ def check_tuning(
     private = [each.name for each in hierarchies if not each.is_public]
     listed = f"the source of the hierarchy '{private[0]}' does not begin with 'public'" if private else None
     problem = tuned or listed or (LOOKED.format(looks=looks) if looks else None)
-    if problem and not (isinstance(accept_tuning, str) and accept_tuning.strip()):
+    if problem and not (isinstance(tuning_reason, str) and tuning_reason.strip()):
         stated = f"{problem}, so its parameters may themselves reveal something about records"
         raise TuningError(problem=stated, advice=ACCEPT_TUNING)

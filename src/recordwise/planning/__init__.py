@@ -5,9 +5,10 @@ Imports the session and everything below it.
 
 In reading order:
 
+- ``result``: the base of all results
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
-- ``expected``: expected errors from what is public alone
+- ``check``: what a plan would cost, before any record is read
 - ``compare``: mechanisms side by side
 - ``sweep``: unit splitting over a grid of thresholds
 - ``search``: goals, candidates, shares and the search among them
@@ -19,6 +20,7 @@ In reading order:
 """
 
 from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.planning.check import Check, check
 from recordwise.planning.compare import (
     Candidate,
     ComparedTable,
@@ -45,6 +47,7 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 __all__ = [
     "Allocation",
     "Candidate",
+    "Check",
     "PlanChange",
     "ComparedTable",
     "Comparison",
@@ -69,6 +72,7 @@ __all__ = [
     "Sweep",
     "SweepPoint",
     "allocate",
+    "check",
     "clamped",
     "compare",
     "error_quantiles",

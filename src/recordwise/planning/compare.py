@@ -14,6 +14,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.plan.plan import Plan
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
+from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import (
     COUNT,
     TODAY,
@@ -25,9 +26,6 @@ from recordwise.planning.scope import (
     at_level,
     bare,
     check_measure,
-    html_table,
-    loss_figure,
-    mark_of,
     named,
     part_name,
     plan_totals,
@@ -190,7 +188,7 @@ class ComparedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Comparison:
+class Comparison(Result):
     """Mechanisms compared on the tables of a plan; confidential if its records are."""
 
     data: str
@@ -217,11 +215,6 @@ class Comparison:
             if each.rules is not None:
                 yield each.name, each.rules.sentences()
 
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
     def __getitem__(self, name: str) -> Candidate:
         return next(each for each in self.candidates if each.name == name)
 
@@ -243,10 +236,8 @@ class Comparison:
         """For each mechanism, losses and the share of the records with at most each loss."""
         return {each.name: each.losses.rho.curve() for each in self.candidates}
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         return {
-            "privacy_label": self.privacy_label,
             "measure": self.measure,
             "confidence": self.confidence,
             "cells": len(self.totals),
@@ -274,7 +265,7 @@ class Comparison:
         }
         return found | {name: part.to_json() for name, part in parts.items() if part is not None}
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """A table for a reader: headers and rows."""
         above = [f"above {formula_text(loss)}" for loss in self.above]
         more = [
@@ -293,7 +284,7 @@ class Comparison:
         numbers += [loss_figure(each.realized.rho.quantile(0.99))] if each.realized else []
         return [each.name, *numbers, *_error_words(relative)]
 
-    def table_rows(self) -> tuple[list[str], list[list[str]]]:
+    def table_rows(self) -> Rows:
         """The errors table by table: headers and rows."""
         headers = ["table", "cells", "mechanism", "median error", "p90 error"]
         rows = []
@@ -304,13 +295,15 @@ class Comparison:
                 first = ["", ""]
         return headers, rows
 
-    def __repr__(self) -> str:
-        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.privacy_label}>"
+    def notes(self) -> tuple[str, ...]:
+        """Return what the older rules would do."""
+        return tuple(f"{name}: {told}" if len(self.tables) > 1 else told for name, told in self.rule_sentences())
 
-    def _repr_html_(self) -> str:
-        notes = "\n".join(f"{name}: {told}" if len(self.tables) > 1 else told for name, told in self.rule_sentences())
-        title = f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
-        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes=notes)
+    def _about(self) -> str:
+        return f"of {len(self.candidates)} mechanisms for '{self.measure}'"
+
+    def _title(self) -> str:
+        return f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
 
 
 def _error_json(relative: FloatArray) -> dict[str, float | None]:

@@ -21,7 +21,8 @@ from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.recommend import Left, left_of
-from recordwise.planning.scope import PlanLike, html_table, loss_figure, mark_of, read_origin, scope_of, viewed
+from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
 from recordwise.planning.search.fitness import hardly_protected
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
 from recordwise.policy.policy import Policy
@@ -36,7 +37,7 @@ DIFFERENT = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Frontier:
+class Frontier(Result):
     """Plans from little loss to much accuracy; confidential if the records are."""
 
     data: str
@@ -47,17 +48,12 @@ class Frontier:
     today: FrontierPoint | None
     """The plan as it stands; None where the tables have no mechanisms yet."""
 
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
     def classes(self) -> list[tuple[int, str]]:
         """The size classes that have cells, each with its place."""
         shown = self.points[0].reliable.by_class
         return [(place, name) for place, name in enumerate(class_names()) if not np.isnan(shown[place])]
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show, today's plan last."""
         names = [name for _, name in self.classes()]
         headers = [
@@ -112,7 +108,7 @@ class Frontier:
         best = np.maximum.accumulate(shares)
         return float("inf") if share > best[-1] else float(np.exp(np.interp(share, best, np.log(losses))))
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """Where today's plan stands, in two sentences."""
         if self.today is None:
             return ""
@@ -136,22 +132,20 @@ class Frontier:
                 told.append(f"{RANK_WORDS[name]} loss is {loss_figure(there)} instead of {loss_figure(today)}")
         return f" At the same {RANK_WORDS[self.rank_by]} loss its {' and its '.join(told)}." if told else ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         return {
-            "privacy_label": self.privacy_label,
             "rank_by": self.rank_by,
             "status": {"name": self.status, "limit": self.limit},
             "points": [each.to_json() for each in self.points],
             "today": None if self.today is None else self.today.to_json(),
-            "words": self.words(),
+            "words": self.summary(),
         }
 
-    def __repr__(self) -> str:
-        return f"<Frontier of {len(self.points)} plans: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"of {len(self.points)} plans"
 
-    def _repr_html_(self) -> str:
-        return html_table("Loss and accuracy", *self.rows(), privacy_label=self.privacy_label, notes=self.words())
+    def _title(self) -> str:
+        return "Loss and accuracy"
 
 
 @reported
@@ -231,7 +225,7 @@ def frontier(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ReliablePlan(FrontierPoint):
+class ReliablePlan(FrontierPoint, Result):
     """The plan with the most reliable cells within some losses; confidential if the records are."""
 
     before: tuple[Query, ...]
@@ -240,12 +234,7 @@ class ReliablePlan(FrontierPoint):
     status: str
     left: Left
 
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
-    def words(self) -> str:
+    def summary(self) -> str:
         """Its losses and its reliable cells, in one sentence."""
         losses = ", ".join(f"{name} {loss_figure(self.loss(name))}" for name in QUANTILES)
         share = share_text(self.reliable.share, 1)
@@ -265,7 +254,7 @@ class ReliablePlan(FrontierPoint):
         """What differs from the plan that was examined, for each statistic of each table."""
         return changes(self.before, self.queries)
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show: the share of reliable cells by their size."""
         known = [(name, each) for name, each in zip(class_names(), self.reliable.by_class) if each == each]
         return ["cells of", self.status], [[name, share_text(each, 1)] for name, each in known]
@@ -275,7 +264,7 @@ class ReliablePlan(FrontierPoint):
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the mechanisms found, and everything else as it is; see
@@ -284,7 +273,7 @@ class ReliablePlan(FrontierPoint):
         Args:
             like: The plan to continue, which ``most_reliable`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -296,30 +285,28 @@ class ReliablePlan(FrontierPoint):
             self.before,
             self.queries,
             tuned_on=self.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             # The losses of confidential records must not be in a file that may be shared.
-            comment=self.words() if self.data in NO_LOOK else self.privacy_label,
+            comment=self.summary() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,
             needs_budget=self.needs_budget,
         ).save(path)
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        # Dataclasses with slots are made anew, so that super() without arguments does not find them.
+    to_json = Result.to_json
+
+    def _numbers(self) -> dict[str, Any]:
         return FrontierPoint.to_json(self) | {
-            "privacy_label": self.privacy_label,
             "status": self.status,
-            "words": self.words(),
+            "words": self.summary(),
             "notes": list(self.notes()),
             "changes": [each.to_json() for each in self.changes()],
         }
 
-    def __repr__(self) -> str:
-        return f"<ReliablePlan {self.name}: {self.privacy_label}>"
+    def _about(self) -> str:
+        return self.name
 
-    def _repr_html_(self) -> str:
-        notes = "\n".join([self.words(), *self.notes()])
-        return html_table("The most reliable plan", *self.rows(), privacy_label=self.privacy_label, notes=notes)
+    def _title(self) -> str:
+        return "The most reliable plan"
 
 
 @reported

@@ -16,7 +16,9 @@ from recordwise.errors import ParameterError
 from recordwise.exact.text import share_text
 from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.expressions import Level
-from recordwise.plan.file.read import PlanFile, load_plan
+from recordwise.plan.file.node import renamed
+from recordwise.plan.file.queries import QUERY
+from recordwise.plan.file.read import SECTIONS, PlanFile, load_plan
 from recordwise.plan.file.write import PlanText, query_form, toml_text
 from recordwise.plan.keys.selection import SelectKeys
 from recordwise.plan.query import Query
@@ -108,7 +110,7 @@ def _selections(queries: Sequence[Query]) -> list[dict[str, Any]]:
     return found
 
 
-TUNING = ("tuned_on", "accept_tuning")
+TUNING = ("tuned_on", "tuning_reason")
 WRITTEN_FIRST = ("dataset", "source", "table", "ledger", "memory_limit", "engine")
 STATISTICS = tuple(kind.word for kind in KINDS)
 
@@ -120,7 +122,7 @@ def carried_plan(
     after: Sequence[Query],
     *,
     tuned_on: str,
-    accept_tuning: str | None,
+    tuning_reason: str | None,
     comment: str,
     parameters: Mapping[str, str | int] | None = None,
     needs_budget: bool = False,
@@ -131,12 +133,12 @@ def carried_plan(
         raise ParameterError(
             parameter="like", problem="is not the plan that was examined", advice="Give recommend the same plan file."
         )
-    raw = tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
+    raw = renamed(SECTIONS, tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal))
     moved = _moved(raw, file, Path(path).resolve().parent)
     asked = [_changed(form, old, new) for form, old, new in zip(moved.pop("queries"), before, after)]
-    tuned, reason = _tuning(file, tuned_on, accept_tuning)
+    tuned, reason = _tuning(file, tuned_on, tuning_reason)
     document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
-    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason else {})
+    document |= {"tuned_on": tuned} | ({"tuning_reason": reason} if reason else {})
     document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
     if needs_budget:
         document["budget"] = proposed_budget(after, file.plan.schema)
@@ -146,7 +148,7 @@ def carried_plan(
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    return query.condition, query.groups, query.axes, query.rest, query.name, query.statistics
+    return query.condition, query.groups, query.axes, query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
@@ -180,12 +182,12 @@ def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, An
     return found
 
 
-def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:
+def _tuning(file: PlanFile, tuned_on: str, tuning_reason: str | None) -> tuple[str, str | None]:
     """The plan was tuned on the most sensitive of the data its parts were tuned on; every part keeps its reason."""
     tuned = max(file.tuned_on, tuned_on, key=TUNINGS.index)
-    if tuned_on == "confidential" and accept_tuning is None:
+    if tuned_on == "confidential" and tuning_reason is None:
         return tuned, None
-    reasons = [each for each in (file.accept_tuning, accept_tuning) if each]
+    reasons = [each for each in (file.tuning_reason, tuning_reason) if each]
     return tuned, "; ".join(dict.fromkeys(reasons)) or None
 
 
@@ -193,35 +195,35 @@ def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
     """The same plan in another folder, with the paths of all its files adjusted."""
     start = file.path.resolve().parent
 
-    def renamed(name: str) -> str:
+    def moved(name: str) -> str:
         return name if start == folder or os.path.isabs(name) else os.path.relpath(start / name, folder)
 
     def source(name: str) -> str:
         elsewhere = name.startswith((*POSTGRES_SCHEMES, "${env:")) or engine_kind(file.engine).finds(name)
-        return name if elsewhere else renamed(name)
+        return name if elsewhere else moved(name)
 
     named = raw["source"]
     queries = raw["queries"] if isinstance(raw["queries"], list) else [raw["queries"]]
     return (
         raw
         | {"source": source(named) if isinstance(named, str) else [source(each) for each in named]}
-        | {"ledger": renamed(raw["ledger"])}
-        | {name: _with_files(raw[name], renamed) for name in ("keys", "hierarchies") if name in raw}
-        | {"queries": [each | _query_keys(each, renamed) for each in queries]}
+        | {"ledger": moved(raw["ledger"])}
+        | {name: _with_files(raw[name], moved) for name in ("keys", "hierarchies") if name in raw}
+        | {"queries": [renamed(QUERY, each | _query_keys(each, moved)) for each in queries]}
     )
 
 
-def _query_keys(raw: dict[str, Any], renamed: Any) -> dict[str, Any]:
-    return {"keys": _with_files(raw["keys"], renamed)} if "keys" in raw else {}
+def _query_keys(raw: dict[str, Any], moved: Any) -> dict[str, Any]:
+    return {"keys": _with_files(raw["keys"], moved)} if "keys" in raw else {}
 
 
-def _with_files(keys: Any, renamed: Any) -> Any:
+def _with_files(keys: Any, moved: Any) -> Any:
     """Key lists with the files they name replaced, at any depth."""
     if isinstance(keys, list):
-        return [_with_files(each, renamed) for each in keys]
+        return [_with_files(each, moved) for each in keys]
     if not isinstance(keys, dict):
         return keys
     return {
-        name: renamed(each) if name == "file" and isinstance(each, str) else _with_files(each, renamed)
+        name: moved(each) if name == "file" and isinstance(each, str) else _with_files(each, moved)
         for name, each in keys.items()
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import BudgetError, ParameterError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import figure, formula_text, share_text
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import amount_bounds
@@ -23,7 +23,8 @@ from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, loss_at, policy_losses, read_rank
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
-from recordwise.planning.scope import COUNT, PlanLike, Scope, html_table, loss_figure, read_origin, viewed, with_choice
+from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.scope import COUNT, PlanLike, Scope, read_origin, viewed, with_choice
 from recordwise.planning.search.families import (
     FAT_TAILED,
     FLOORS,
@@ -89,15 +90,13 @@ class Left:
 
     def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
         """The largest share of a plan's loss that is covered, of two digits; None if not even a millionth is."""
-        low, high = LEAST, Fraction(1)
-        if self.refusal(policy_at(low)) is not None:
+
+        def covered(share: Fraction) -> bool:
+            return self.refusal(policy_at(share)) is None
+
+        if not covered(LEAST):
             return None
-        for _ in range(HALVINGS):
-            middle = two_digits((float(low) * float(high)) ** 0.5)
-            if not low < middle < high:
-                break
-            low, high = (middle, high) if self.refusal(policy_at(middle)) is None else (low, middle)
-        return low
+        return largest_allowed(covered, LEAST, Fraction(1), rounded=two_digits, rounds=HALVINGS)
 
 
 def left_of(session: Session, plan: PlanLike) -> Left:
@@ -443,7 +442,7 @@ def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, di
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Recommendation:
+class Recommendation(Result):
     """Families ranked by the loss at which they meet the goals; confidential if the records are."""
 
     fitness: Fitness
@@ -453,9 +452,9 @@ class Recommendation:
     """What was found for a whole plan."""
 
     @property
-    def privacy_label(self) -> str:
+    def data(self) -> str:
         """What the records are that it was computed from."""
-        return self.fitness.privacy_label
+        return self.fitness.data
 
     def ranking(self) -> tuple[FamilyFitness, ...]:
         """Best first; ties in the chosen quantile are broken by the others."""
@@ -486,7 +485,7 @@ class Recommendation:
         told = hardly_protected(self.best.losses.rho)
         return () if told is None else (told,)
 
-    def why(self) -> str:
+    def summary(self) -> str:
         """The recommendation explained in two sentences."""
         best = self.best
         others = [each for each in self.ranking() if each.name != best.name]
@@ -519,17 +518,17 @@ class Recommendation:
         source: str | Sequence[str] | Postgres,
         ledger: str,
         dataset: str | None = None,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
-        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``tuning_reason``, to be released.
 
         Args:
             source: The table of records, as ``Session`` takes it.
             ledger: The file of the ledger.
             dataset: The name of the dataset; that of the session unless given.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
 
         Returns:
             The plan as text, with its key lists.
@@ -541,32 +540,16 @@ class Recommendation:
             source=source,
             ledger=ledger,
             tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
         )
-
-    def save(
-        self, path: str | Path, *, source: str | Sequence[str] | Postgres, ledger: str, accept_tuning: str | None = None
-    ) -> Path:
-        """Write the plan file, and beside it the public keys where they are too many for it.
-
-        Args:
-            path: The file to write.
-            source: The table of records, as ``Session`` takes it.
-            ledger: The file of the ledger.
-            accept_tuning: The reason for a release tuned on confidential records.
-
-        Returns:
-            The file.
-        """
-        return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
 
     def save_like(
         self,
         like: str | Path,
         path: str | Path,
         *,
-        accept_tuning: str | None = None,
+        tuning_reason: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan file that was examined with the recommended mechanisms, and everything else as it is: every query with its
@@ -578,7 +561,7 @@ class Recommendation:
         Args:
             like: The plan to continue, which ``recommend`` was given.
             path: The file to write.
-            accept_tuning: The reason for a release tuned on confidential records.
+            tuning_reason: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
@@ -594,7 +577,7 @@ class Recommendation:
             self.advice.scope.plan.queries,
             self.queries(),
             tuned_on=self.fitness.data,
-            accept_tuning=accept_tuning,
+            tuning_reason=tuning_reason,
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,
@@ -602,25 +585,24 @@ class Recommendation:
 
     def _comment(self) -> str:
         # The losses of confidential records must not be in a file that may be shared.
-        return self.why() if self.fitness.data in NO_LOOK else self.privacy_label
+        return self.summary() if self.fitness.data in NO_LOOK else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """For each family, the share of records above every loss."""
         return {each.name: each.losses.rho.curve() for each in self.ranking()}
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         ranking = [each.name for each in self.ranking()]
-        return self.fitness.to_json() | {
+        return self.fitness._numbers() | {
             "ranking": ranking,
             "rank_by": self.rank_by,
             "best": self.best.name,
-            "why": self.why(),
+            "why": self.summary(),
             "notes": list(self.notes()),
             "changes": [each.to_json() for each in self.changes()],
         }
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show, best first."""
         return Fitness(
             goals=self.fitness.goals,
@@ -629,16 +611,11 @@ class Recommendation:
             infeasible=self.fitness.infeasible,
         ).rows()
 
-    def __repr__(self) -> str:
-        return f"<Recommendation from {len(self.fitness.families)} families: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"from {len(self.fitness.families)} families"
 
-    def _repr_html_(self) -> str:
-        return html_table(
-            "Families that meet the goals, best first",
-            *self.rows(),
-            privacy_label=self.privacy_label,
-            notes="\n".join([self.why(), *self.notes()]),
-        )
+    def _title(self) -> str:
+        return "Families that meet the goals, best first"
 
 
 @reported

@@ -1,6 +1,5 @@
 """A plan for planning: selected tables and statistics, origin, exact totals."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
-from recordwise.exact import text
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
@@ -19,7 +17,7 @@ from recordwise.plan.expressions import Level
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
-from recordwise.plan.schema import NO_LOOK, TUNINGS, Schema
+from recordwise.plan.schema import TUNINGS, Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, CellTotals, OwnerView
@@ -176,7 +174,7 @@ def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]
 
 def at_level(query: Query, level: Level) -> Query:
     """One table of a query, as a query of its own."""
-    return replace(query, groups=level.groups, axes=(), rest=None, name="", title="")
+    return replace(query, groups=level.groups, axes=(), all_other=None, name="", title="")
 
 
 def describes_plan(given: Any) -> bool:
@@ -275,11 +273,7 @@ def part_name(statistic: str, level: Level) -> str:
     return f"{statistic} by {groups}" if groups else f"{statistic} in total"
 
 
-# The origin of the records used for planning, and the label that results carry.
-
-
-CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
-PAST = "CONFIDENTIAL: computed from past records, which are confidential too; not for publication"
+# The origin of the records used for planning.
 
 
 def read_origin(data: str) -> str:
@@ -297,29 +291,6 @@ def viewed(session: Session, data: str, command: str, plan: PlanLike | None = No
     """The records of a session for planning; unless they are declared public or synthetic, a look that the ledger notes first."""
     queries = () if plan is None else read_queries(plan)
     return session.owner.view(data=read_origin(data), command=command, queries=queries)
-
-
-def mark_of(data: str) -> str:
-    """The label above a table or below a figure."""
-    if data in NO_LOOK:
-        return f"computed from {data} records"
-    return PAST if data == "past" else CONFIDENTIAL
-
-
-def html_table(
-    title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, privacy_label: str, notes: str = ""
-) -> str:
-    """A table for a notebook, with the privacy label in its caption."""
-    head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in headers)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(privacy_label)}</caption>"
-    after = "".join(f"<p>{html.escape(line)}</p>" for line in notes.splitlines())
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"
-
-
-def loss_figure(value: float) -> str:
-    """A number formatted for a planning table."""
-    return text.figure(value, infinite="unbounded")
 
 
 # The exact totals of a plan's cells, their clamped totals, and the parts of signed ones, in one pass.

@@ -13,14 +13,12 @@ from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.planning.losses import Losses, policy_losses
+from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import (
     COUNT,
     PlanLike,
     Scope,
     check_measure,
-    html_table,
-    loss_figure,
-    mark_of,
     plan_totals,
     read_origin,
     same_for_all,
@@ -49,7 +47,7 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Sweep:
+class Sweep(Result):
     """Results by threshold and rho; confidential if the records are."""
 
     data: str
@@ -62,11 +60,6 @@ class Sweep:
 
     def _measures(self) -> list[str]:
         return list(dict.fromkeys(point.measure for point in self.points))
-
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
         """For each rho: thresholds, shares of the records with a loss above rho, and median errors; of several measures, each."""
@@ -81,12 +74,11 @@ class Sweep:
                 found[f"{measure}, {name}" if several else name] = (at, share, error)
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
-        return {"privacy_label": self.privacy_label, "measure": self.measure, "points": points}
+        return {"measure": self.measure, "points": points}
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show."""
         headers = ["threshold", "rho", "records above rho", "median error", "mean error", "p90 error"]
         several = len(self._measures()) > 1
@@ -101,11 +93,11 @@ class Sweep:
             for point in self.points
         ]
 
-    def __repr__(self) -> str:
-        return f"<Sweep of {len(self.points)} points for '{self.measure}': {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"of {len(self.points)} points for '{self.measure}'"
 
-    def _repr_html_(self) -> str:
-        return html_table(f"Unit splitting of {self.measure}", *self.rows(), privacy_label=self.privacy_label)
+    def _title(self) -> str:
+        return f"Unit splitting of {self.measure}"
 
 
 @reported

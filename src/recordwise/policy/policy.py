@@ -28,6 +28,7 @@ from recordwise.policy.conditions import (
     AnyOf,
     Compare,
     Condition,
+    InBand,
     Null,
     band_tables,
     both,
@@ -485,6 +486,36 @@ def tests_of(policy: Policy) -> Iterator[Test]:
             yield from _leaves(condition)
             for inner in atom.policies if isinstance(atom, Maximum) else ():
                 yield from tests_of(inner)
+
+
+def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
+    """Yield every constant compared with a column, in the order of the terms."""
+    for terms in (policy.rho, policy.delta_terms):
+        for condition, atom in terms:
+            yield from _compared_with(condition, name)
+            for inner in atom.policies if isinstance(atom, Maximum) else ():
+                yield from constants_of(inner, name)
+
+
+def _compared_with(condition: Condition, name: str) -> Iterator[str | bool | Fraction]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _compared_with(part, name)
+        case Among(column, values) if column.name == name:
+            yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in values)
+        case Compare(column, _, bound) if column.name == name:
+            yield bound
+        case InBand(table, _):
+            for column, held in zip(table.columns, table.values):
+                listed = (value for value in held[:ENOUGH] if value is not None and column.name == name)
+                yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in listed)
+        case _:
+            return
+
+
+ENOUGH = 20
+"""This many values of a table of bands show its type."""
 
 
 def example_date(policy: Policy, name: str) -> date:

@@ -51,10 +51,10 @@ def read_outside(given: Number | str | None) -> Fraction | None:
     """The share of records that may be outside; None where any share is accepted."""
     if given is None or given == ACCEPT:
         return None
-    share = rational(given, parameter="outside")
+    share = rational(given, parameter="max_outside")
     if not 0 <= share < 1:
         raise ParameterError(
-            parameter="outside",
+            parameter="max_outside",
             problem="must be a share of the records below 1, or 'accept'",
             advice="0.01 is one in a hundred.",
         )

@@ -99,7 +99,7 @@ class Owner:
     """What only the owner of a session's table may see. Nothing it returns may be published.
 
     It spends no budget. Every look at confidential records is recorded in the ledger, and a later release then needs a reason
-    (``accept_tuning``).
+    (``tuning_reason``).
     """
 
     def __init__(self, engine: Engine, schema: Schema, looks: "Looks") -> None:
@@ -147,7 +147,9 @@ class Owner:
         return {table_name(plan, table): self._unmatched(plan, table, at_most) for table in public_tables(plan)}
 
     def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
-        query = replace(plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,), rest=None)
+        query = replace(
+            plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,), all_other=None
+        )
         found_plan = Plan(schema=self._schema, queries=(query,))
         (found,) = self._engine.totals(found_plan)
         assert isinstance(found, FoundTotals)

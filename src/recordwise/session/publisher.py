@@ -121,7 +121,7 @@ def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, An
 Progress = Callable[[str], object]
 UNNAMED = (
     "They would pay for it a second time. List the cells or give a product of columns, give parameters values, or run without "
-    "once and keep and see to it yourself that it is run only once."
+    "refuse_repeat and keep, and see to it yourself that it is run only once."
 )
 STEPS = 4
 """Reading, charging, drawing, recording."""
@@ -139,22 +139,29 @@ class Publisher:
     """What the session says about itself in every release."""
     words: Words = field(default_factory=Words)
     """The words of every release."""
-    outside: Fraction | None = None
+    max_outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None: any."""
 
     def run(
-        self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress, once: bool = False, keep: bool = False
+        self,
+        plan: Plan,
+        *,
+        rng: BitSource,
+        confidence: float,
+        tell: Progress,
+        refuse_repeat: bool = False,
+        keep: bool = False,
     ) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
 
-        ``once`` refuses what the ledger has charged before; ``keep`` leaves the drawn tables beside the ledger until ``saved``.
+        ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``saved``.
         """
         plan = with_sizes(plan)
         firms, described = firm_policy(plan), plan_json(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
         policy = firms.policy()
-        identity = self._identity(plan, described, policy, needed=once or keep)
-        if once and identity is not None and self.ledger.charge_of(identity) is not None:
+        identity = self._identity(plan, described, policy, needed=refuse_repeat or keep)
+        if refuse_repeat and identity is not None and self.ledger.charge_of(identity) is not None:
             raise self.ledger.already(identity)
         if is_private(rng):
             check_own_sizes(plan, self.ledger)
@@ -175,7 +182,7 @@ class Publisher:
         tell("charging the ledger")
         used = schema_json(names)
         with self.ledger.charging(
-            policy, query=name, details=described, schema=used, release=identity, once=once
+            policy, query=name, details=described, schema=used, release=identity, refuse_repeat=refuse_repeat
         ) as charge:
             tell("drawing noise")
             tables = in_turn(
@@ -238,10 +245,10 @@ class Publisher:
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals, if the published cells hold the records; the same pass counts them."""
-        if self.outside is None:
+        if self.max_outside is None:
             return self.engine.totals(plan, names=names)
         found = self.engine.totals(plan, names=names, tables=covered_tables(plan))
-        check_coverage(coverage(plan, found), self.outside)
+        check_coverage(coverage(plan, found), self.max_outside)
         return without_counts(plan, found)
 
     def run_external(self, external: "ExternalMechanism", asked: "SplitRows", *, private: bool) -> Release:

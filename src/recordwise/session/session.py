@@ -102,8 +102,8 @@ def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
         "engine": file.engine,
         "spark": file.spark,
         "tuned_on": file.tuned_on,
-        "accept_tuning": file.accept_tuning,
-        "outside": ACCEPT if file.outside is None else file.outside,
+        "tuning_reason": file.tuning_reason,
+        "max_outside": ACCEPT if file.max_outside is None else file.max_outside,
         "words": file.words,
     }
 
@@ -116,7 +116,7 @@ class Session:
 
     Opening reads only names and types; records are read and validated at the first ``run`` or ``validate()``. Every look at
     confidential records (``owner``) is recorded in the ledger. A release after such a look, or one tuned on confidential data,
-    needs a reason (``accept_tuning``).
+    needs a reason (``tuning_reason``).
 
     Args:
         source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
@@ -137,8 +137,8 @@ class Session:
         memory_limit: The memory that DuckDB may use.
         tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
             release needs it.
-        accept_tuning: Why a release is made all the same after a look at confidential records; printed with the release.
-        outside: The share of the records that may be outside the published cells of a table; where there are more, a release is
+        tuning_reason: Why a release is made all the same after a look at confidential records; printed with the release.
+        max_outside: The share of the records that may be outside the published cells of a table; where there are more, a release is
             refused before the charge. ``"accept"``: any share. Whether it is refused depends on the records (docs/limits.md).
         words: Labels, units and who publishes, for the files of every release.
 
@@ -175,8 +175,8 @@ class Session:
         dataset: str | None = None,
         memory_limit: str = "700MB",
         tuned_on: str | None = None,
-        accept_tuning: str | None = None,
-        outside: Number | str = "0.01",
+        tuning_reason: str | None = None,
+        max_outside: Number | str = "0.01",
         words: Words | None = None,
         series: Series | None = None,
     ) -> None:
@@ -194,11 +194,14 @@ class Session:
             series = replace(series, every_period=budget)
         budget = budget if series is None else series.budget()
         self.budget = None if budget is None else check_policy(budget, self.schema)
-        self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
+        self.tuned_on, self.tuning_reason = tuned_on, tuning_reason
         self._warned_unkept = self._closed = False
         self._parameters: dict[str, str] = {}
         self._planned: Plan | None = None
-        self.outside, self.words = read_outside(outside), hierarchy_words(words or Words(), self.schema.hierarchies)
+        self.max_outside, self.words = (
+            read_outside(max_outside),
+            hierarchy_words(words or Words(), self.schema.hierarchies),
+        )
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
@@ -337,7 +340,7 @@ class Session:
         rng: BitSource | None = None,
         confidence: float = 0.95,
         progress: Progress | None = None,
-        once: bool = False,
+        refuse_repeat: bool = False,
         keep: bool = False,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
@@ -351,8 +354,8 @@ class Session:
             confidence: The confidence of the published intervals.
             progress: Called with a short description at the start of each step. Without it, a release that takes longer than a
                 second shows a bar on a terminal or in a notebook.
-            once: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period, whatever
-                their titles and names.
+            refuse_repeat: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period,
+                whatever their titles and names.
             keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
 
@@ -362,10 +365,10 @@ class Session:
         Raises:
             PlanError: A query does not fit the schema.
             BudgetError: The budget does not cover the release.
-            AlreadyReleasedError: With ``once``: it was charged before. Nothing is charged.
+            AlreadyReleasedError: With ``refuse_repeat``: it was charged before. Nothing is charged.
             TuningError: ``tuned_on`` is not given, or a look at confidential records needs a reason.
             DataError: Records break the schema.
-            OutsideError: More than ``outside`` of the records are outside the published cells.
+            OutsideError: More than ``max_outside`` of the records are outside the published cells.
             DrawingError: Drawing noise failed after the charge, which stays.
 
         Example:
@@ -386,7 +389,7 @@ class Session:
                 rng=bit_source(rng),
                 confidence=confidence,
                 tell=progress or steps(STEPS),
-                once=once,
+                refuse_repeat=refuse_repeat,
                 keep=keep,
             )
 
@@ -438,7 +441,7 @@ class Session:
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
         stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
-        stated |= {"accept_tuning": self.accept_tuning}
+        stated |= {"accept_tuning": self.tuning_reason}
         stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
@@ -447,13 +450,13 @@ class Session:
             budget=self.budget,
             stated=stated,
             words=self.words,
-            outside=self.outside,
+            max_outside=self.max_outside,
         )
 
     def _check_terms(self) -> None:
         """Whether a release may be made at all; that a ledger is not kept is said once in a session."""
         listed, looks = self.schema.hierarchies, looks_in_words(self._ledger.looks())
-        check_tuning(self.tuned_on, self.accept_tuning, looks=looks, hierarchies=listed)
+        check_tuning(self.tuned_on, self.tuning_reason, looks=looks, hierarchies=listed)
         if not self._ledger.kept and not self._warned_unkept:
             self._warned_unkept = True
             warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)

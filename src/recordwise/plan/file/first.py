@@ -117,7 +117,7 @@ def _tuning(looked: bool) -> list[str]:
         return ['tuned_on = ""  # what you choose thresholds and keys with: public, synthetic or past']
     return [
         'tuned_on = "confidential"  # types and steps below were proposed from the records',
-        'accept_tuning = ""  # why that is acceptable; printed with the release',
+        'tuning_reason = ""  # why that is acceptable; printed with the release',
     ]
 
 

@@ -251,7 +251,15 @@ class Node:
 
     def entries(self, known: "Section") -> dict[str, "Node"]:
         """The entries that are given; what is needed and not there is a problem."""
-        return self.table(*(each.name for each in known), needed=(each.name for each in known if each.needed))
+        names = [name for each in known for name in (each.name, each.old) if name]
+        found = self.table(*names, needed=[each.name for each in known if each.needed])
+        for each in (each for each in known if each.old in found):
+            entry = found.pop(each.old)
+            if each.name in found:
+                entry.problem(f"is the old name of {each.name}, which is also given; remove {each.old}")
+            else:
+                found[each.name] = entry
+        return found
 
     def read(self, known: "Section") -> dict[str, Any]:
         """The values of the entries that are given, None for one with a problem."""
@@ -341,6 +349,8 @@ class Entry:
     """What is not written, because it is read where nothing is."""
     write: Callable[[Any], Any] | None = None
     """Its value from what is written; without it, the attribute of its name."""
+    old: str = ""
+    """The name that earlier versions gave it, which is still read."""
 
 
 Section: TypeAlias = tuple[Entry, ...]
@@ -350,6 +360,12 @@ Section: TypeAlias = tuple[Entry, ...]
 def one_of(*known: str) -> Callable[[Node], str | None]:
     """Read one of a few words."""
     return lambda node: node.word(*known)
+
+
+def renamed(known: Section, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a table under the names of today."""
+    today = {each.old: each.name for each in known if each.old}
+    return {today.get(name, name): value for name, value in table.items()}
 
 
 def written(known: Section, made: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A part with a problem is left out and the rest is still checked, so that one run reports everything.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -144,18 +144,42 @@ class Draft:
         return self.entries["sql"] if stands else self.entries.get(about or "", self.node)
 
 
-NAMES = ("name", "title")
-BUILDER = ("where", "group_by", "levels", "keys", "rest", *(kind.word for kind in KINDS))
+def _where(read: Query, node: Node) -> Query | None:
+    text = node.text()
+    return None if text is None else node.attempt(lambda: read.where(text))
+
+
+def _grouped(read: Query, node: Node) -> Query | None:
+    groups = read_groups(node)
+    return None if groups is None else node.attempt(partial(read.group_by, *groups))
+
+
+def _all_other(read: Query, node: Node) -> Query | None:
+    word = node.word(PUBLISH)
+    return None if word is None else replace(read, all_other=word)
+
+
+NAMES = (Entry("name", Node.text), Entry("title", Node.text))
+SHAPES = (
+    Entry("where", _where),
+    Entry("group_by", _grouped),
+    Entry("levels", read_levels),
+    Entry("all_other", _all_other, old="rest"),
+)
+KEYS = Entry("keys", query_keys)
+SQL = (Entry("sql", Node.text, needed=True), Entry("mechanisms", Node.table, needed=True), KEYS, *NAMES)
+QUERY = (*NAMES, *SHAPES, KEYS)
+"""Without its statistics, which are entries under the words of ``KINDS``."""
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
     """Read one query, with every part that can be read."""
     draft = Draft(node)
     if isinstance(node.value, dict) and "sql" in node.value:
-        draft.entries = node.table("sql", "mechanisms", "keys", *NAMES, needed=("mechanisms",))
+        draft.entries = node.entries(SQL)
         _from_sql(draft, shelf)
     else:
-        draft.entries = node.table("sql", *NAMES, *BUILDER)
+        draft.entries = node.entries((*QUERY, *(Entry(kind.word, kind.read_entry) for kind in KINDS)))
         _from_builder(draft, shelf)
     _name(draft)
     draft.add("keys", draft.place("keys").attempt(lambda: query_with_levels(draft.query, shelf.schema)))
@@ -163,7 +187,7 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
 
 
 def _name(draft: Draft) -> None:
-    given = {name: draft.entries[name].text() for name in NAMES if name in draft.entries}
+    given = {each.name: each.read(draft.entries[each.name]) for each in NAMES if each.name in draft.entries}
     if "name" in given:
         draft.add("name", draft.entries["name"].attempt(lambda: draft.query.named(given["name"] or "?")))
     draft.query = replace(draft.query, title=given.get("title") or "")
@@ -205,30 +229,13 @@ def _keys(draft: Draft, shelf: Shelf) -> list[KeyList] | None:
 
 
 def _from_builder(draft: Draft, shelf: Shelf) -> None:
-    readers: dict[str, Callable[[Query, Node], Query | None]] = {
-        "where": _where,
-        "group_by": _grouped,
-        "levels": read_levels,
-    }
-    for name, read in readers.items():
-        if name in draft.entries:
-            draft.add(name, read(draft.query, draft.entries[name]))
-    if "rest" in draft.entries and (rest := draft.entries["rest"].word(PUBLISH)) is not None:
-        draft.query = replace(draft.query, rest=rest)
+    for shape in SHAPES:
+        if shape.name in draft.entries:
+            draft.add(shape.name, shape.read(draft.query, draft.entries[shape.name]))
     draft.query = draft.query.at(_keys(draft, shelf))
     for kind in KINDS:
         for column, each in _wanted(kind, draft.entries.get(kind.word)):
             draft.statistic(_asked(draft.query, kind.read_entry(column, each, shelf), each), each)
-
-
-def _where(read: Query, node: Node) -> Query | None:
-    text = node.text()
-    return None if text is None else node.attempt(lambda: read.where(text))
-
-
-def _grouped(read: Query, node: Node) -> Query | None:
-    groups = read_groups(node)
-    return None if groups is None else node.attempt(partial(read.group_by, *groups))
 
 
 def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:

@@ -154,7 +154,7 @@ HIERARCHY = (
     *(Entry(name, Node.texts) for name in ("titles", "labels", "totals")),
 )
 MADE_FROM_RECORDS = (
-    "does not begin with 'public': a list made with the confidential records needs accept_tuning = \"reason\", which is published "
+    "does not begin with 'public': a list made with the confidential records needs tuning_reason = \"reason\", which is published "
     "with the release"
 )
 
@@ -239,8 +239,8 @@ class PlanFile:
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows beside those of this period."""
-    accept_tuning: str | None = None
-    outside: Fraction | None = MOST_OUTSIDE
+    tuning_reason: str | None = None
+    max_outside: Fraction | None = MOST_OUTSIDE
     """The share of the records that may be outside the published cells; None where the plan accepts any."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
@@ -350,7 +350,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
         budget=read["budget"].get(ENDLESS) if series is None else series.budget(),
         series=series,
         earlier=earlier,
-        outside=None if read["outside"] == ACCEPT else read["outside"],
+        max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
         words=Words(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
         **read["outputs"],
         **plain,
@@ -393,9 +393,9 @@ def _below(node: Node, file: Reading) -> Path | None:
 
 def _tuned_on(node: Node, file: Reading) -> str | None:
     tuned = node.word(*TUNINGS)
-    if tuned == "confidential" and "accept_tuning" not in file.given:
+    if tuned == "confidential" and "tuning_reason" not in file.given:
         node.problem(
-            'a plan tuned on the confidential table needs accept_tuning = "reason", which is published with the release'
+            'a plan tuned on the confidential table needs tuning_reason = "reason", which is published with the release'
         )
     return tuned
 
@@ -485,10 +485,10 @@ SECTIONS = (
     Entry("table", lambda node, file: file["source"]),
     Entry("ledger", _below, needed=True),
     Entry("tuned_on", _tuned_on, needed=True),
-    Entry("accept_tuning", lambda node, file: node.text()),
+    Entry("tuning_reason", lambda node, file: node.text(), old="accept_tuning"),
     Entry("memory_limit", _memory),
     Entry("engine", _engine, default=DUCKDB),
-    Entry("outside", _outside, default=MOST_OUTSIDE),
+    Entry("max_outside", _outside, default=MOST_OUTSIDE, old="outside"),
     Entry("schema", lambda node, file: read_schema(node, file["hierarchies"] or ()), needed=True),
     Entry("series", _of_schema(_series), default=(None, ())),
     Entry(
@@ -500,7 +500,7 @@ SECTIONS = (
     Entry("keys", _of_schema(lambda node, file, schema: named_keys(node, file.folder, schema)), default={}),
     Entry(
         "hierarchies",
-        lambda node, file: read_hierarchies(node, file.folder, accepted=file["accept_tuning"] is not None),
+        lambda node, file: read_hierarchies(node, file.folder, accepted=file["tuning_reason"] is not None),
         default=(),
     ),
     Entry("queries", _of_schema(_plan), needed=True),
@@ -520,5 +520,5 @@ SECTIONS = (
     Entry("csv", lambda node, file: file["source"]),
 )
 """Everything a plan may hold. ``table`` and ``csv`` are parts of the source, and read with it."""
-AS_THEY_ARE = ("source", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "examples", "spark")
+AS_THEY_ARE = ("source", "ledger", "tuned_on", "tuning_reason", "memory_limit", "engine", "examples", "spark")
 """The sections that a ``PlanFile`` holds as they are read."""

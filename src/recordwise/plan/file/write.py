@@ -161,7 +161,7 @@ def _fraction(value: Fraction) -> str:
 
 MOST_LISTED = 40
 """Up to this many cells are listed in the plan itself; longer lists go to a separate file."""
-REASON = '# accept_tuning = "..."'
+REASON = '# tuning_reason = "..."'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -201,7 +201,7 @@ def plan_text(
     source: str | Sequence[str] | Postgres | Database | Csv,
     ledger: str,
     tuned_on: str,
-    accept_tuning: str | None = None,
+    tuning_reason: str | None = None,
     comment: str = "",
 ) -> PlanText:
     """The whole file, except the budget: every statistic, condition and level, public keys and both kinds of selected ones.
@@ -213,7 +213,7 @@ def plan_text(
         source: The table of records, as ``Session`` takes it.
         ledger: The file of the ledger.
         tuned_on: What its parameters were chosen with.
-        accept_tuning: The reason for a release, where that was the confidential table.
+        tuning_reason: The reason for a release, where that was the confidential table.
         comment: A comment at the top of the file.
 
     Returns:
@@ -230,7 +230,7 @@ def plan_text(
         **_source(source),
         "ledger": ledger,
         "tuned_on": tuned_on,
-        **({} if accept_tuning is None else {"accept_tuning": accept_tuning}),
+        **({} if tuning_reason is None else {"tuning_reason": tuning_reason}),
         "schema": written(SCHEMA, schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
         "keys": {name: _keys(name, keys) for name, keys in names.items()},
@@ -257,7 +257,7 @@ def _hierarchy(hierarchy: Hierarchy) -> dict[str, Any]:
 def toml_text(document: dict[str, Any], *, comment: str = "") -> str:
     """A plan as TOML below a comment, with exact numbers."""
     lines = [f"# {line}" for line in textwrap.wrap(comment, 110)]
-    if document["tuned_on"] == "confidential" and "accept_tuning" not in document:
+    if document["tuned_on"] == "confidential" and "tuning_reason" not in document:
         lines += ["# This plan is refused until it gives a reason, which is published with the release:", REASON]
     return "\n".join([*lines, tomli_w.dumps(toml_value({name: part for name, part in document.items() if part != {}}))])
 
@@ -379,8 +379,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
         form["levels"] = [_axis(axis) for axis in query.axes]
     if query.groups or query.axes:
         form["keys"] = keys
-    if query.rest is not None:
-        form["rest"] = query.rest
+    if query.all_other is not None:
+        form["all_other"] = query.all_other
     for kind in KINDS:
         form |= _entries(kind, [each for each in query.statistics if type(each) is kind])
     if any(type(each) not in KINDS for each in query.statistics):

@@ -52,7 +52,7 @@ class Domain:
 
     A cell belongs to the domain iff ``keys(positions(cell))`` is that cell again, so a careless inverse loses cells but never
     counts a record twice (T-DOMAIN). Other processes recognize a release by the cells that the functions name, if they are at most
-    a million; one with more cannot be made ``once`` or with ``keep``.
+    a million; one with more cannot be made with ``refuse_repeat`` or ``keep``.
 
     Args:
         columns: The names of the columns.

@@ -18,12 +18,10 @@ from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.query import Query
 from recordwise.planning.losses import LossPair, policy_losses
+from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import (
     PlanLike,
     describes_plan,
-    html_table,
-    loss_figure,
-    mark_of,
     read_origin,
     viewed,
     with_statistic,
@@ -43,6 +41,7 @@ from recordwise.planning.search.shares import (
     FittedRatios,
     RawRatios,
     best_split,
+    exact_shares,
     fitted_shares,
     goal_levels,
     level_shares,
@@ -78,7 +77,7 @@ class TableShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Allocation:
+class Allocation(Result):
     """A budget split over tables; confidential if the records are."""
 
     data: str
@@ -87,11 +86,6 @@ class Allocation:
     losses: LossPair
     asked: tuple[Query, ...] = ()
     """The queries with their levels, where they are kept: those of a plan, or for fitted errors one for each goal."""
-
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
 
     @property
     def worst(self) -> float:
@@ -105,8 +99,7 @@ class Allocation:
         )
         return self.asked or tuple(single)
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         tables = [
             {
                 "table": each.table.name,
@@ -116,14 +109,9 @@ class Allocation:
             }
             for each in self.shares
         ]
-        return {
-            "privacy_label": self.privacy_label,
-            "worst": self.worst,
-            "tables": tables,
-            "losses": self.losses.rho.to_json(),
-        }
+        return {"worst": self.worst, "tables": tables, "losses": self.losses.rho.to_json()}
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show."""
         headers = ["table", "share", "error / goal", "mechanism"]
         return headers, [
@@ -136,11 +124,11 @@ class Allocation:
             for each in self.shares
         ]
 
-    def __repr__(self) -> str:
-        return f"<Allocation over {len(self.shares)} tables: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"over {len(self.shares)} tables"
 
-    def _repr_html_(self) -> str:
-        return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
+    def _title(self) -> str:
+        return "One budget over several tables"
 
 
 @reported
@@ -181,7 +169,7 @@ def allocate(
     whole = [mechanism_for(budget, table.goal) for table in tables]
     if fitted:
         return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
-    shares = _exact_shares(_even_shares(tables, whole))
+    shares = exact_shares(_even_shares(tables, whole))
     parts = [mechanism.at_share(share) for mechanism, share in zip(whole, shares)]
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
@@ -250,7 +238,7 @@ def _for_fits(
     ends = np.cumsum([0, *(each.tree.tables for each in levels)])
     trees = [each.at(whole[start]) for each, start in zip(levels, ends)]
     split = fitted_shares(trees)
-    shares = _exact_shares(split.shares)
+    shares = exact_shares(split.shares)
     asked = []
     for each, start, end in zip(levels, ends, ends[1:]):
         own = shares[start:end]
@@ -325,10 +313,3 @@ def ratio(table: GoalTable, mechanism: Mechanism, *, smooth: bool = False) -> fl
 
 def _fraction(share: float) -> Fraction:
     return Fraction(Decimal(repr(float(share)))) if share < 1 else Fraction(1)
-
-
-def _exact_shares(shares: FloatArray) -> list[Fraction]:
-    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
-    parts = [max(Fraction(int(share * 10**6), 10**6), Fraction(1, 10**6)) for share in shares]
-    parts[int(np.argmax(shares))] += 1 - sum(parts)
-    return parts

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, float_upper
 from recordwise.exact.text import formula_text
 from recordwise.mechanisms.base import Mechanism
@@ -253,19 +253,12 @@ def most_sized(
         found = with_error(mechanism, error, confidence=confidence, step=step)
         return found, by_cell("meets", found, totals, within * totals, sizes=sizes, confidence=confidence, step=step)
 
-    low, high, best = LEAST, MOST, met(LEAST)
-    if int((~best[1]).sum()) > may_miss:
+    def enough(error: float) -> bool:
+        return int((~met(error)[1]).sum()) <= may_miss
+
+    if not enough(LEAST):
         raise ParameterError(parameter="goals", problem="cannot be met at these sizes, however small the noise")
-    for _ in range(HALVINGS):
-        middle = float(np.sqrt(low * high))
-        found = met(middle)
-        if int((~found[1]).sum()) <= may_miss:
-            low, best = middle, found
-        else:
-            high = middle
-        if high / low < 1.002:
-            break
-    return best
+    return met(largest_allowed(enough, LEAST, MOST, rounded=float, rounds=HALVINGS, close=1.002))
 
 
 def sized_families(at_least: Fraction) -> Mapping[str, Sized]:

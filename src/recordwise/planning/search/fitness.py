@@ -8,14 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import figure, formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.query import Query
 from recordwise.planning.losses import QUANTILES, Losses, LossPair, firm_losses, loss_at, policy_losses
-from recordwise.planning.scope import COUNT, html_table, loss_figure, mark_of, read_origin, viewed
+from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.scope import COUNT, read_origin, viewed
 from recordwise.planning.search.families import amount, best_offset, by_cell, has_amount, most_sized
 from recordwise.planning.search.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.policy.meaning import power_gaussian
@@ -61,7 +62,7 @@ class FamilyFitness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Fitness:
+class Fitness(Result):
     """The smallest policies that meet goals, by family; confidential if the records are."""
 
     goals: tuple[Goal, ...]
@@ -70,11 +71,6 @@ class Fitness:
     infeasible: dict[str, str]
     """Families that cannot meet the goals with any amount of noise, and why."""
 
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
     def __getitem__(self, name: str) -> FamilyFitness:
         return next(each for each in self.families if each.name == name)
 
@@ -82,28 +78,28 @@ class Fitness:
         """For each family, losses and the share of the records with at most each loss."""
         return {each.name: each.losses.rho.curve() for each in self.families}
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         return {
-            "privacy_label": self.privacy_label,
             "goals": [goal.words() for goal in self.goals],
             "families": [_family_json(each) for each in self.families],
             "infeasible": self.infeasible,
         }
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show."""
         firms = ["firm p99"] if any(each.firms for each in self.families) else []
         headers = ["family", "median", "p99", "maximum", *firms, "mechanism", "cells met"]
         return headers, [row for each in self.families for row in _family_rows(each)]
 
-    def __repr__(self) -> str:
-        return f"<Fitness of {len(self.families)} families: {self.privacy_label}>"
+    def notes(self) -> tuple[str, ...]:
+        """Return the goals, and why some families cannot meet them."""
+        return (*(goal.words() for goal in self.goals), *(f"{name}: {why}" for name, why in self.infeasible.items()))
 
-    def _repr_html_(self) -> str:
-        notes = [goal.words() for goal in self.goals] + [f"{name}: {why}" for name, why in self.infeasible.items()]
-        title = "Losses of the smallest policy of each family that meets the goals"
-        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes="\n".join(notes))
+    def _about(self) -> str:
+        return f"of {len(self.families)} families"
+
+    def _title(self) -> str:
+        return "Losses of the smallest policy of each family that meets the goals"
 
 
 def _family_json(each: FamilyFitness) -> dict[str, Any]:
@@ -238,19 +234,17 @@ def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Fitted:
 def _fit_signed(table: GoalTable, mechanism: Mechanism, parts: FloatArray) -> Fitted:
     """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
 
-    def misses(scale: float) -> int:
+    def enough(scale: float) -> bool:
         try:
-            return int((~_met(table, mechanism.with_noise_scale(decimal(scale)), parts)).sum())
+            return int((~_met(table, mechanism.with_noise_scale(decimal(scale)), parts)).sum()) <= table.may_miss
         except ParameterError:
-            return len(table.totals)
+            return False
 
     low, high = (float(mechanism.noise_scale or 1) * width for width in SCALES)
-    if misses(low) > table.may_miss:
+    if not enough(low):
         raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
-    for _ in range(SIGNED_ROUNDS):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if misses(middle) <= table.may_miss else (low, middle)
-    found = mechanism.with_noise_scale(decimal(low))
+    scale = largest_allowed(enough, low, high, rounded=float, rounds=SIGNED_ROUNDS)
+    found = mechanism.with_noise_scale(decimal(scale))
     met = _met(table, found, parts)
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
@@ -314,12 +308,12 @@ def _fit_clamped(table: GoalTable, mechanism: Mechanism, kept: FloatArray) -> Fi
             f"{table.name}: clamping at {formula_text(mechanism.to or 0)} alone cuts off more than the goal allows in "
             f"{share_text(hopeless / len(kept), 1)} of the cells"
         )
-    low, high = 1e-6 * float(reach.min()), 10 * float(reach.max())
-    for _ in range(80):
-        middle = float(np.sqrt(low * high))
-        misses = int((~_met(table, mechanism.with_sigma(decimal(middle)), kept)).sum())
-        low, high = (middle, high) if misses <= table.may_miss else (low, middle)
-    found = mechanism.with_sigma(decimal(low))
+
+    def enough(sigma: float) -> bool:
+        return int((~_met(table, mechanism.with_sigma(decimal(sigma)), kept)).sum()) <= table.may_miss
+
+    least, most = 1e-6 * float(reach.min()), 10 * float(reach.max())
+    found = mechanism.with_sigma(decimal(largest_allowed(enough, least, most, rounded=float, rounds=80)))
     met = _met(table, found, kept)
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 

@@ -344,7 +344,7 @@ def targets_in(plan: PlanLike, goals: Sequence[Goal], schema: Schema) -> tuple[S
 
 def _means(goal: Goal, asked: Asked, query: Query) -> bool:
     """Whether a goal is about a statistic of a query: its keys may since have been completed, its shape not."""
-    shapes = [(each.condition, each.groups, each.axes, each.rest, each.name) for each in (goal.query, query)]
+    shapes = [(each.condition, each.groups, each.axes, each.all_other, each.name) for each in (goal.query, query)]
     return shapes[0] == shapes[1] and asked.measure == goal.measure and goal.statistic in (None, asked.statistic.alias)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from recordwise.errors import ParameterError, RangeError, RecordError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import prose_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import cell_mechanisms, records_of, statistic_policy
@@ -502,7 +502,4 @@ def _factor(losses: ScaledLosses, allowed: Callable[[float], bool], *, close: fl
     high = low * STRIDE
     while high <= most and allowed(high):
         low, high = high, high * STRIDE
-    while high / low > close:
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    return low
+    return largest_allowed(allowed, low, high, rounded=float, close=close)

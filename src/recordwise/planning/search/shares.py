@@ -67,7 +67,7 @@ def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Seq
         if found.fun >= value(best) - 1e-6:
             break
         best = np.asarray(found.x)
-    rounded = with_axis_shares(query, [_exact(each) for each in _axes(best, lengths)])
+    rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
     return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
 
 
@@ -98,8 +98,8 @@ def _logits(shares: FloatArray, lengths: Sequence[int]) -> FloatArray:
     return np.concatenate([np.log(np.maximum(grid.sum(axis=each), 1e-9)) for each in others])
 
 
-def _exact(shares: FloatArray) -> list[Fraction]:
-    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
+def exact_shares(shares: FloatArray) -> list[Fraction]:
+    """Round shares to six decimals that add up to exactly 1; the largest absorbs the rounding."""
     parts = [max(Fraction(int(share * UNITS), UNITS), Fraction(1, UNITS)) for share in shares]
     parts[int(np.argmax(shares))] += 1 - sum(parts)
     return parts
@@ -315,11 +315,11 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
 
 
 def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
-    if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
+    if len(goal.query.tables()) > 1 and goal.query.all_other is None and not complete:
         raise ParameterError(
             parameter="fitted",
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
-            advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
+            advice="Give the query all_other='publish', or say complete=True if the keys list every cell.",
         )
     shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
     for (one, by), (other, other_by) in combinations(shapes, 2):
@@ -448,8 +448,6 @@ class FittedRatios:
 # The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
 
 
-SHARE_UNITS = 10**6
-"""Shares have six decimals."""
 ROUNDING = 1e-9
 
 
@@ -480,8 +478,7 @@ class LevelSplits:
 def _level_split(levels: GoalLevels, mechanism: Mechanism) -> LevelSplit:
     tree = levels.at(mechanism)
     found = fitted_shares([tree])
-    shares = [max(Fraction(int(share * SHARE_UNITS), SHARE_UNITS), Fraction(1, SHARE_UNITS)) for share in found.shares]
-    shares[int(np.argmax(found.shares))] += 1 - sum(shares)
+    shares = exact_shares(found.shares)
     squared = tree.squared_ratios(np.array([float(share) for share in shares]))
     worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
     return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))

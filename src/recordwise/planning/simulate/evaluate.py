@@ -21,16 +21,8 @@ from recordwise.plan.expressions import Expression, Field, Prefix
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import class_edges, class_name
-from recordwise.planning.scope import (
-    TODAY,
-    PlanLike,
-    html_table,
-    loss_figure,
-    mark_of,
-    read_origin,
-    read_queries,
-    viewed,
-)
+from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.scope import TODAY, PlanLike, read_origin, read_queries, viewed
 from recordwise.planning.simulate.baselines import STAGES, Case, Drawn, Fit, Place, Rival, Stages, read_rival
 from recordwise.progress import reported, tell, tracked
 from recordwise.session import Session
@@ -259,7 +251,7 @@ class EvaluatedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Evaluation:
+class Evaluation(Result):
     """A metric of a plan's tables by groups of cells, beside baselines; confidential if the records are."""
 
     metric: str
@@ -267,11 +259,6 @@ class Evaluation:
     data: str
     draws: int
     groups: tuple[EvaluatedGroup, ...]
-
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -296,17 +283,15 @@ class Evaluation:
         wanted = (table, variable, name)
         return {each.group: each for each in self.groups if (each.table, each.variable, each.name) == wanted}
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def _numbers(self) -> dict[str, Any]:
         return {
-            "privacy_label": self.privacy_label,
             "metric": self.metric,
             "by": self.by,
             "draws": self.draws,
             "groups": [each.to_json() for each in self.groups],
         }
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows of a table to show: the metric of the plan, beside the baselines, and where that of the plan is from."""
         names = self.names
         stages = [
@@ -345,11 +330,11 @@ class Evaluation:
             raise ParameterError(parameter="variable", problem="is not among those that were evaluated")
         return plot_evaluation(self, *fitting[0])
 
-    def __repr__(self) -> str:
-        return f"<Evaluation of {len(self.places())} variables by {self.metric}: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"of {len(self.places())} variables by {self.metric}"
 
-    def _repr_html_(self) -> str:
-        return html_table(f"{self.metric} by {self.by}", *self.rows(), privacy_label=self.privacy_label)
+    def _title(self) -> str:
+        return f"{self.metric} by {self.by}"
 
 
 def _share(each: EvaluatedGroup | None) -> str:

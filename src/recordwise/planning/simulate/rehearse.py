@@ -22,7 +22,8 @@ from recordwise.plan.publication import StatusRules
 from recordwise.plan.schema import NO_LOOK
 from recordwise.plan.sources import DUCKDB
 from recordwise.planning.losses import SizeClass, losses_by_size
-from recordwise.planning.scope import html_table, read_origin
+from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
@@ -92,7 +93,7 @@ def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
         ledger=ledger,
         dataset=f"{TITLE}: {file.dataset}",
         series=None if file.series is None else replace(file.series, revision=0),
-        outside=None,
+        max_outside=None,
         engine=DUCKDB,
         spark=None,
         words=replace(words, publication=titled),
@@ -118,14 +119,14 @@ class RehearsedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Rehearsal:
+class Rehearsal(Result):
     """What a release of a plan would take and look like."""
 
     folder: Path
     release: Release
     """NOT PRIVATE: what was drawn."""
     records: int
-    rows: int
+    source_rows: int
     """The rows of the source; more than the records where a unit has several."""
     given: bool
     """Whether the records were given; otherwise they were generated."""
@@ -140,20 +141,22 @@ class Rehearsal:
     columns: tuple[RehearsedColumn, ...]
     losses: tuple[SizeClass, ...]
     coverage: tuple[Coverage, ...]
-    notes: tuple[str, ...]
+    problems: tuple[str, ...]
 
     @property
     def privacy_label(self) -> str:
         """The label in every file."""
         return self.release.privacy_label
 
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+    def notes(self) -> tuple[str, ...]:
+        """Return what a release would do otherwise."""
+        return self.problems
+
+    def _numbers(self) -> dict[str, Any]:
         return {
-            "privacy_label": self.privacy_label,
             "folder": str(self.folder),
             "records": self.records,
-            "rows": self.rows,
+            "rows": self.source_rows,
             "generated": not self.given,
             "data": self.data,
             "seconds": self.seconds,
@@ -166,20 +169,20 @@ class Rehearsal:
             "losses": [each.to_json() for each in self.losses],
             "outside": {each.name: each.outside for each in self.coverage},
             "empty_cells": {each.name: each.empty for each in self.coverage},
-            "notes": list(self.notes),
+            "notes": list(self.problems),
         }
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """What was rehearsed, and how long it took."""
         kind = "given" if self.given else "generated"
-        rows = "" if self.rows == self.records else f" in {self.rows:,} rows"
+        rows = "" if self.source_rows == self.records else f" in {self.source_rows:,} rows"
         total = number_text(sum(self.seconds.values()))
         memory = (
             "" if self.peak_memory is None else f"; at most {_megabytes(self.peak_memory)} of memory in this process"
         )
         return f"{self.records:,} {kind} records{rows}, {total} seconds{memory}."
 
-    def status_rows(self) -> tuple[list[str], list[list[str]]]:
+    def rows(self) -> Rows:
         """Headers and rows: the share of the cells with each status, by table and variable."""
         names = list(dict.fromkeys(name for each in self.columns for name in each.statuses))
         return ["table", "variable", "cells", *names], [
@@ -187,7 +190,7 @@ class Rehearsal:
             for each in self.columns
         ]
 
-    def loss_rows(self) -> tuple[list[str], list[list[str]]]:
+    def loss_rows(self) -> Rows:
         """Headers and rows: the losses of the records by their size."""
         headers = ["records by size", "records", "median loss", "p99 loss", "maximum loss"]
         return headers, [
@@ -195,21 +198,23 @@ class Rehearsal:
             for each in self.losses
         ]
 
-    def file_rows(self) -> tuple[list[str], list[list[str]]]:
+    def file_rows(self) -> Rows:
         """Headers and rows: the files and their sizes."""
         return ["file", "size"], [[name, _megabytes(size)] for name, size in self.files.items()]
 
-    def time_rows(self) -> tuple[list[str], list[list[str]]]:
+    def time_rows(self) -> Rows:
         """Headers and rows: how long each step took."""
         return ["step", "seconds"], [[name, number_text(each)] for name, each in self.seconds.items()]
 
-    def __repr__(self) -> str:
-        return f"<Rehearsal of {self.records:,} records in {self.folder}: {self.privacy_label}>"
+    def _about(self) -> str:
+        return f"of {self.records:,} records in {self.folder}"
+
+    def _title(self) -> str:
+        return "Share of the cells by status"
 
     def _repr_html_(self) -> str:
-        label = self.privacy_label
-        return html_table("Share of the cells by status", *self.status_rows(), privacy_label=label) + html_table(
-            "Losses by size", *self.loss_rows(), privacy_label=label, notes="\n".join([self.words(), *self.notes])
+        return Result._repr_html_(self) + html_table(
+            "Losses by size", self.loss_rows(), privacy_label=self.privacy_label
         )
 
 
@@ -316,7 +321,7 @@ def _rehearsed(
         folder=folder,
         release=done,
         records=counted,
-        rows=_rows(Path(file.source[0])) or counted,  # type: ignore[index]
+        source_rows=_rows(Path(file.source[0])) or counted,  # type: ignore[index]
         given=given,
         data=data,
         seconds=clock.seconds,
@@ -325,7 +330,7 @@ def _rehearsed(
         columns=tuple(_columns(done, rules)),
         losses=losses,
         coverage=covered,
-        notes=tuple(notes),
+        problems=tuple(notes),
     )
 
 
