@@ -186,7 +186,7 @@ def duplicate_keys(patch: Patch) -> None:
 
 
 def unclamped(patch: Patch) -> None:
-    patch.setattr(plain, "summed_as", lambda mechanism: (False, None))
+    patch.setattr(plain.Sum, "totals", lambda self, schema: (plain.SumSteps(self.measure),))
 
 
 def unchecked_parts(patch: Patch) -> None:
@@ -478,7 +478,7 @@ BUGS = (
         ("count", "gaussian"),
     ),
     Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
-    Bug("clamp forgotten", "`plan.statistics.plain.summed_as`", unclamped, ("clamped",)),
+    Bug("clamp forgotten", "`plan.statistics.plain.Sum.totals`", unclamped, ("clamped",)),
     Bug(
         "rows of a unit added up",
         "`engines.compile.records`: the sum of the rows where the rule is the largest",

@@ -293,7 +293,7 @@ def _looked_warning(looks: str, reason: str | None) -> str:
 def _warnings(file: PlanFile) -> list[str]:
     """What the owner should know before a release."""
     found = list(plan_warnings(file.plan))
-    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if each.mechanism.to is not None]
     for alias in dict.fromkeys(clamped):
         found.append(
             f"{alias} is clamped: besides noise it has a bias from clamping, which is not included in the stated error"
