@@ -12,9 +12,10 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin
 
 import recordwise
+from recordwise.mechanisms.base import Mechanism
 
 PAGE = Path(__file__).parent / "reference.md"
 HEAD = """# Reference
@@ -36,7 +37,8 @@ def reference() -> str:
     modules = [
         part for name, value in public.items() if isinstance(value, ModuleType) for part in module_lines(name, value)
     ]
-    return "\n".join([HEAD, "## Classes\n", *classes, "## Functions\n", *functions, "## Modules\n", *modules])
+    base = ["## What every mechanism has\n", *list(class_lines("recordwise.mechanisms.Mechanism", Mechanism))[1:]]
+    return "\n".join([HEAD, "## Classes\n", *classes, *base, "## Functions\n", *functions, "## Modules\n", *modules])
 
 
 def class_lines(name: str, kind: type) -> Iterator[str]:
@@ -50,11 +52,13 @@ def class_lines(name: str, kind: type) -> Iterator[str]:
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """Public methods with a docstring, those of the package's own base classes included."""
+    """Public methods with a docstring, those of the package's own base classes included; the defaults of mechanisms once."""
     for name in sorted(dir(kind)):
         value = getattr(kind, name, None)
         ours = getattr(value, "__module__", None) or ""
-        if not name.startswith("_") and inspect.isroutine(value) and ours.startswith("recordwise") and value.__doc__:
+        default = kind is not Mechanism and getattr(value, "__qualname__", "").startswith("Mechanism.")
+        public = inspect.isroutine(value) and ours.startswith("recordwise") and value.__doc__
+        if not name.startswith("_") and public and not default:
             yield name, value
 
 
@@ -97,6 +101,9 @@ def parameters(function: Any) -> str:
         if each.name not in ("self", "cls")
     ]
     text = str(inspect.Signature(kept)).replace("=Ellipsis", "=...")
+    for each in signature.parameters.values():
+        for goals in get_args(each.annotation) if get_origin(each.annotation) is Unpack else ():
+            text = text.replace(f"**{each.name}", ", ".join(f"{name}=None" for name in goals.__annotations__))
     return re.sub(r"Fraction\((-?\d+), (\d+)\)", r"\1/\2", text).replace("/1,", ",").replace("/1)", ")")
 
 

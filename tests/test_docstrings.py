@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recordwise as rw
-from recordwise.mechanisms.base import Described
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.registry import BUILT_IN
 
 MODULES = {"rw": rw, **{name: getattr(rw, name) for name in (*rw.MODULES, "functions")}}
@@ -90,7 +90,7 @@ def test_a_public_method_explains_every_parameter_and_what_it_returns(name: str)
     value = inspect.getattr_static(kind, method)
     text = inspect.getdoc(getattr(kind, method)) or inspect.getdoc(getattr(rw.mechanisms.Mechanism, method, None))
     assert text
-    if not isinstance(value, property) and not issubclass(kind, Described):
+    if not isinstance(value, property) and not issubclass(kind, Mechanism):
         assert undocumented(getattr(value, "__func__", value), text) == []
 
 

@@ -46,6 +46,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, sampler
 from recordwise.plan.keys.keys import Selection
 from recordwise.plan.results import Sensitive, TableTotals
+from recordwise.plan.statistics.totals import SumSteps
 from recordwise.policy import Measure, Policy, selection
 from recordwise.policy import series as histories
 from recordwise.policy.firms import FirmPolicy
@@ -186,7 +187,7 @@ def duplicate_keys(patch: Patch) -> None:
 
 
 def unclamped(patch: Patch) -> None:
-    patch.setattr(plain, "summed_as", lambda mechanism: (False, None))
+    patch.setattr(plain.Sum, "totals", lambda self, schema: (SumSteps(self.measure),))
 
 
 def unchecked_parts(patch: Patch) -> None:
@@ -478,7 +479,7 @@ BUGS = (
         ("count", "gaussian"),
     ),
     Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
-    Bug("clamp forgotten", "`plan.statistics.plain.summed_as`", unclamped, ("clamped",)),
+    Bug("clamp forgotten", "`plan.statistics.plain.Sum.totals`", unclamped, ("clamped",)),
     Bug(
         "rows of a unit added up",
         "`engines.compile.records`: the sum of the rows where the rule is the largest",

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from recordwise.mechanisms.base import Mechanism
 from recordwise.policy import By, constant, gaussian_sum, split
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(Mechanism):
     rho: Fraction = Fraction(1, 10)
     at: object = Fraction(1)
 

@@ -11,7 +11,6 @@ from experiments.coverage.chosen import COUNTS, SIGNED, SUMS
 from experiments.coverage.lines import SIZES, Line, Tally
 from experiments.coverage.page import GROUPS, PAGE, numbers, text
 from experiments.coverage.reasons import BOOTSTRAP, CUT, STEPS, reason
-from recordwise.mechanisms.base import inside
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.plan import ENDINGS
 from recordwise.plan.statistics import KINDS
@@ -69,7 +68,7 @@ def test_every_kind_of_interval_column_is_measured(small):
 
 
 def test_every_mechanism_is_measured():
-    measured = {type(part).__name__ for each in (SUMS | COUNTS | SIGNED).values() for part in (each, *inside(each))}
+    measured = {type(part).__name__ for each in (SUMS | COUNTS | SIGNED).values() for part in (each, *each.inside())}
     assert measured | {"TreeQuantile"} == set(BUILT_IN)
 
 

@@ -13,7 +13,8 @@ from mechanisms.mechanism_catalogue import CENT, GROUPED, JOINT
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.calibration import solve
-from recordwise.mechanisms.fat_tailed import FatTailedNoise
+from recordwise.mechanisms.fat_tailed import Additive, FatTailedNoise
+from recordwise.mechanisms.transforms import Transform
 from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.policy import Measure
 
@@ -174,10 +175,24 @@ def test_goals_that_make_no_sense_are_refused(mechanism: Any, arguments: dict[st
         mechanism(**arguments)
 
 
-@pytest.mark.parametrize("mechanism", [rw.Gaussian, rw.LogTransform, rw.RootTransform, rw.Transform, rw.Polylog])
-def test_a_misspelled_goal_is_refused_by_its_name(mechanism: Any) -> None:
-    with pytest.raises(TypeError, match="varience"):
-        mechanism(varience=2)
+@pytest.mark.parametrize(
+    "mechanism, arguments",
+    [
+        (rw.Gaussian, {}),
+        (rw.Clamped, {"to": 5}),
+        (rw.UnitSplit, {"at": 5}),
+        (rw.LogTransform, {"offset": 5}),
+        (rw.RootTransform, {"degree": 2}),
+        (Transform, {"f": x**0.5, "inverse": x**2}),
+        (rw.GeneralizedGaussian, {"shape": 1}),
+        (rw.Polylog, {"power": 2, "rate": 1, "offset": 3}),
+        (Additive, {"f": x**0.5}),
+    ],
+)
+def test_a_misspelled_goal_is_refused_by_its_name(mechanism: Any, arguments: dict[str, Any]) -> None:
+    for more in ({}, {"variance": 2}):
+        with pytest.raises(TypeError, match="varience"):
+            mechanism(**arguments, **more, varience=2)
 
 
 def test_the_solver_keeps_its_promise_on_either_side() -> None:

@@ -12,7 +12,7 @@ import quickjs
 import recordwise as rw
 import reference_loss
 from recordwise.mechanisms import RootTransform
-from recordwise.mechanisms.base import mechanism_text, parameter_json
+from recordwise.mechanisms.base import parameter_json
 from recordwise.noise import Seeded
 from recordwise.planning.search.families import error_quantiles
 from recordwise.policy import Policy
@@ -71,7 +71,7 @@ def test_a_described_root_is_rebuilt_as_itself(mechanism: RootTransform) -> None
     described = json.loads(json.dumps(parameter_json(mechanism)))
     assert described.pop("kind") == "RootTransform"
     assert RootTransform(**described) == mechanism
-    assert f"degree={mechanism.degree}" in mechanism_text(mechanism) or isinstance(mechanism.degree, Fraction)
+    assert f"degree={mechanism.degree}" in mechanism.text() or isinstance(mechanism.degree, Fraction)
 
 
 def test_a_whole_degree_is_kept_as_a_whole_number_however_it_is_written() -> None:

@@ -10,6 +10,7 @@ from scipy.stats import binom
 from mechanisms.lattice_truth import FALSE_ALARM, tail
 from recordwise.errors import GroupLossError, ParameterError, PlanError
 from recordwise.mechanisms import Gaussian
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, query
@@ -187,7 +188,7 @@ def test_levels_select_on_their_own_and_share_rho_and_delta():
     assert policy.delta({}) == float_sum(first.law, second.law)
 
 
-class SharedGaussian:
+class SharedGaussian(Mechanism):
     """A mechanism of rho 1 that can be shared."""
 
     def __init__(self, rho=Fraction(1)):

@@ -8,6 +8,7 @@ import pytest
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms import Clamped
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy, plan_warnings
 from recordwise.plan.expressions import Compare, Not, finer
@@ -27,7 +28,7 @@ KEYS = Keys.of({"county": ["01", "01", "02"], "naics": ["3111", "4411", "3111"]}
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Mechanism):
     """Unit splitting of a plain sum: tight rho (x/T)^2, as printed rho pieces^2."""
 
     at: object
@@ -54,7 +55,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Mechanism):
     rho: Fraction
 
     def policy(self, measure, *, tight=True):
@@ -182,7 +183,7 @@ def test_public_cells_without_a_threshold_are_refused():
 
 
 def test_a_mechanism_that_cannot_be_shared_is_refused_for_levels_only():
-    class Rigid:
+    class Rigid(Mechanism):
         def policy(self, measure, *, tight=True):
             return gaussian_sum(measure, sigma=3)
 
@@ -193,7 +194,7 @@ def test_a_mechanism_that_cannot_be_shared_is_refused_for_levels_only():
 
 
 def test_a_count_under_any_mechanism_costs_its_policy_at_one():
-    class Squared:
+    class Squared(Mechanism):
         def policy(self, measure, *, tight=True):
             return gaussian_sum(measure, sigma=2)
 

@@ -10,6 +10,7 @@ import recordwise as rw
 from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.errors import PlanError, PlanFileError
+from recordwise.mechanisms.base import Mechanism
 from recordwise.noise import Seeded
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, query
 from recordwise.plan.cost import cells_by_threshold, check_policy, plan_policy
@@ -140,7 +141,7 @@ def test_a_policy_whose_own_condition_has_the_wrong_type_is_refused_where_it_mee
 
 
 def test_a_mechanism_of_ones_own_is_refused_with_its_policy():
-    class Own:
+    class Own(Mechanism):
         def policy(self, measure, *, tight=True):
             return constant(1).where(among("open", [1]))
 

@@ -83,7 +83,7 @@ def drawn_loss(mechanism, changes, rest):
 @pytest.mark.theorem("T-CELLS")
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_the_loss_of_a_firm_covers_what_is_drawn_for_it_and_is_no_larger_than_roots(mechanism) -> None:
-    cut = rw.mechanisms.base.clamping_bound(mechanism)
+    cut = mechanism.to
     firm = firm_of(BY_COUNTY.sum("emp", mechanism))
     for units in FIRMS:
         changes = by_cell(units, lambda emp: emp if cut is None else min(emp, cut)).values()

@@ -4,12 +4,13 @@ import pytest
 import sqlglot
 
 from recordwise.errors import SqlError
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan import parse_sql
 from recordwise.plan.sql.gate import read_statement
 from recordwise.plan.sql.grammar import parse_predicate
 
 
-class Fixed:
+class Fixed(Mechanism):
     def policy(self, measure, *, tight=True):
         raise AssertionError("nothing may ask for a policy")
 

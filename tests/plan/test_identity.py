@@ -13,7 +13,7 @@ import pytest
 
 import recordwise as rw
 from plan.every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, SIZES
-from recordwise.mechanisms.base import Described, Parameter
+from recordwise.mechanisms.base import Mechanism, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import release_identity, unrecognizable
@@ -100,7 +100,7 @@ def test_every_parameter_of_a_mechanism_changes_the_digest(kind):
     def asked(parameters: dict[str, Any]) -> str:
         made, measure = BUILT_IN[kind](**parameters), Measure.of("emp", signed=parameters.get("signed", False))
         schema = Schema.of(unit="id", measures={"emp": measure}, columns={"county": "text"})
-        if kind == "TreeQuantile":
+        if isinstance(made, rw.TreeQuantile):
             query = rw.query().quantile("emp", p="0.5", grid=made.grid, rho=made.rho)
         else:
             query = rw.query().sum("emp", made)
@@ -165,7 +165,7 @@ def test_functions_with_too_many_cells_to_list_cannot_be_recognized():
     assert unrecognizable(selected(by_functions("abc"))) is None
 
 
-class Listed(Described):
+class Listed(Mechanism):
     """A mechanism of somebody else that is no dataclass, but lists its parameters."""
 
     parameters = (Parameter("sigma", "noise"),)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import recordwise as rw
-from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate
 
 KEYS = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
@@ -54,7 +53,7 @@ def test_moving_budget_between_any_two_tables_makes_the_worst_worse(session):
 
     def at(each, share):
         whole = BUDGETS["log"][each.table.goal.measure]
-        return each.table.ratio(shared(whole, share))
+        return each.table.ratio(whole.at_share(share))
 
     for giver in found.shares:
         if giver.share > moved:

@@ -140,7 +140,7 @@ def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_r
     """Counted again from the standard errors of a release with the recommended noise, beside exact totals."""
     goal = Goal("emp", levels(rest="publish"), within="0.05", share=share)
     found = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, fitted=True, data="synthetic")
-    (query,) = found.fitness["Gaussian"].queries()
+    (query,) = found["Gaussian"].queries()
     release = session.run(query, rng=Seeded(2)).consistent(method="ols")
     met = []
     for table in release.tables:
@@ -149,7 +149,7 @@ def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_r
         counted = listed & (total > 0)
         errors = 1.959964 * table.data.column(name).to_numpy()[counted]
         met.append(float(np.mean(errors <= 0.05 * total[counted] * (1 + 1e-4))))
-    assert [each.share_met for each in found.fitness["Gaussian"].fitted] == pytest.approx(met)
+    assert [each.share_met for each in found["Gaussian"].calibrated] == pytest.approx(met)
     assert float(share) <= min(met) < 1
 
 

@@ -8,7 +8,6 @@ import pytest
 import recordwise as rw
 from planning.small_table import CODES, COUNTIES, cell_sums, rows
 from recordwise.errors import ParameterError, PlanError
-from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate, compare, recommend
 from recordwise.planning.search.families import sized_families, with_error
 
@@ -113,8 +112,8 @@ def test_a_budget_of_sized_noise_is_split_so_that_no_table_is_farther_from_its_g
     assert max(ratios) <= min(ratios) * 1.02
     assert sum(each.share for each in found.shares) == 1
     for each in found.shares:
-        assert each.table.ratio(shared(SIZED, each.share)) == pytest.approx(each.ratio)
-    even = max(each.table.ratio(shared(SIZED, Fraction(1, 2))) for each in found.shares)
+        assert each.table.ratio(SIZED.at_share(each.share)) == pytest.approx(each.ratio)
+    even = max(each.table.ratio(SIZED.at_share(Fraction(1, 2))) for each in found.shares)
     assert max(ratios) <= even
     assert found.policy == session.policy_of(*(each.table.with_mechanism(each.mechanism) for each in found.shares))
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from recordwise.mechanisms.base import shared
 from recordwise.noise import Seeded
 from recordwise.release.nesting import family_of
 from recordwise.release.spread import DRAWN, FORMULA, MOVED, NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
@@ -114,7 +113,7 @@ def test_draws_have_the_spread_of_the_band_of_each_cell(name: str) -> None:
     assert noise.known
     assert found == pytest.approx(np.sqrt(noise.variance(totals)), rel=0.15)
     by_hand = [
-        float(shared(NOISES[name], family.described[table.name].share).at_size(edge).variance(np.array([2_000.0]))[0])
+        float(NOISES[name].at_share(family.described[table.name].share).at_size(edge).variance(np.array([2_000.0]))[0])
         for table in family.tables
         for edge in edges_of(table)
     ]

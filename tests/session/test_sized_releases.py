@@ -143,11 +143,11 @@ def test_a_published_rest_has_the_noise_of_the_floor_even_where_its_key_is_liste
     cells, (statistic,) = plan.cells(fine), query.draws()
     sigma = np.zeros(cells.num_rows)
     for each in cell_mechanisms(plan, fine, statistic, cells):
-        sigma[each.run.rows] = float(each.mechanism.sigma)
+        sigma[each.run.rows] = float(each.mechanism.noise_sigma or 0)
     rests = cells.column("all_other").to_pylist()
     assert cells.column("naics3").to_pylist() == ["31", "311", "445", "31", "44"]
     assert rests == [False, False, False, True, True]
-    share = float(statistic.mechanism.shared(fine.shape.share).mechanism.sigma)
+    share = float(SIZED.shared(fine.shape.share).mechanism.noise_sigma)
     assert sigma / share == pytest.approx([6400, 400, 400, 100, 100])
     policy = plan_policy(plan)
     unlisted = float(policy.loss({"emp": 50, "naics": "319"}))

@@ -18,6 +18,7 @@ import pyarrow.parquet
 from recordwise.audit.audit import Finding, Runs
 from recordwise.errors import AlreadyReleasedError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.ledger.periods import periods_of
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.sized import Sized
 from recordwise.noise import sampler
@@ -175,7 +176,7 @@ def _problems(given: Callable[[], Keys], folder: Path, number: int, how: Runs) -
     return ("was taken as a public list",)
 
 
-def _asked_by_size(keys: Keys, mechanism: Any) -> Query:
+def _asked_by_size(keys: Keys, mechanism: Mechanism) -> Query:
     return query().group_by("cell", keys=keys).sum("value", mechanism, alias=SIZE)
 
 

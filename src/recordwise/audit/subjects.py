@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import clamping_bound, has_two_parts
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
@@ -92,7 +92,7 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
     return {VALUE: Fraction(value), SECOND: second, KIND: kind}
 
 
-def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> Subject:
+def sum_subject(name: str, mechanism: Mechanism, *, step: Fraction = Fraction(1)) -> Subject:
     """SUM with one mechanism, at records of three sizes chosen by its policy; negative ones where it publishes two parts.
 
     Args:
@@ -103,7 +103,7 @@ def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> S
     Returns:
         The subject, for ``audit``.
     """
-    bound, signed = clamping_bound(mechanism), has_two_parts(mechanism)
+    bound, signed = mechanism.to, mechanism.signed
     policy = mechanism.policy(Measure(VALUE, step, signed))
     sizes = three_sizes(policy, step, most=None if bound is None else int(bound / step))
     return Subject(
@@ -296,7 +296,7 @@ def plan_subjects(plan: Plan) -> list[Subject]:
     return list(found.values())
 
 
-def _subject(statistic: Drawable, mechanism: Any, step: Fraction) -> Subject:
+def _subject(statistic: Drawable, mechanism: Mechanism, step: Fraction) -> Subject:
     name = f"{statistic.alias}: {type(mechanism).__name__}"
     if statistic.contribution == SUM:
         return sum_subject(name, mechanism, step=step)

@@ -139,7 +139,7 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 
 def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     query, mechanisms = plan.queries[table.query], possible_mechanisms(plan, table, statistic)
-    if statistic.contribution == SUM and hasattr(mechanisms[0], "realized_sql"):
+    if statistic.contribution == SUM and mechanisms[0].offers("realized_sql"):
         total = _own_total(plan, table, statistic)
         step = statistic.step(plan.schema)
         first, *others = (

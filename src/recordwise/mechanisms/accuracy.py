@@ -17,7 +17,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic, normal_cdf
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import Described, read_confidence
+from recordwise.mechanisms.base import BoolArray, Mechanism, read_confidence
 from recordwise.mechanisms.calibration import solve
 from recordwise.noise.lattice import LatticeLaw
 
@@ -31,10 +31,9 @@ ROUNDING = 1e-9
 """The tolerance for float64 rounding of probabilities and products when they are compared with a goal."""
 DIGITS = 6
 """Significant digits of a parameter that planning finds, so that it is readable in a plan."""
-BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
-class AdditiveNoise(Described):
+class AdditiveNoise(Mechanism):
     """What planning needs from noise that is the same in every cell, computed from the lattice law that is drawn.
 
     ``kept`` are the totals of clamped contributions; only mechanisms that clamp use them.
@@ -49,18 +48,10 @@ class AdditiveNoise(Described):
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """The bound on |value - total| that holds with probability ``confidence``, for each exact total."""
         law, lattice = self.drawn_law(step)
         return np.full(np.shape(totals), law.quantile((1 + read_confidence(confidence)) / 2) * float(lattice))
 
-    def smooth_error_quantiles(
-        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
-    ) -> FloatArray:
-        """The same for a search that follows slopes."""
-        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
-
     def mean_errors(self, totals: FloatArray, *, step: Number = 1) -> FloatArray:
-        """E |value - total|."""
         law, lattice = self.drawn_law(step)
         return np.full(np.shape(totals), law.mean_abs * float(lattice))
 
@@ -73,7 +64,6 @@ class AdditiveNoise(Described):
         step: Number = 1,
         kept: FloatArray | None = None,
     ) -> BoolArray:
-        """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
         law, lattice = self.drawn_law(step)
         return np.asarray(reach * (1 + ROUNDING) >= law.quantile((1 + confidence) / 2) * float(lattice))
 
@@ -303,7 +293,7 @@ GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, without their whole parts, are spread evenly, and independently enough of their own numbers."""
 
 
-class TransformAccuracy(Described):
+class TransformAccuracy(Mechanism):
     """What planning needs from a transform, from the closed-form law of ``value`` if there is one, otherwise by integration."""
 
     __slots__ = ()
@@ -318,16 +308,13 @@ class TransformAccuracy(Described):
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
         raise NotImplementedError
 
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        raise NotImplementedError
-
-    def with_noise_scale(self, scale: Fraction) -> Any:
+    def with_noise_scale(self, scale: Fraction) -> "TransformAccuracy":
         raise NotImplementedError
 
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """The bound on |value - total| that holds with probability ``confidence``, for each exact total.
+        """The bound on |value - total| that holds with probability ``confidence``.
 
         Of a signed sum ``kept`` has two rows, the positive and the negative part of each total: the errors of both add up.
         """
@@ -335,12 +322,6 @@ class TransformAccuracy(Described):
         if self.signed:
             return self._signed_quantiles(_two_parts(kept), chance)
         return over_totals(lambda points: self._quantiles(points, chance, step), np.asarray(totals, np.float64))
-
-    def smooth_error_quantiles(
-        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
-    ) -> FloatArray:
-        """The same for a search that follows slopes."""
-        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
 
     def chances(
         self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
@@ -358,15 +339,14 @@ class TransformAccuracy(Described):
         step: Number = 1,
         kept: FloatArray | None = None,
     ) -> BoolArray:
-        """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
         if self.signed:
             return np.asarray(self._signed_quantiles(_two_parts(kept), confidence) <= reach * (1 + ROUNDING))
         return np.asarray(self.chances(totals, reach, step=step) >= confidence - ROUNDING)
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
-    ) -> Any | None:
-        """The same with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``confidence``."""
+    ) -> "TransformAccuracy | None":
+        """The same with the most noise, to six digits, that meets a goal."""
 
         def missed(scale: Fraction) -> float:
             try:

@@ -1,12 +1,12 @@
-"""The ``Mechanism`` protocol: its parameters, noisy output, estimates and defaults.
+"""The class of all mechanisms, with their parameters, goals, noisy output and estimates.
 
-There is no common base class; one contract suite (tests/mechanisms) runs every mechanism.
+One contract suite (tests/mechanisms) runs every mechanism.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from recordwise.policy.columns import value_json
 from recordwise.policy.constructors import By, constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # How a mechanism describes itself: its parameters, its dictionary form, its text, and the words a page uses for its
 # noise. A mechanism is a frozen dataclass that lists its constructor's parameters in ``parameters``. The list is used
@@ -82,60 +85,48 @@ TRANSFORM_NOISE = (
 )
 
 
-class Described:
-    """A mechanism that lists its parameters. The built-in ones inherit from it, and a mechanism of your own may too."""
+class Goals(TypedDict, total=False):
+    """One goal that sets the noise, in place of a parameter of it; it is not stored."""
 
-    __slots__ = ()
-
-    parameters: ClassVar[tuple[Parameter, ...]] = ()
-    words: ClassVar[str] = "noise from a custom mechanism"
-    """The description of the noise on the policy page."""
-    answers: ClassVar[Answers] = "totals"
-    """What it is for: counts and sums, or quantiles."""
-
-    def recalibrated(self, **goals: Any) -> Any:
-        """The same mechanism with its noise recalibrated to a goal or to a noise parameter of its constructor."""
-        kept = {each.name: getattr(self, each.stored) for each in self.parameters if each.role == "shape"}
-        return type(self)(**{name: value for name, value in kept.items() if value is not None}, **goals)
-
-    @classmethod
-    def audit_examples(cls) -> Mapping[str, Any]:
-        """Mechanisms of this class, by name, that ``recordwise audit`` attacks."""
-        return {}
-
-    @classmethod
-    def planning_families(cls, *, offset: Number) -> Mapping[str, Any]:
-        """Mechanisms of this class, by name, that planning chooses from, their noise still to be set.
-
-        Args:
-            offset: The offset of a transform, in the measure's units.
-        """
-        return {}
-
-    def __repr__(self) -> str:
-        return mechanism_text(self)
+    variance: Number | None
+    """Of the noise, in squared units of the measure."""
+    relative_error: Number | None
+    """At the total ``at_total``, with probability ``confidence``."""
+    at_total: Number | None
+    """In the measure's units."""
+    confidence: float | None
 
 
-def noise_words(mechanism: Any) -> str:
-    """The description of a mechanism's noise on a page."""
-    return str(getattr(mechanism, "words", Described.words))
+class GaussianGoals(Goals, total=False):
+    """The goals of Gaussian noise on the data's lattice."""
+
+    step: Number | None
+    """Of the measure that a ``relative_error`` is for."""
 
 
-def given_parameters(mechanism: Any) -> dict[str, Any]:
-    """The parameters that rebuild the mechanism, by the names of its constructor; those that are not set are left out."""
-    names = {each.stored: each.name for each in getattr(mechanism, "parameters", ())}
-    stored = {names.get(each.name, each.name): getattr(mechanism, each.name) for each in _fields(mechanism)}
-    return {name: value for name, value in stored.items() if value is not None and value is not False}
+class LossGoals(Goals, total=False):
+    """The goals of noise whose loss depends on the size of a record."""
+
+    rho: Number | None
+    """The loss of a record of size ``at``."""
+    at: Number | None
+    """In the measure's units."""
 
 
-def _fields(mechanism: Any) -> tuple[Any, ...]:
-    return fields(mechanism) if is_dataclass(mechanism) else ()
+class TransformGoals(LossGoals, total=False):
+    """The goals of noise on a transformed scale."""
+
+    noise: Literal["gaussian", "laplace"] | None
+    """The law of the noise that meets the goal."""
 
 
-def mechanism_text(mechanism: Any) -> str:
-    """A mechanism as Python code, with numbers shortened to six digits."""
-    given = ", ".join(f"{name}={_parameter_text(value)}" for name, value in given_parameters(mechanism).items())
-    return f"{type(mechanism).__name__}({given})"
+def read_goals(kind: type[Goals], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every goal of a kind by name, None where it is not given; refuse other names."""
+    names = kind.__annotations__
+    for name in given:
+        if name not in names:
+            raise TypeError(f"got an unexpected keyword argument '{name}'")
+    return {name: given.get(name) for name in names}
 
 
 def _parameter_text(value: Any) -> str:
@@ -184,6 +175,7 @@ def _groups_json(value: By) -> Any:
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 """Whole numbers: int64, or Python integers in an object array where 64 bits could overflow."""
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 SAFE = 2**61
 """Two numbers below it add up to less than 2**62, so that a noise quantile (below 2**62) can be added within 64 bits."""
@@ -343,7 +335,7 @@ def clean_difference(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.where(np.isfinite(difference), np.rint(difference * unit) / unit, difference)
 
 
-# The protocol, the estimates it returns, and the defaults for mechanisms without an optional method.
+# The estimates that a mechanism returns.
 
 
 BLOCK = 1 << 14
@@ -410,200 +402,6 @@ def difference(positive: Estimates, negative: Estimates, *, confidence: float) -
     )
 
 
-@runtime_checkable
-class Mechanism(Protocol):
-    """Parameters, policy, release, estimate. It reads no table and spends no budget; all numbers are in the measure's units.
-
-    A mechanism may offer more; the functions below give the default where it does not:
-
-    - ``shared(share)``: the same mechanism at a share of its loss, for queries with levels (`shared`);
-    - ``resized(size)``: the mechanism whose parameters are those of this one, which are then shares, times a size (`resized`);
-    - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);
-    - ``threshold(measure)`` and ``resolved(at)``: the splitting threshold, which may differ by group (`threshold_of`);
-    - ``signed``: whether it takes a positive and a negative part of each total (`has_two_parts`);
-    - ``to``: the bound to which contributions are clamped before they are summed (`clamping_bound`);
-    - ``noise_sigma``: the sigma of Gaussian noise on the data's own lattice (`gaussian_sigma`);
-    - ``noise_scale``: the scale of noise drawn on a transformed scale (`transformed_scale`); with it ``variance_varies`` and
-      ``with_noise_scale(scale)``, by which fits weight each answer by the variance at its fitted total;
-    - ``realized_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
-      policy is reported.
-    - ``loss_of_sum``: whether the policy, at the sum of several contributions to a cell, bounds what they lose together
-      (`loss_of_sum`); of a sum that is ``signed``, of its positive and its negative part;
-    - ``noise_steps(step)``: the sigma of discrete Gaussian noise in steps of the lattice it is drawn on; a loss P is then a shift
-      of at most sqrt(2 P) sigma (`noise_steps`);
-    - ``error_quantiles``, ``smooth_error_quantiles``, ``meets``, ``most_noise``, ``recalibrated`` and, where an offset is to be
-      chosen, ``with_offset``: what planning asks. ``GaussianNoise``, ``FatTailedNoise`` and ``TransformedNoise`` have them.
-    """
-
-    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers.
-
-        Args:
-            measure: The measure that is summed.
-            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
-
-        Returns:
-            The policy.
-        """
-
-    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
-        """Add noise to exact totals, given as whole numbers of lattice steps.
-
-        Args:
-            totals: The exact totals.
-            step: The step of the measure's lattice, in its own units.
-            rng: A source of random bits; the secure source unless given.
-
-        Returns:
-            The noisy totals.
-        """
-
-    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """Unbiased values, standard errors and noise intervals, from the noisy answers alone.
-
-        Args:
-            noisy: What ``release`` returned.
-            confidence: The confidence of the intervals.
-
-        Returns:
-            The estimates of every cell.
-        """
-
-    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The largest loss when a cell's total changes by ``shift``, rounded up.
-
-        Args:
-            shift: The change, in the measure's units.
-            step: The step of the measure's lattice, in its own units.
-
-        Returns:
-            The loss.
-        """
-
-    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """The loss of a contribution to a cell of known total, rounded up. Confidential, always.
-
-        Args:
-            total_without: The exact total of the cell without the record.
-            contribution: What the record contributes.
-            step: The step of the measure's lattice, in its own units.
-
-        Returns:
-            The loss.
-        """
-
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The variance of ``value`` at an exact total.
-
-        Args:
-            total: An exact total, in the measure's units.
-            step: The step of the measure's lattice, in its own units.
-
-        Returns:
-            The variance, in squared units of the measure.
-        """
-
-    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The bias of ``value`` at an exact total.
-
-        Args:
-            total: An exact total, in the measure's units.
-            step: The step of the measure's lattice, in its own units.
-
-        Returns:
-            The bias, in the measure's units.
-        """
-
-
-def has_policy(mechanism: object) -> bool:
-    """Whether a mechanism has a policy; a plan needs nothing else until noise is drawn."""
-    return callable(getattr(mechanism, "policy", None))
-
-
-def shared(mechanism: Any, share: Fraction) -> Any:
-    """The mechanism for a level with a share of the budget; its own policy is charged, including any rounding."""
-    if share == 1:
-        return mechanism
-    if not hasattr(mechanism, "shared"):
-        raise PlanError(
-            problems=(f"{type(mechanism).__name__} cannot be shared among levels; give each level its own query",)
-        )
-    return mechanism.shared(share)
-
-
-def is_sized(mechanism: Any) -> bool:
-    """Whether its noise follows the public sizes of cells: ``at_size(size)`` and ``edges(largest)`` say how (T-SIZE)."""
-    return hasattr(mechanism, "at_size")
-
-
-def inside(mechanism: Any) -> tuple[Any, ...]:
-    """The mechanisms that draw: those of a sized one, or the mechanism itself."""
-    return tuple(mechanism.inside()) if is_sized(mechanism) else (mechanism,)
-
-
-def resized(mechanism: Any, size: Fraction) -> Any:
-    """The mechanism whose parameters are those of the given one, which are shares, times a size."""
-    if not hasattr(mechanism, "resized"):
-        raise PlanError(problems=(f"{type(mechanism).__name__} cannot be in shares of a size",))
-    return mechanism.resized(size)
-
-
-def threshold_of(mechanism: Any, measure: Measure) -> Fraction | By | None:
-    """The splitting threshold of a measure, if the mechanism has one."""
-    return mechanism.threshold(measure) if hasattr(mechanism, "threshold") else None
-
-
-def count_policy(mechanism: Any) -> Policy:
-    """The loss if every record contributes 1: as the mechanism states it, or its policy at a contribution of 1."""
-    if hasattr(mechanism, "policy_of_count"):
-        return mechanism.policy_of_count()  # type: ignore[no-any-return]
-    unit = Measure("count")
-    policy: Policy = mechanism.policy(unit)
-    return constant(Fraction(policy.loss({unit.name: 1})), near_gaussian=policy.near_gaussian)
-
-
-def clamping_bound(mechanism: Any) -> Fraction | None:
-    """The bound to which contributions are clamped before they are summed, if the mechanism has one."""
-    return getattr(mechanism, "to", None)
-
-
-def loss_of_sum(mechanism: Any) -> bool:
-    """Whether the policy at the sum of several contributions bounds what they lose together in one cell (T-CELLS)."""
-    return bool(getattr(mechanism, "loss_of_sum", False))
-
-
-def noise_steps(mechanism: Any, step: Fraction) -> Fraction | None:
-    """The sigma of discrete Gaussian noise in lattice steps, if that is what the mechanism draws (T-LOSS-LAW)."""
-    own = getattr(mechanism, "noise_steps", None)
-    return None if own is None else own(step)
-
-
-def has_two_parts(mechanism: Any) -> bool:
-    """Whether ``release`` takes two rows of totals: the sum of the values above 0, and of those below 0 without their sign."""
-    return bool(getattr(mechanism, "signed", False))
-
-
-def summed_as(mechanism: Any) -> tuple[bool, Fraction | None]:
-    """How an engine adds up what the mechanism releases: whether in two parts, and the bound to which contributions are clamped."""
-    return has_two_parts(mechanism), clamping_bound(mechanism)
-
-
-def totals_for(mechanism: Any, totals: Any) -> FloatArray:
-    """Totals as ``variance`` takes them: where it takes two parts, with nothing in the negative one."""
-    given = np.asarray(totals, np.float64)
-    return np.stack([given, np.zeros_like(given)]) if has_two_parts(mechanism) else given
-
-
-def gaussian_sigma(mechanism: Any) -> Fraction | None:
-    """The sigma of Gaussian noise on the data's own lattice, if that is what the mechanism draws."""
-    return getattr(mechanism, "noise_sigma", None)
-
-
-def transformed_scale(mechanism: Any) -> Fraction | None:
-    """The scale of noise drawn on a transformed scale, which is published with the noisy points; None for other mechanisms."""
-    return getattr(mechanism, "noise_scale", None)
-
-
 # The scale on which Gaussian noise was drawn, and the way back from there to totals: needed for an interval of a
 # ratio (T-CURVE).
 
@@ -629,8 +427,324 @@ class NoisyCurve:
     """From points to totals, increasing."""
 
 
-def noisy_curve(mechanism: Any, noisy: Noisy) -> NoisyCurve | None:
-    """The curve of a mechanism that has one."""
-    own = getattr(mechanism, "noisy_curve", None)
-    found: NoisyCurve | None = None if own is None else own(noisy)
-    return found
+# The class. What a mechanism does not define has the default stated here.
+
+
+class Mechanism:
+    """Parameters, policy, release and estimate of one way to add noise.
+
+    It reads no table and spends no budget; all numbers are in the measure's units. Only ``policy`` is needed before noise is drawn.
+    ``GaussianNoise``, ``FatTailedNoise`` and ``TransformedNoise`` define everything that releases and planning ask for.
+    """
+
+    __slots__ = ()
+
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    words: ClassVar[str] = "noise from a custom mechanism"
+    """The description of the noise on the policy page."""
+    answers: ClassVar[Answers] = "totals"
+    """What it is for: counts and sums, or quantiles."""
+    variance_varies: ClassVar[bool] = False
+    """Whether fits weight an answer by the variance at its fitted total rather than by the published variance."""
+    logarithmic: ClassVar[bool | None] = None
+    """Whether total plus offset is lognormal under Gaussian noise; None where noise is not on a transformed scale."""
+
+    at: Any = None
+    """A size or threshold, which may differ by group or measure."""
+    to: Fraction | None = None
+    """The bound to which contributions are clamped before they are summed."""
+    signed: bool = False
+    """Whether ``release`` takes two rows of totals: the sum of the values above 0, and of those below 0 without their sign."""
+
+    @property
+    def loss_of_sum(self) -> bool:
+        """Whether the policy at the sum of several contributions bounds their joint loss in a cell (T-CELLS).
+
+        Of a ``signed`` sum: at the sum of its positive and of its negative part.
+        """
+        return False
+
+    @property
+    def noise_sigma(self) -> Fraction | None:
+        """The sigma of Gaussian noise on the data's own lattice, if that is what is drawn."""
+        return None
+
+    @property
+    def noise_scale(self) -> Fraction | None:
+        """The scale of noise drawn on a transformed scale, which is published with the noisy points."""
+        return None
+
+    @property
+    def width(self) -> Fraction:
+        """The scale of fat-tailed noise, in the measure's units."""
+        self._lacks("width", "planning")
+
+    @property
+    def coarseness(self) -> Fraction | None:
+        """The lattice that was requested for fat-tailed noise; None for a fine one."""
+        return None
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether its noise follows the public sizes of cells (T-SIZE)."""
+        return self.offers("at_size")
+
+    def offers(self, name: str) -> bool:
+        """Return whether a member is its own, not the default."""
+        return getattr(type(self), name) is not getattr(Mechanism, name)
+
+    def _lacks(self, name: str, user: str = "a release") -> NoReturn:
+        raise ParameterError(
+            parameter="mechanism",
+            problem=f"{type(self).__name__} has no method '{name}', which {user} needs",
+            advice="Derive it from GaussianNoise, FatTailedNoise or TransformedNoise.",
+        )
+
+    # What a release asks.
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers.
+
+        Args:
+            measure: The measure that is summed.
+            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+
+        Returns:
+            The policy.
+        """
+        self._lacks("policy", "a plan")
+
+    def policy_of_count(self) -> Policy:
+        """The loss if every record contributes 1: by default the policy at a contribution of 1."""
+        unit = Measure("count")
+        policy = self.policy(unit)
+        return constant(Fraction(policy.loss({unit.name: 1})), near_gaussian=policy.near_gaussian)
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Add noise to exact totals, given as whole numbers of lattice steps.
+
+        Args:
+            totals: The exact totals.
+            step: The step of the measure's lattice, in its own units.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The noisy totals.
+        """
+        self._lacks("release")
+
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
+        """Unbiased values, standard errors and noise intervals, from the noisy answers alone.
+
+        Args:
+            noisy: What ``release`` returned.
+            confidence: The confidence of the intervals.
+
+        Returns:
+            The estimates of every cell.
+        """
+        self._lacks("estimate")
+
+    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
+        """The largest loss when a cell's total changes by ``shift``, rounded up.
+
+        Args:
+            shift: The change, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The loss.
+        """
+        self._lacks("loss_at_shift")
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """The loss of a contribution to a cell of known total, rounded up. Confidential, always.
+
+        Args:
+            total_without: The exact total of the cell without the record.
+            contribution: What the record contributes.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The loss.
+        """
+        self._lacks("realized_loss")
+
+    def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+        """The SQL of the loss a record really incurred. Without it the loss of the policy is reported."""
+        self._lacks("realized_sql")
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """The variance of ``value`` at an exact total.
+
+        Args:
+            total: An exact total, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The variance, in squared units of the measure.
+        """
+        self._lacks("variance")
+
+    def variance_of(self, totals: Any, *, step: Number = 1) -> FloatArray:
+        """The variance at totals that have nothing in the negative part, if there is one."""
+        given = np.asarray(totals, np.float64)
+        return self.variance(np.stack([given, np.zeros_like(given)]) if self.signed else given, step=step)
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """The bias of ``value`` at an exact total.
+
+        Args:
+            total: An exact total, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The bias, in the measure's units.
+        """
+        self._lacks("bias")
+
+    def noise_steps(self, step: Number) -> Fraction | None:
+        """The sigma of discrete Gaussian noise in steps of its lattice, if that is what is drawn (T-LOSS-LAW).
+
+        A loss P is then a shift of at most sqrt(2 P) sigma.
+        """
+        return None
+
+    def drawn_law(self, step: Number) -> tuple[LatticeLaw, Fraction] | None:
+        """The law that is drawn in every cell, in lattice steps, and its lattice; None where cells differ."""
+        return None
+
+    def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
+        """The scale on which Gaussian noise was drawn and the way back, if known."""
+        return None
+
+    # The same mechanism for other cells.
+
+    def at_share(self, share: Fraction) -> "Mechanism":
+        """The mechanism for a level with a share of the budget; its own policy is charged, including any rounding."""
+        return self if share == 1 else self.shared(share)
+
+    def shared(self, share: Fraction) -> "Mechanism":
+        """The same mechanism at a share of its loss, for queries with levels."""
+        raise PlanError(
+            problems=(f"{type(self).__name__} cannot be shared among levels; give each level its own query",)
+        )
+
+    def resized(self, size: Fraction) -> "Mechanism":
+        """The mechanism whose parameters are those of this one, which are then shares, times a size."""
+        raise PlanError(problems=(f"{type(self).__name__} cannot be in shares of a size",))
+
+    def at_size(self, size: Fraction) -> "Mechanism":
+        """The mechanism of the cells of a band, by its least size."""
+        return self
+
+    def edges(self, largest: float) -> tuple[Fraction, ...]:
+        """The least size of each band, if it is sized."""
+        return ()
+
+    def inside(self) -> tuple["Mechanism", ...]:
+        """The mechanisms that draw: those of a sized one, or the mechanism itself."""
+        return (self,)
+
+    def threshold(self, measure: Measure | str) -> Fraction | By | None:
+        """The splitting threshold of a measure, if there is one; ``resolved`` then fixes it."""
+        return None
+
+    def resolved(self, at: Any) -> "Mechanism":
+        """The same with one plain threshold, for cells whose group is known."""
+        self._lacks("resolved")
+
+    # What planning asks.
+
+    def recalibrated(self, **goals: Any) -> Self:
+        """The same mechanism with its noise recalibrated to a goal or to a noise parameter of its constructor."""
+        kept = {each.name: getattr(self, each.stored) for each in self.parameters if each.role == "shape"}
+        return type(self)(**{name: value for name, value in kept.items() if value is not None}, **goals)
+
+    def error_quantiles(
+        self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """The bound on |value - total| that holds with probability ``confidence``, for each exact total.
+
+        ``kept`` are the totals of clamped contributions, or both parts of a signed sum.
+        """
+        self._lacks("error_quantiles", "planning")
+
+    def smooth_error_quantiles(
+        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """The same for a search that follows slopes."""
+        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
+
+    def mean_errors(self, totals: FloatArray, *, step: Number = 1) -> FloatArray:
+        """E |value - total|."""
+        self._lacks("mean_errors", "planning")
+
+    def meets(
+        self,
+        totals: FloatArray,
+        reach: FloatArray,
+        *,
+        confidence: float,
+        step: Number = 1,
+        kept: FloatArray | None = None,
+    ) -> BoolArray:
+        """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
+        self._lacks("meets", "planning")
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> "Mechanism | None":
+        """The same with the most noise for which |value - total| <= ``reach`` with probability ``confidence``."""
+        self._lacks("most_noise", "planning")
+
+    def with_sigma(self, sigma: Fraction) -> "Mechanism":
+        """The same at a very slightly smaller sigma, with six digits in the parameter that expresses it."""
+        self._lacks("with_sigma", "planning")
+
+    def with_noise_scale(self, scale: Fraction) -> "Mechanism":
+        """The same at another scale of noise on a transformed scale."""
+        self._lacks("with_noise_scale", "planning")
+
+    def with_amount(self, amount: Fraction) -> "Mechanism":
+        """The same with Gaussian noise of another sigma, on the scale it is drawn on; rounded down."""
+        return self.with_sigma(amount) if self.noise_scale is None else self.with_noise_scale(amount)
+
+    def with_scale_times(self, factor: Fraction) -> "Mechanism":
+        """The same fat-tailed law with its scale multiplied."""
+        self._lacks("with_scale_times", "planning")
+
+    def with_offset(self, offset: Fraction) -> "Mechanism":
+        """The same noise at another offset, where planning may choose one."""
+        self._lacks("with_offset", "planning")
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> Mapping[str, "Mechanism"]:
+        """Mechanisms of this class, by name, that planning chooses from, their noise still to be set.
+
+        Args:
+            offset: The offset of a transform, in the measure's units.
+        """
+        return {}
+
+    @classmethod
+    def audit_examples(cls) -> Mapping[str, "Mechanism"]:
+        """Mechanisms of this class, by name, that ``recordwise audit`` attacks."""
+        return {}
+
+    # How it describes itself.
+
+    def given_parameters(self) -> dict[str, Any]:
+        """The parameters that rebuild the mechanism, by the names of its constructor; those that are not set are left out."""
+        names = {each.stored: each.name for each in self.parameters}
+        stored: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
+        given = {names.get(each.name, each.name): getattr(self, each.name) for each in stored}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
+
+    def text(self) -> str:
+        """The mechanism as Python code, with numbers shortened to six digits."""
+        given = ", ".join(f"{name}={_parameter_text(value)}" for name, value in self.given_parameters().items())
+        return f"{type(self).__name__}({given})"
+
+    def __repr__(self) -> str:
+        return self.text()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, ParameterError
 from recordwise.exact.numbers import Number, positive
-from recordwise.mechanisms.base import has_policy
+from recordwise.mechanisms.base import Mechanism
 
 CHARGED = "The charge stays in the ledger and nothing was published."
 NOT_CHARGED = "Nothing was spent."
@@ -62,7 +62,7 @@ WRAP = "Wrap it in a Python callable and declare its rho."
 SIZED = "A domain of known size causes this; leave the size out."
 
 
-def is_opendp(mechanism: Any) -> bool:
+def is_opendp(mechanism: object) -> bool:
     """Recognized by its name, so that OpenDP need not be installed."""
     kind = type(mechanism)
     return kind.__module__.partition(".")[0] == "opendp" and kind.__name__ == "Measurement"
@@ -151,7 +151,7 @@ DECLARED = "declared by the caller, not checked by recordwise"
 
 
 def read_external(
-    mechanism: Any, *, name: str, rho: Number | None, epsilon: Number | None, column: str | None
+    mechanism: object, *, name: str, rho: Number | None, epsilon: Number | None, column: str | None
 ) -> ExternalMechanism:
     """A callable with its declared loss, or an OpenDP measurement with the loss of its own map."""
     declared = {"rho": rho, "epsilon": epsilon}
@@ -224,7 +224,7 @@ def declared_by(*values: Any) -> set[Declared]:
             name, version = _installed(root)
             found.add(Declared(name=type(value).__name__, package=name, version=version))
         parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
-        found |= declared_by(*(part for part in parts if has_policy(part)))
+        found |= declared_by(*(part for part in parts if isinstance(part, Mechanism)))
     return found
 
 

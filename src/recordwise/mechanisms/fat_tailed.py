@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from recordwise.exact.numbers import Number, arb_float_upper, ball, midpoint, po
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import (
     SCALE_AND_GOALS,
-    Described,
     Estimates,
+    LossGoals,
+    Mechanism,
     Noisy,
     Parameter,
     noised,
     read_confidence,
+    read_goals,
     read_step,
     source_of,
     times,
@@ -82,28 +84,28 @@ class FatTailedNoise(AdditiveNoise):
         lattice = self.lattice(step)
         return self.law_on(lattice), lattice
 
-    def resized(self, size: Fraction) -> Any:
+    def resized(self, size: Fraction) -> "FatTailedNoise":
         """The same law with a scale that is a share of a size."""
         return self.recalibrated(scale=self.width * size)
 
-    def with_scale_times(self, factor: Fraction) -> Any:
+    def with_scale_times(self, factor: Fraction) -> "FatTailedNoise":
         """The same law with its scale multiplied and shortened to six digits."""
         return self.recalibrated(scale=short(self.width * factor, up=False))
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
-    ) -> Any | None:
-        """The same with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``confidence``."""
+    ) -> "FatTailedNoise | None":
+        """The same with the most noise, to six digits, that meets a goal."""
         goal = self.recalibrated(relative_error=reach / total, at_total=total, confidence=confidence)
         found = goal.with_scale_times(Fraction(1))
         while float(found.error_quantiles(np.array([total]), confidence=confidence, step=step)[0]) > reach:
             found = found.with_scale_times(CLOSE)
         return found
 
-    def recalibrated(self, **goals: Any) -> Any:
+    def recalibrated(self, **goals: Any) -> Self:
         """The same law with its scale recalibrated."""
         goals.pop("step", None)
-        return Described.recalibrated(self, **goals)
+        return Mechanism.recalibrated(self, **goals)
 
     def lattice(self, step: Number = 1) -> Fraction:
         """The lattice on which noise is drawn: the data's step, halved until the scale has a thousand lattice steps."""
@@ -272,9 +274,14 @@ class _ScaleFamily:
 
 
 def fat_tailed_scale(
-    make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None, *, own: Number | None, **goals: Number | None
+    make: Callable[[Fraction], FatTailedNoise],
+    coarse: Fraction | None,
+    *,
+    own: Number | None,
+    **given: Unpack[LossGoals],
 ) -> Fraction:
     """The scale itself, or the one that meets the one goal given."""
+    goals = read_goals(LossGoals, given)
     family = _ScaleFamily(make, coarse)
     found = calibrate(family, name="scale", own=own, **goals)
     if goals.get("rho") is None:
@@ -306,13 +313,8 @@ class GeneralizedGaussian(FatTailedNoise):
     Args:
         shape: Exponent of the law, above 0 and at most 1.
         scale: Scale of the noise, in the measure's units.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
         lattice: Lattice on which noise is drawn, in the measure's units.
+        goals: A goal: ``variance``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``, with ``confidence``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -333,13 +335,8 @@ class GeneralizedGaussian(FatTailedNoise):
         *,
         shape: Number,
         scale: Number | None = None,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
         lattice: Number | None = None,
+        **goals: Unpack[LossGoals],
     ) -> None:
         exact = positive(shape, parameter="shape")
         if exact > 1:
@@ -350,12 +347,7 @@ class GeneralizedGaussian(FatTailedNoise):
             lambda s: GeneralizedGaussian(shape=exact, scale=s, lattice=lattice),
             self.coarse_lattice,
             own=scale,
-            variance=variance,
-            rho=rho,
-            at=at,
-            relative_error=relative_error,
-            at_total=at_total,
-            confidence=confidence,
+            **goals,
         )
         object.__setattr__(self, "scale", found)
 
@@ -397,13 +389,8 @@ class Polylog(FatTailedNoise):
         rate: How fast the tails fall.
         offset: Added inside the logarithm.
         scale: Scale of the noise, in the measure's units.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
         lattice: Lattice on which noise is drawn, in the measure's units.
+        goals: A goal: ``variance``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``, with ``confidence``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -429,29 +416,19 @@ class Polylog(FatTailedNoise):
         rate: Number,
         offset: Number,
         scale: Number | None = None,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
         lattice: Number | None = None,
+        **goals: Unpack[LossGoals],
     ) -> None:
         for name, value in (("power", power), ("rate", rate), ("offset", offset)):
             object.__setattr__(self, name, positive(value, parameter=name))
         object.__setattr__(self, "offset", _at_least_limit(self.offset, self.power, offset))
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
-        _check(self.power, self.rate, self.offset, needs_variance=variance is not None)
+        _check(self.power, self.rate, self.offset, needs_variance=goals.get("variance") is not None)
         found = fat_tailed_scale(
             lambda s: Polylog(power=power, rate=rate, offset=offset, scale=s, lattice=lattice),
             self.coarse_lattice,
             own=scale,
-            variance=variance,
-            rho=rho,
-            at=at,
-            relative_error=relative_error,
-            at_total=at_total,
-            confidence=confidence,
+            **goals,
         )
         object.__setattr__(self, "scale", found)
 
@@ -528,13 +505,8 @@ class Additive(FatTailedNoise):
     Args:
         f: Exponent of the law: an increasing concave function.
         scale: Scale of the noise, in the measure's units.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
         lattice: Lattice on which noise is drawn, in the measure's units.
+        goals: A goal: ``variance``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``, with ``confidence``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -552,13 +524,8 @@ class Additive(FatTailedNoise):
         f: Function,
         *,
         scale: Number | None = None,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
         lattice: Number | None = None,
+        **goals: Unpack[LossGoals],
     ) -> None:
         if not isinstance(f, Function):
             raise ParameterError(
@@ -567,17 +534,11 @@ class Additive(FatTailedNoise):
             )
         f.concave()
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
-        given = (variance, rho, at, relative_error, at_total, confidence)
         stretch = fat_tailed_scale(
             lambda s: Additive(f, scale=s, lattice=lattice),
             self.coarse_lattice,
-            own=1 if scale is None and not any(goal is not None for goal in given) else scale,
-            variance=variance,
-            rho=rho,
-            at=at,
-            relative_error=relative_error,
-            at_total=at_total,
-            confidence=confidence,
+            own=1 if scale is None and all(goal is None for goal in goals.values()) else scale,
+            **goals,
         )
         object.__setattr__(self, "f", f.after(x / stretch))
 

@@ -8,18 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
-from recordwise.mechanisms.accuracy import ROUNDING, AdditiveNoise, BoolArray, lattice_cdf, over_totals, short, smallest
+from recordwise.mechanisms.accuracy import ROUNDING, AdditiveNoise, lattice_cdf, over_totals, short, smallest
 from recordwise.mechanisms.base import (
     GAUSSIAN_GOALS,
+    BoolArray,
     Estimates,
+    GaussianGoals,
     IntArray,
+    Mechanism,
     Noisy,
     NoisyCurve,
     Parameter,
@@ -27,6 +30,7 @@ from recordwise.mechanisms.base import (
     lattice_ends,
     noised,
     read_confidence,
+    read_goals,
     read_step,
     source_of,
     to_floats,
@@ -69,8 +73,7 @@ class GaussianNoise(AdditiveNoise):
         """Sigma in lattice steps."""
         return self.noise_sigma / read_step(step)
 
-    def with_sigma(self, sigma: Fraction) -> Any:
-        """The same at a very slightly smaller sigma, with six digits in the parameter that expresses it."""
+    def with_sigma(self, sigma: Fraction) -> "GaussianNoise":
         raise NotImplementedError
 
     def smooth_error_quantiles(
@@ -81,7 +84,7 @@ class GaussianNoise(AdditiveNoise):
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
-    ) -> Any | None:
+    ) -> "GaussianNoise | None":
         """The same with the most noise for which |value - total| <= ``reach`` with probability ``confidence``, by the tail of the
         lattice law: a normal law of the same sigma can miss the goal if sigma is only a few steps."""
         lattice = read_step(step)
@@ -186,11 +189,7 @@ class Gaussian(GaussianNoise):
         rho: Loss of a record of size at; of any record for a count.
         at: Size of the record that loses rho, in the measure's units.
         sigma: Standard deviation of the noise, in the measure's units.
-        variance: Variance of the noise, in squared units of the measure.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        step: Step of the measure a relative_error is for.
+        given: A goal: ``variance``, or ``relative_error`` at ``at_total``, with ``confidence`` and the measure's ``step``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -213,19 +212,9 @@ class Gaussian(GaussianNoise):
         rho: Number | None = None,
         at: Number | None = None,
         sigma: Number | None = None,
-        variance: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        step: Number | None = None,
+        **given: Unpack[GaussianGoals],
     ) -> None:
-        goals = {
-            "variance": variance,
-            "relative_error": relative_error,
-            "at_total": at_total,
-            "confidence": confidence,
-            "step": step,
-        }
+        goals = read_goals(GaussianGoals, given)
         goal = only_goal({"rho": rho, "sigma": sigma, "at": at, **goals})
         if goal in ("variance", "relative_error"):
             sigma = sqrt_upper(gaussian_variance(goals))
@@ -295,11 +284,7 @@ class Clamped(GaussianNoise):
     Args:
         to: Bound contributions are cut at, in the measure's units.
         rho: Loss of every record.
-        variance: Variance of the noise, in squared units of the measure.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        step: Step of the measure a relative_error is for.
+        given: A goal: ``variance``, or ``relative_error`` at ``at_total``, with ``confidence`` and the measure's ``step``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -319,20 +304,10 @@ class Clamped(GaussianNoise):
         *,
         to: Number,
         rho: Number | None = None,
-        variance: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        step: Number | None = None,
+        **given: Unpack[GaussianGoals],
     ) -> None:
         bound = positive(to, parameter="to")
-        goals = {
-            "variance": variance,
-            "relative_error": relative_error,
-            "at_total": at_total,
-            "confidence": confidence,
-            "step": step,
-        }
+        goals = read_goals(GaussianGoals, given)
         object.__setattr__(self, "to", bound)
         object.__setattr__(self, "rho", loss_for(bound, rho, goals))
 
@@ -373,10 +348,7 @@ class Clamped(GaussianNoise):
 
         return over_totals(solved, np.abs(np.asarray(totals, np.float64) - kept))
 
-    def smooth_error_quantiles(
-        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
-    ) -> FloatArray:
-        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
+    smooth_error_quantiles = Mechanism.smooth_error_quantiles
 
     def chances(
         self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
@@ -399,7 +371,7 @@ class Clamped(GaussianNoise):
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
-    ) -> Any | None:
+    ) -> "GaussianNoise | None":
         """With ``kept``, the total of clamped contributions; None if clamping alone misses the goal."""
         if kept is None or kept == total:
             return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
@@ -450,11 +422,7 @@ class UnitSplit(GaussianNoise):
     Args:
         at: Threshold, in the measure's units; may differ by group or measure.
         rho: Loss of a record of size at.
-        variance: Variance of the noise, in squared units of the measure.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        step: Step of the measure a relative_error is for.
+        given: A goal: ``variance``, or ``relative_error`` at ``at_total``, with ``confidence`` and the measure's ``step``.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -475,20 +443,10 @@ class UnitSplit(GaussianNoise):
         *,
         at: Thresholds,
         rho: Number | None = None,
-        variance: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        step: Number | None = None,
+        **given: Unpack[GaussianGoals],
     ) -> None:
         thresholds = _thresholds(at)
-        goals = {
-            "variance": variance,
-            "relative_error": relative_error,
-            "at_total": at_total,
-            "confidence": confidence,
-            "step": step,
-        }
+        goals = read_goals(GaussianGoals, given)
         plain = thresholds if isinstance(thresholds, Fraction) else None
         if only_goal({"rho": rho, **goals}) != "rho" and plain is None:
             raise ParameterError(

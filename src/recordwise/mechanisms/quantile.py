@@ -17,7 +17,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, ball, midpoint, nonnegative, positive, sqrt_upper, working_precision
 from recordwise.exact.text import formula_text
-from recordwise.mechanisms.base import Answers, Described, Parameter
+from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.noise.randomness import BitSource, Secure, is_private
 from recordwise.policy.constructors import constant
@@ -328,7 +328,7 @@ class QuantileEstimates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TreeQuantile(Described):
+class TreeQuantile(Mechanism):
     """Counts of the records up to each point of a public grid, from noise on every node of a binary tree.
 
     Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
@@ -373,14 +373,18 @@ class TreeQuantile(Described):
         """Constant: the value of a record does not change its cost."""
         return self.policy_of_count()
 
-    def release(self, leaves: IntArray, *, rng: BitSource | None = None) -> NoisyTrees:
+    def release(  # type: ignore[override]
+        self, leaves: IntArray, *, rng: BitSource | None = None
+    ) -> NoisyTrees:
         """Add noise to every node of the trees whose leaves are given, shape (cells, grid points), and make them consistent."""
         source = rng or Secure()
         noise = DiscreteGaussian(self.noise_sigma)
         noisy: Levels = [noise.add_to(level.ravel(), source).reshape(level.shape) for level in exact_levels(leaves)]
         return NoisyTrees(leaves=consistent_leaves(noisy), private=is_private(source))
 
-    def estimate(self, noisy: NoisyTrees, *, p: float, confidence: float = 0.95) -> QuantileEstimates:
+    def estimate(  # type: ignore[override]
+        self, noisy: NoisyTrees, *, p: float, confidence: float = 0.95
+    ) -> QuantileEstimates:
         """The point where the noisy curve crosses a share p of the records, about as often too high as too low (T-ISOTONE), and an
         interval that contains the quantile with at least ``confidence`` (T-INVERT). A larger p never gives a smaller point."""
         upto = np.cumsum(noisy.leaves, axis=1)

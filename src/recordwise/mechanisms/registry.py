@@ -12,7 +12,7 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.exact import functions
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import Answers, Described, Parameter
+from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
@@ -22,7 +22,7 @@ from recordwise.policy.columns import column_from_json
 from recordwise.policy.constructors import By, by
 
 GROUP = "recordwise.mechanisms"
-BUILT_IN: Mapping[str, Any] = {
+BUILT_IN: Mapping[str, type[Mechanism]] = {
     each.__name__: each
     for each in (
         Gaussian,
@@ -40,49 +40,43 @@ BUILT_IN: Mapping[str, Any] = {
 }
 
 
-def installed() -> dict[str, Any]:
+def installed() -> dict[str, type[Mechanism]]:
     """The mechanisms of other installed packages, by the name of their class."""
     return {point.name: _checked(point.name, point.load()) for point in entry_points(group=GROUP)}
 
 
-def _checked(name: str, kind: Any) -> Any:
-    if name in BUILT_IN or getattr(kind, "__name__", None) != name or not hasattr(kind, "parameters"):
+def _checked(name: str, kind: object) -> type[Mechanism]:
+    if name in BUILT_IN or not isinstance(kind, type) or kind.__name__ != name or not issubclass(kind, Mechanism):
         raise ParameterError(
             parameter=f"entry point '{name}' of {GROUP}",
-            problem="must have the name of its class, which must list its parameters and must not be built in",
+            problem="must have the name of its class, which must subclass Mechanism and must not be built in",
         )
     return kind
 
 
-def mechanism_kinds(answers: Answers = "totals") -> dict[str, Any]:
+def mechanism_kinds(answers: Answers = "totals") -> dict[str, type[Mechanism]]:
     """Every mechanism class for counts and sums, or every one for quantiles, by name."""
-    return {name: kind for name, kind in {**BUILT_IN, **installed()}.items() if answers_of(kind) == answers}
+    return {name: kind for name, kind in {**BUILT_IN, **installed()}.items() if kind.answers == answers}
 
 
-def answers_of(kind: Any) -> Answers:
-    """What a mechanism, or a class of them, is for."""
-    found: Answers = getattr(kind, "answers", Described.answers)
-    return found
-
-
-def audit_examples() -> dict[str, Any]:
+def audit_examples() -> dict[str, Mechanism]:
     """The mechanisms for sums that ``recordwise audit`` attacks, by name."""
     kinds = mechanism_kinds().values()
-    return {name: each for kind in kinds for name, each in getattr(kind, "audit_examples", dict)().items()}
+    return {name: each for kind in kinds for name, each in kind.audit_examples().items()}
 
 
-def planning_families(*, offset: Number) -> dict[str, Any]:
+def planning_families(*, offset: Number) -> dict[str, Mechanism]:
     """The mechanisms that planning chooses from, by name; ``offset`` is that of the transforms."""
-    kinds = [kind for kind in mechanism_kinds().values() if hasattr(kind, "planning_families")]
+    kinds = mechanism_kinds().values()
     return {name: each for kind in kinds for name, each in kind.planning_families(offset=offset).items()}
 
 
-def mechanism_kind(name: str) -> Any | None:
+def mechanism_kind(name: str) -> type[Mechanism] | None:
     """A mechanism class by name; other packages are searched only if the name is not built in."""
     return BUILT_IN[name] if name in BUILT_IN else installed().get(name)
 
 
-def mechanism_from_json(form: Mapping[str, Any]) -> Any | None:
+def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
     """Read back what ``parameter_json`` wrote for a mechanism; None for an unknown kind."""
     kind = mechanism_kind(str(form.get("kind")))
     if kind is None:

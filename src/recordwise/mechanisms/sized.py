@@ -1,5 +1,6 @@
 """Noise in proportion to the public size of a cell."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -8,18 +9,10 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, moderate, positive
 from recordwise.mechanisms.base import (
-    Described,
     Estimates,
+    Mechanism,
     Noisy,
     Parameter,
-    clamping_bound,
-    count_policy,
-    has_policy,
-    has_two_parts,
-    loss_of_sum,
-    resized,
-    shared,
-    transformed_scale,
 )
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.bands import MOST_BANDS
@@ -28,7 +21,7 @@ from recordwise.policy.policy import Policy, maximum
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Sized(Described):
+class Sized(Mechanism):
     """A mechanism whose parameters are shares of the public size of a cell: ``Sized(Gaussian(sigma="0.05"), floor=100)``.
 
     Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as wide as the one
@@ -57,13 +50,13 @@ class Sized(Described):
     )
     words: ClassVar[str] = "noise in proportion to the public size of the cell"
 
-    mechanism: Any
+    mechanism: Mechanism
     floor: Fraction
-    low: Any | None
+    low: Mechanism | None
     low_below: Fraction | None
 
     def __init__(
-        self, mechanism: Any, *, floor: Number, low: Any | None = None, low_below: Number | None = None
+        self, mechanism: Mechanism, *, floor: Number, low: Mechanism | None = None, low_below: Number | None = None
     ) -> None:
         least = moderate(positive(floor, parameter="floor"), parameter="floor")
         below = None if low_below is None else positive(low_below, parameter="low_below")
@@ -73,8 +66,7 @@ class Sized(Described):
         if low is None and below is not None:
             raise ParameterError(parameter="low_below", problem="needs low, the mechanism that is used below it")
         if low is not None and (
-            has_two_parts(low) != has_two_parts(mechanism)
-            or (transformed_scale(low) is None) != (transformed_scale(mechanism) is None)
+            low.signed != mechanism.signed or (low.noise_scale is None) != (mechanism.noise_scale is None)
         ):
             raise ParameterError(
                 parameter="low", problem="must answer on the same scale as the mechanism, and be signed if that is"
@@ -85,7 +77,7 @@ class Sized(Described):
         object.__setattr__(self, "low_below", below)
         self.at_size(least)
 
-    def at_size(self, size: Fraction) -> Any:
+    def at_size(self, size: Fraction) -> Mechanism:
         """The mechanism of the cells of a band.
 
         Args:
@@ -94,10 +86,10 @@ class Sized(Described):
         Returns:
             The mechanism, in the units of the statistic.
         """
-        low = self.low is not None and size < (2 * self.floor if self.low_below is None else self.low_below)
-        return resized(self.low if low else self.mechanism, size)
+        below = 2 * self.floor if self.low_below is None else self.low_below
+        return (self.mechanism if self.low is None or size >= below else self.low).resized(size)
 
-    def inside(self) -> tuple[Any, ...]:
+    def inside(self) -> tuple[Mechanism, ...]:
         """The mechanism and, if there is one, that of the lowest bands; their parameters are shares."""
         return (self.mechanism,) if self.low is None else (self.mechanism, self.low)
 
@@ -116,34 +108,45 @@ class Sized(Described):
         return tuple(edges)
 
     @property
-    def _floored(self) -> Any:
+    def _floored(self) -> Mechanism:
         return self.at_size(self.floor)
 
     @property
-    def signed(self) -> bool:
+    def signed(self) -> bool:  # type: ignore[override]
         """Whether it takes a positive and a negative part of each total."""
-        return has_two_parts(self.mechanism)
+        return self.mechanism.signed
 
     @property
     def loss_of_sum(self) -> bool:
         """Whether the policy at the sum of several contributions bounds what they lose together."""
-        return loss_of_sum(self.mechanism) and (self.low is None or loss_of_sum(self.low))
+        return all(each.loss_of_sum for each in self.inside())
 
     def recalibrated(self, **goals: Any) -> "Sized":
         """The same with the noise that meets a goal in a cell whose size is the total of the goal; without one, at the floor."""
         total = goals.get("at_total")
         size = self.floor if total is None else self.edges(float(positive(total, parameter="at_total")))[-1]
 
-        def at(inner: Any) -> Any:
-            return inner.resized(size).recalibrated(**goals).resized(1 / size)
+        return self.each(lambda inner: inner.resized(size).recalibrated(**goals).resized(1 / size))
 
-        low = None if self.low is None else at(self.low)
-        return Sized(at(self.mechanism), floor=self.floor, low=low, low_below=self.low_below)
+    def each(self, change: Callable[[Mechanism], Mechanism]) -> "Sized":
+        """The same with its mechanisms changed.
+
+        Args:
+            change: Makes one mechanism of another, both in shares of a size.
+
+        Returns:
+            A sized mechanism with the same floor.
+        """
+        low = None if self.low is None else change(self.low)
+        return Sized(change(self.mechanism), floor=self.floor, low=low, low_below=self.low_below)
+
+    def with_amount(self, amount: Fraction) -> "Sized":
+        """The same with Gaussian noise of another sigma, as a share of the size."""
+        return self.each(lambda inner: inner.with_amount(amount))
 
     def shared(self, share: Fraction) -> "Sized":
         """The same at a share of the loss, for one of several levels."""
-        low = None if self.low is None else shared(self.low, share)
-        return Sized(shared(self.mechanism, share), floor=self.floor, low=low, low_below=self.low_below)
+        return self.each(lambda inner: inner.at_share(share))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """The loss where no size is known: the largest of any band, which is that of the floor unless ``low`` serves it."""
@@ -151,9 +154,9 @@ class Sized(Described):
 
     def policy_of_count(self) -> Policy:
         """The loss of a count where no size is known."""
-        return maximum([count_policy(each) for each in self._costliest()])
+        return maximum([each.policy_of_count() for each in self._costliest()])
 
-    def _costliest(self) -> list[Any]:
+    def _costliest(self) -> list[Mechanism]:
         """The mechanisms at the least size each is used at, where it costs most."""
         if self.low is None:
             return [self._floored]
@@ -164,39 +167,35 @@ class Sized(Described):
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Noise of cells at the floor; cells of other bands are drawn by the mechanism of their own band."""
-        noisy: Noisy = self._floored.release(totals, step=step, rng=rng)
-        return noisy
+        return self._floored.release(totals, step=step, rng=rng)
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """Estimates of cells at the floor."""
-        found: Estimates = self._floored.estimate(noisy, confidence=confidence)
-        return found
+        return self._floored.estimate(noisy, confidence=confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The largest loss at a change of the total: that at the floor."""
-        return float(self._floored.loss_at_shift(shift, step=step))
+        return self._floored.loss_at_shift(shift, step=step)
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The loss of a contribution to a cell at the floor."""
-        return float(self._floored.realized_loss(total_without, contribution, step=step))
+        return self._floored.realized_loss(total_without, contribution, step=step)
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         """The variance at the floor."""
-        found: FloatArray = self._floored.variance(total, step=step)
-        return found
+        return self._floored.variance(total, step=step)
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
         """The bias at the floor."""
-        found: FloatArray = self._floored.bias(total, step=step)
-        return found
+        return self._floored.bias(total, step=step)
 
 
-def _check(name: str, mechanism: Any) -> None:
-    if not has_policy(mechanism) or not hasattr(mechanism, "resized"):
+def _check(name: str, mechanism: object) -> None:
+    if not isinstance(mechanism, Mechanism) or not mechanism.offers("resized"):
         raise ParameterError(
             parameter=name,
             problem=f"cannot be in shares of a size ({type(mechanism).__name__})",
             advice="Use Gaussian, UnitSplit, GeneralizedGaussian, Polylog, Additive, LogTransform or RootTransform.",
         )
-    if clamping_bound(mechanism) is not None:
+    if mechanism.to is not None:
         raise ParameterError(parameter=name, problem="clamps records, which one bound for all cells must do")

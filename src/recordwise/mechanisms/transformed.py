@@ -5,11 +5,11 @@ offset), rounded to a fine grid, plus lattice noise, and estimates through the i
 is largest if nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, lcm
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 from flint import arb, fmpz
@@ -34,19 +34,21 @@ from recordwise.mechanisms.base import (
     BLOCK,
     NEARBY,
     SAFE,
-    Described,
     Estimates,
     ExponentArray,
     Fields,
     IntArray,
+    Mechanism,
     Noisy,
     NoisyCurve,
+    TransformGoals,
     by_blocks,
     difference,
     integers,
     last_digits,
     noised,
     read_confidence,
+    read_goals,
     read_step,
     rounded,
     source_of,
@@ -248,9 +250,7 @@ class TransformedNoise(TransformAccuracy):
 
     loss_of_sum: ClassVar[bool] = True
     variance_varies: ClassVar[bool] = True
-    """Whether fits weight an answer by the variance at its fitted total rather than by the published variance."""
     logarithmic: ClassVar[bool] = False
-    """Whether the noisy total plus offset is lognormal under Gaussian noise."""
     offset: Fraction
     sigma: Fraction | None
     laplace_scale: Fraction | None
@@ -326,7 +326,7 @@ class TransformedNoise(TransformAccuracy):
             )
         return shared
 
-    def recalibrated(self, **goals: Any) -> Any:
+    def recalibrated(self, **goals: Any) -> Self:
         """The same transform and noise law with its noise recalibrated; a variance is stated at a total, ``at_total``."""
         if goals.get("variance") is not None and goals.get("at_total") is None:
             raise ParameterError(
@@ -334,7 +334,19 @@ class TransformedNoise(TransformAccuracy):
             )
         goals.pop("step", None)
         own = {"sigma", "laplace_scale"} & goals.keys()
-        return Described.recalibrated(self, **({} if own else {"noise": self._noise_law}), **goals)
+        return Mechanism.recalibrated(self, **({} if own else {"noise": self._noise_law}), **goals)
+
+    def set_noise(
+        self,
+        make: Callable[..., "TransformedNoise"],
+        sigma: Number | None,
+        laplace_scale: Number | None,
+        **goals: Unpack[TransformGoals],
+    ) -> None:
+        """Set sigma or the Laplace scale in a constructor: as given, or as found from a goal."""
+        found = noise_of(make, sigma, laplace_scale, read_goals(TransformGoals, goals))
+        object.__setattr__(self, "sigma", found.get("sigma"))
+        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
 
     @property
     def _noise_law(self) -> str:
@@ -492,8 +504,6 @@ class TransformedNoise(TransformAccuracy):
 # The noise: given, or found from a goal.
 
 
-TransformNoise: TypeAlias = Literal["gaussian", "laplace"]
-"""The law of the noise that meets a goal."""
 KINDS = {"gaussian": "sigma", "laplace": "laplace_scale"}
 QUANTILES = 1 << 16
 
@@ -544,34 +554,14 @@ def _noise_quantiles(kind: str) -> FloatArray:
     return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
 
 
-def goals_of_transform(
-    variance: Number | None,
-    rho: Number | None,
-    at: Number | None,
-    relative_error: Number | None,
-    at_total: Number | None,
-    confidence: float | None,
-) -> dict[str, Number | None]:
-    """The goals of a transform and what goes with them, by name; None where they are not given."""
-    return {
-        "variance": variance,
-        "rho": rho,
-        "at": at,
-        "relative_error": relative_error,
-        "at_total": at_total,
-        "confidence": confidence,
-    }
-
-
 def noise_of(
     make: Callable[..., TransformedNoise],
     sigma: Number | None,
     laplace_scale: Number | None,
-    goals: Mapping[str, Any],
-    *,
-    noise: str | None,
+    goals: dict[str, Any],
 ) -> dict[str, Fraction]:
     """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise`` is "laplace"."""
+    noise = goals.pop("noise")
     own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
     if len(own) > 1 or (own and noise is not None):
         raise ParameterError(parameter="sigma, laplace_scale, noise", problem="are mutually exclusive")

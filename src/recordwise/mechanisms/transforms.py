@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from flint import arb
@@ -12,7 +12,7 @@ from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import LARGEST_POWER, Function, log, x
 from recordwise.exact.numbers import Number, ball, nonnegative, positive, rational, working_precision
 from recordwise.mechanisms.accuracy import ValueLaw
-from recordwise.mechanisms.base import TRANSFORM_NOISE, Parameter
+from recordwise.mechanisms.base import TRANSFORM_NOISE, Parameter, TransformGoals
 from recordwise.mechanisms.calibration import power_upper
 from recordwise.mechanisms.inverses import (
     ExponentialInverse,
@@ -22,7 +22,7 @@ from recordwise.mechanisms.inverses import (
     check_smooth,
     inverse_of,
 )
-from recordwise.mechanisms.transformed import TransformedNoise, TransformNoise, goals_of_transform, noise_of
+from recordwise.mechanisms.transformed import TransformedNoise
 
 # RootTransform: the loss of a very large record grows like a root, and the error grows with the total.
 
@@ -46,13 +46,8 @@ class RootTransform(TransformedNoise):
         sigma: Standard deviation of Gaussian noise, on the transformed scale.
         laplace_scale: Scale of Laplace noise, on the transformed scale.
         signed: Whether contributions may be negative.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        noise: Law of the noise that meets the goal.
+        goals: A goal: ``variance`` at ``at_total``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``
+            with ``confidence``; ``noise`` is the law that meets it, Gaussian unless given.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -77,26 +72,17 @@ class RootTransform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        noise: TransformNoise | None = None,
+        **goals: Unpack[TransformGoals],
     ) -> None:
         object.__setattr__(self, "degree", _degree(degree))
         object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
         object.__setattr__(self, "signed", signed)
-        found = noise_of(
+        self.set_noise(
             lambda **chosen: RootTransform(degree=self.degree, offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
-            noise=noise,
+            **goals,
         )
-        object.__setattr__(self, "sigma", found.get("sigma"))
-        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if isinstance(self.degree, Fraction):
             check_smooth(self.function, self.laplace_scale)
 
@@ -182,13 +168,8 @@ class LogTransform(TransformedNoise):
         sigma: Standard deviation of Gaussian noise, on the transformed scale.
         laplace_scale: Scale of Laplace noise, on the transformed scale.
         signed: Whether contributions may be negative.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        noise: Law of the noise that meets the goal.
+        goals: A goal: ``variance`` at ``at_total``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``
+            with ``confidence``; ``noise`` is the law that meets it, Gaussian unless given.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -212,25 +193,13 @@ class LogTransform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        noise: TransformNoise | None = None,
+        **goals: Unpack[TransformGoals],
     ) -> None:
         object.__setattr__(self, "offset", positive(offset, parameter="offset"))
         object.__setattr__(self, "signed", signed)
-        found = noise_of(
-            lambda **chosen: LogTransform(offset=offset, signed=signed, **chosen),
-            sigma,
-            laplace_scale,
-            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
-            noise=noise,
+        self.set_noise(
+            lambda **chosen: LogTransform(offset=offset, signed=signed, **chosen), sigma, laplace_scale, **goals
         )
-        object.__setattr__(self, "sigma", found.get("sigma"))
-        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if self.laplace_scale is not None and self.laplace_scale >= 1:
             raise ParameterError(
                 parameter="laplace_scale", problem="must be below 1; otherwise the exponential of the noise has no mean"
@@ -299,13 +268,8 @@ class Transform(TransformedNoise):
         sigma: Standard deviation of Gaussian noise, on the transformed scale.
         laplace_scale: Scale of Laplace noise, on the transformed scale.
         signed: Whether contributions may be negative.
-        variance: Variance of the noise, in squared units of the measure.
-        rho: Loss of a record of size at.
-        at: Size of the record that loses rho, in the measure's units.
-        relative_error: Relative error at the total at_total.
-        at_total: Total at which the goal is stated, in the measure's units.
-        confidence: Probability with which the error stays below relative_error.
-        noise: Law of the noise that meets the goal.
+        goals: A goal: ``variance`` at ``at_total``, ``rho`` of a record of size ``at``, or ``relative_error`` at ``at_total``
+            with ``confidence``; ``noise`` is the law that meets it, Gaussian unless given.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -333,13 +297,7 @@ class Transform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        variance: Number | None = None,
-        rho: Number | None = None,
-        at: Number | None = None,
-        relative_error: Number | None = None,
-        at_total: Number | None = None,
-        confidence: float | None = None,
-        noise: TransformNoise | None = None,
+        **goals: Unpack[TransformGoals],
     ) -> None:
         for name, given in (("f", f), ("inverse", inverse)):
             if not isinstance(given, Function):
@@ -352,15 +310,12 @@ class Transform(TransformedNoise):
         for name, value in (("f", f), ("f_inverse", inverse), ("signed", signed)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
-        found = noise_of(
+        self.set_noise(
             lambda **chosen: Transform(f, inverse, offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
-            noise=noise,
+            **goals,
         )
-        object.__setattr__(self, "sigma", found.get("sigma"))
-        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if isinstance(self.inverse, FunctionInverse):
             check_smooth(self.function, self.laplace_scale)
 

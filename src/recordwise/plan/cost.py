@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import PlanError
-from recordwise.mechanisms.base import is_sized, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declared_by
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
@@ -260,7 +260,7 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
     """The cost of one statistic of one table to a record of that table: one term for each band where noise is sized (T-SIZE)."""
     bands = band_table(query, statistic, level, schema)
     if bands is None:
-        return _unsized_policy(statistic, shared(statistic.mechanism, level.share), level, schema, tight=tight)
+        return _unsized_policy(statistic, statistic.mechanism.at_share(level.share), level, schema, tight=tight)
     parts = [
         _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
         for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
@@ -272,19 +272,19 @@ def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) 
     """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
     names = size_names(statistic)
     keys = sized_keys(query, level, names)
-    if keys is None or not is_sized(statistic.mechanism):
+    if keys is None or not statistic.mechanism.is_sized:
         return None
     return cell_bands(keys, level.groups, schema, names, statistic.mechanism.edges)
 
 
 def band_mechanisms(statistic: Drawable, level: Level, bands: BandTable, schema: Schema) -> tuple[Any, ...]:
     """The mechanism of each band, with the level's share."""
-    mechanism = shared(statistic.mechanism, level.share)
+    mechanism = statistic.mechanism.at_share(level.share)
     served = [mechanism.at_size(edge) for edge in bands.edges]
     return tuple(at_one_threshold(each, statistic.threshold(each, schema)) for each in served)
 
 
-def _unsized_policy(statistic: Drawable, mechanism: Any, level: Level, schema: Schema, *, tight: bool) -> Policy:
+def _unsized_policy(statistic: Drawable, mechanism: Mechanism, level: Level, schema: Schema, *, tight: bool) -> Policy:
     at = statistic.threshold(mechanism, schema)
     if tight and isinstance(at, By):
         mechanism = mechanism.resolved(cell_threshold(at, level.groups, schema.hierarchies))
@@ -295,7 +295,7 @@ def _unsized_policy(statistic: Drawable, mechanism: Any, level: Level, schema: S
 class CellMechanism:
     """The mechanism that draws for some cells of a table."""
 
-    mechanism: Any
+    mechanism: Mechanism
     run: Run
 
 
@@ -312,7 +312,7 @@ def mechanisms_of_cells(
 
     It has the level's share and the threshold of the cell, as in the policy (T-CELL).
     """
-    mechanism, groups = shared(statistic.mechanism, level.share), level.groups
+    mechanism, groups = statistic.mechanism.at_share(level.share), level.groups
     if bands is not None:
         return _served_by_band(statistic, level, bands, cells, schema)
     every = cells_by_threshold(Fraction(1), groups, cells)
@@ -339,7 +339,7 @@ def _served_by_band(
     return tuple(each for each in found if len(each.run.rows))
 
 
-def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:
+def at_one_threshold(mechanism: Mechanism, at: Fraction | By | None) -> Any:
     """The mechanism where one threshold applies to all cells; for joint splitting, that of the measure being summed."""
     return mechanism if at is None else mechanism.resolved(at)
 
@@ -352,7 +352,7 @@ def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) ->
 
 def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | None, schema: Schema) -> tuple[Any, ...]:
     """Return every mechanism that a cell of a table may have."""
-    mechanism = shared(statistic.mechanism, level.share)
+    mechanism = statistic.mechanism.at_share(level.share)
     if bands is not None:
         return band_mechanisms(statistic, level, bands, schema)
     at = statistic.threshold(mechanism, schema)

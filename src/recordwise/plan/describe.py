@@ -20,7 +20,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import fraction_text
-from recordwise.mechanisms.base import Described, mechanism_text, parameter_json
+from recordwise.mechanisms.base import Mechanism, parameter_json
 from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.expressions import (
@@ -312,7 +312,7 @@ def query_html(query: "Query") -> Html:
 
 
 def _row(statistic: Statistic) -> tuple[str, str, str, str]:
-    noise = ", ".join(map(mechanism_text, statistic.mechanisms()))
+    noise = ", ".join(each.text() for each in statistic.mechanisms())
     return statistic.alias, type(statistic).__name__, statistic.of or "", noise
 
 
@@ -575,7 +575,7 @@ def _unnamed(value: Any) -> str | None:
     if parts is not None:
         return next((found for part in parts if (found := _unnamed(part))), None)
     # Python's own text names an address, and ours names the parameters, of which none are listed here.
-    unsaid: tuple[Any, ...] = (object.__repr__, Described.__repr__)
+    unsaid: tuple[Any, ...] = (object.__repr__, Mechanism.__repr__)
     return type(value).__name__ if callable(value) or type(value).__repr__ in unsaid else None
 
 

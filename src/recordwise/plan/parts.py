@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from recordwise.mechanisms.base import shared
 from recordwise.plan.cost import (
     CellMechanism,
     band_table,
@@ -112,7 +111,7 @@ class Part:
         """
         if self.statistic is None or self.table.rest is not None:
             return Joint()
-        return self.statistic.joint(shared(self.statistic.mechanism, self.table.shape.share), self.schema)
+        return self.statistic.joint(self.statistic.mechanism.at_share(self.table.shape.share), self.schema)
 
     def of_firms(self) -> FirmPart:
         """Return the part as the establishments of a firm meet it (T-CELLS)."""

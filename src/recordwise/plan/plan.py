@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, PlanError
-from recordwise.mechanisms.base import is_sized
 from recordwise.plan.arrays import array_of
 from recordwise.plan.expressions import (
     ALL_OTHER,
@@ -189,7 +188,7 @@ class QueryProblem:
 def query_problems(query: Query, schema: Schema) -> list[QueryProblem]:
     """All problems of a query, each once: where several parts have it, at the last."""
     found = [*_part_problems(query, schema), *map(QueryProblem, _rest_problems(query, schema))]
-    sized = [each for each in query.draws() if is_sized(each.mechanism)]
+    sized = [each for each in query.draws() if each.mechanism.is_sized]
     for level in query.tables():
         found += _level_problems(level, query, sized)
         found += map(QueryProblem, _selection_problems(level, query, schema))
@@ -252,7 +251,7 @@ def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[
     for name in set(level.names()) & set(schema.coarser_names()) if keys.domain is None else ():
         yield f"the keys of '{name}' are selected, but all its values are in a public hierarchy; use those or select_from"
     for statistic in query.draws():
-        at = getattr(statistic.mechanism, "at", None)
+        at = statistic.mechanism.at
         thresholds = list(at.values()) if isinstance(at, Mapping) else [at]
         for threshold in thresholds:
             if isinstance(threshold, By) and threshold.default is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, rational
-from recordwise.mechanisms.base import Mechanism, has_policy
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.expressions import (
     Choice,
@@ -340,8 +340,12 @@ class Query:
 
 
 def _check_mechanism(mechanism: object) -> None:
-    if not has_policy(mechanism):
-        raise ParameterError(parameter="mechanism", problem=f"has no policy ({type(mechanism).__name__})")
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError(
+            parameter="mechanism",
+            problem=f"has no policy: it is no Mechanism ({type(mechanism).__name__})",
+            advice="Derive its class from recordwise.mechanisms.Mechanism.",
+        )
 
 
 LONGEST_NAME = 60

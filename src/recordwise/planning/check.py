@@ -25,7 +25,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text, prose_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
 from recordwise.ledger.looks import looks_in_words
-from recordwise.mechanisms.base import is_sized, mechanism_text, shared, threshold_of, totals_for
+from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cost import (
     CellMechanism,
@@ -293,7 +293,7 @@ def _looked_warning(looks: str, reason: str | None) -> str:
 def _warnings(file: PlanFile) -> list[str]:
     """What the owner should know before a release."""
     found = list(plan_warnings(file.plan))
-    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if each.mechanism.to is not None]
     for alias in dict.fromkeys(clamped):
         found.append(
             f"{alias} is clamped: besides noise it has a bias from clamping, which is not included in the stated error"
@@ -376,9 +376,9 @@ def _reference(plan: Plan, declared: Measure) -> Fraction:
     return 100 * declared.step
 
 
-def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
+def _parameter(mechanism: Mechanism, plan: Plan, name: str) -> Fraction | None:
     """The parameter of a mechanism that indicates a typical size: its threshold, clamp, offset or scale."""
-    at = threshold_of(mechanism, policy_measure(name, plan.schema))
+    at = mechanism.threshold(policy_measure(name, plan.schema))
     if isinstance(at, By):
         return max([each for _, each in at.values] + ([at.default] if at.default else []))
     for value in (at, *(getattr(mechanism, part, None) for part in ("to", "at", "offset", "scale"))):
@@ -479,7 +479,7 @@ class Known:
         keys = sized_keys(self.plan.queries[table.query], table.shape, size_names(part))
         if keys is None or keys.sizes is None:
             return None
-        if not keys.sizes.named(*size_names(part)) and not is_sized(part.mechanism):
+        if not keys.sizes.named(*size_names(part)) and not part.mechanism.is_sized:
             return None
         return sizes_at(keys, table.shape.groups, self.plan.schema, size_names(part))
 
@@ -487,7 +487,7 @@ class Known:
         self, table: PlannedTable, part: Drawable, served: Sequence[CellMechanism], totals: FloatArray
     ) -> list[int] | None:
         """Which mechanism serves the cell whose size is nearest to each total; None if noise does not follow sizes."""
-        sizes = self._sizes(table, part) if is_sized(part.mechanism) else None
+        sizes = self._sizes(table, part) if part.mechanism.is_sized else None
         if sizes is None:
             return None
         number = np.zeros(len(sizes), np.int64)
@@ -580,7 +580,7 @@ def _of_forms(
         weight = (_share(top, part) - ratio * _share(bottom, part)) ** 2
         step = part.step(known.plan.schema)
         every = [each.mechanism for each in served[part]]
-        spread = np.array([each.variance(totals_for(each, own), step=step) for each in every])
+        spread = np.array([each.variance_of(own, step=step) for each in every])
         serving = known.serving(table, part, served[part], own)
         spread = spread if serving is None else spread[serving, range(len(own))][None]
         least, most = least + weight * spread.min(axis=0), most + weight * spread.max(axis=0)
@@ -608,7 +608,7 @@ def _words(table: PlannedTable, statistic: Statistic, drawn: Sequence[Drawable],
     """The mechanism of what is drawn; of everything else, what it is computed as."""
     top, bottom = statistic.forms(drawn)
     if statistic in drawn:
-        return mechanism_text(shared(top[0][0].mechanism, table.shape.share))
+        return top[0][0].mechanism.at_share(table.shape.share).text()
     return f"a ratio of about {figure(ratio)}" if bottom else "a combination of columns"
 
 
@@ -624,7 +624,7 @@ def _of_bins(
         errors.append(float(np.sqrt(np.mean((drawn - exact) ** 2))))
     return ExpectedError(
         **row,
-        mechanism=mechanism_text(served),
+        mechanism=served.text(),
         ratio=None,
         totals=tuple(values),
         least_sd=tuple(errors),
@@ -642,7 +642,7 @@ def _counts(known: Known, table: PlannedTable) -> tuple[FloatArray, str]:
 
 
 def _drawn_bins(
-    known: Known, statistic: Statistic, part: Drawable, mechanism: Any, number: int
+    known: Known, statistic: Statistic, part: Drawable, mechanism: Mechanism, number: int
 ) -> tuple[float, FloatArray]:
     """The value of a statistic of bins without noise, and with noise drawn for many cells that hold the same records."""
     from scipy.special import ndtri

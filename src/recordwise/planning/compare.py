@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.base import mechanism_text, read_confidence
+from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -25,7 +25,6 @@ from recordwise.planning.scope import (
     PlanLike,
     PlanTotals,
     Scope,
-    ask,
     at_level,
     bare,
     check_measure,
@@ -165,7 +164,7 @@ class Candidate:
     """One mechanism of a comparison."""
 
     name: str
-    mechanism: Any
+    mechanism: Mechanism
     """None where statistics have different ones."""
     losses: LossPair
     """Policy losses of the records, from everything that is compared."""
@@ -256,7 +255,7 @@ class Comparison(Result):
     def _candidate_json(self, each: Candidate) -> dict[str, Any]:
         relative = self.relative_errors(each.name)
         found: dict[str, Any] = {"name": each.name, "losses": each.losses.rho.to_json()}
-        found["mechanism"] = None if each.mechanism is None else mechanism_text(each.mechanism)
+        found["mechanism"] = None if each.mechanism is None else each.mechanism.text()
         found["share_above"] = {f"{formula_text(loss)}": each.losses.rho.share_above(loss) for loss in self.above}
         found["relative_error"] = _error_json(relative)
         parts: dict[str, Losses | None] = {
@@ -331,7 +330,7 @@ ABOVE = (1.0, 10.0)
 @reported
 def compare(
     session: Session,
-    mechanisms: Mapping[str, Any] | None = None,
+    mechanisms: Mapping[str, Mechanism] | None = None,
     *,
     query: PlanLike,
     measure: str | None = None,
@@ -445,13 +444,13 @@ def _losses(
     return policy_losses(view, policies, condition=conditions.pop() if len(conditions) == 1 else None)
 
 
-def _only(mechanisms: Sequence[Any]) -> Any:
+def _only(mechanisms: Sequence[Mechanism]) -> Any:
     """The mechanism, where a candidate is one mechanism for everything."""
     return mechanisms[0] if all(each == mechanisms[0] for each in mechanisms) else None
 
 
 def _choices(
-    scope: Scope, mechanisms: Mapping[str, Any] | None, goals: "EqualError", view: OwnerView
+    scope: Scope, mechanisms: Mapping[str, Mechanism] | None, goals: "EqualError", view: OwnerView
 ) -> dict[str, Choice]:
     """The plan as it stands, where it has mechanisms, and each candidate, at equal error if that is asked for."""
     found: dict[str, Choice] = {}
@@ -470,7 +469,7 @@ def _choices(
     return found
 
 
-def _read(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+def _read(mechanisms: Mapping[str, Mechanism]) -> dict[str, Any]:
     """Mechanisms by name, or by name and then by measure."""
     for name, each in mechanisms.items():
         named({f"{name}" if not isinstance(each, Mapping) else f"{name}.{of}": own for of, own in _parts(each).items()})
@@ -505,7 +504,7 @@ class EqualError:
             raise ParameterError(parameter="at_total", problem="requires variance or relative_error")
         self._variance, self._relative, self._total, self._confidence = variance, relative_error, at_total, confidence
 
-    def met_by(self, mechanism: Any, measure: str, step: Number) -> Any:
+    def met_by(self, mechanism: Mechanism, measure: str, step: Number) -> Any:
         """The mechanism with the noise that meets the goal."""
         if self._variance is None and self._relative is None:
             return mechanism
@@ -515,7 +514,7 @@ class EqualError:
         else:
             error = _for_measure(self._relative, measure, "relative_error")
             goals |= {"relative_error": error, "confidence": self._confidence, "step": step}
-        return ask(mechanism, "recalibrated")(**goals)
+        return mechanism.recalibrated(**goals)
 
 
 def _for_measure(given: Any, measure: str, parameter: str) -> Any:

@@ -12,6 +12,7 @@ from recordwise.engines.owner import LossSummary
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, prose_text, share_text
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.expressions import And, Compare, Field, Predicate
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -167,7 +168,9 @@ def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
     return LossPair(rho=rho, delta=Losses.of(np.minimum(_evaluated(policy.delta, counted), 1.0), counted.records))
 
 
-def realized_losses(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
+def realized_losses(
+    view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Mechanism]
+) -> dict[str, LossPair]:
     """What the records of the cells would actually lose from each mechanism alone, in one pass; a pair if keys are selected."""
     asked = query
     for number, mechanism in enumerate(mechanisms.values()):

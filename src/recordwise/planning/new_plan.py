@@ -14,7 +14,6 @@ from typing import Any
 from recordwise.engines.registry import engine_kind
 from recordwise.errors import ParameterError
 from recordwise.exact.text import share_text
-from recordwise.mechanisms.base import mechanism_text, shared
 from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.expressions import Level
 from recordwise.plan.file.node import renamed
@@ -78,7 +77,7 @@ def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[PlanChange
 def _text(statistic: Drawable, level: Level) -> str:
     """The mechanism a table gets and, of several levels, its share of the loss."""
     share = "" if level.share == 1 else f", {share_text(float(level.share), 1)} of the loss"
-    return f"{mechanism_text(shared(statistic.mechanism, level.share))}{share}"
+    return f"{statistic.mechanism.at_share(level.share).text()}{share}"
 
 
 # A budget for a plan that has none: what the plan costs, once, in the terms that a plan file states budgets in.

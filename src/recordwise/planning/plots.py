@@ -11,7 +11,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.text import formula_text, prose_text, share_text, tick_text
-from recordwise.mechanisms.base import Mechanism, totals_for
+from recordwise.mechanisms.base import Mechanism
 from recordwise.planning.frontier import Frontier
 from recordwise.planning.losses import RANK_WORDS
 from recordwise.planning.simulate.baselines import STAGES
@@ -67,8 +67,7 @@ def plot_errors(
     totals = _spread(float(summed.step), largest)
     unit = totals if relative else np.ones_like(totals)
     errors = {
-        name: np.sqrt(mechanism.variance(totals_for(mechanism, totals), step=summed.step)) / unit
-        for name, mechanism in mechanisms.items()
+        name: np.sqrt(mechanism.variance_of(totals, step=summed.step)) / unit for name, mechanism in mechanisms.items()
     }
     shown = {_marked(name, error): np.where(np.isfinite(error), error, np.nan) for name, error in errors.items()}
     what = "standard deviation, as a share of the total" if relative else f"standard deviation ({summed.name})"

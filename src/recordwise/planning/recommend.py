@@ -16,7 +16,7 @@ from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import figure, share_text
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import amount_bounds
-from recordwise.mechanisms.base import is_sized, mechanism_text
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import schema_json
 from recordwise.plan.expressions import Predicate
 from recordwise.plan.file.read import PlanFile
@@ -175,7 +175,7 @@ def _candidate_json(each: RankedCandidate) -> dict[str, Any]:
     tables = [
         {
             "table": one.table.name,
-            "mechanism": mechanism_text(one.mechanism),
+            "mechanism": one.mechanism.text(),
             "deciding_total": one.deciding,
             "share_met": one.share_met,
         }
@@ -192,7 +192,7 @@ def _candidate_rows(each: RankedCandidate) -> list[list[str]]:
     rows = []
     for number, one in enumerate(each.calibrated):
         first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
-        text = mechanism_text(one.mechanism)
+        text = one.mechanism.text()
         rows.append(
             [
                 *first,
@@ -263,7 +263,7 @@ def plan_advice(
     told = hardly_protected(best.losses.rho)
     if told is not None:
         costs = fits.costs_of(assigned[own], splits[own])
-        sized = any(is_sized(each.mechanism) for each in best.calibrated)
+        sized = any(each.mechanism.is_sized for each in best.calibrated)
         notes += [told, *what_would_have_to_give(best.losses.rho, best.calibrated, costs, sized=sized)]
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=tuple(notes))
 
@@ -669,7 +669,7 @@ def _by_table(
     return found, queries, infeasible
 
 
-def _for_table(table: GoalTable, name: str, mechanism: Any, sizes: Mapping[str, float] | None) -> Calibrated:
+def _for_table(table: GoalTable, name: str, mechanism: Mechanism, sizes: Mapping[str, float] | None) -> Calibrated:
     if sizes is None:
         return fit(table, name, mechanism)
     (found,) = best_mechanism((table,), name, mechanism, sizes[table.goal.measure])

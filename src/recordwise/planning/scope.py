@@ -11,7 +11,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import clamping_bound, has_two_parts, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Level
@@ -42,7 +42,7 @@ def bare(query: Query) -> Query:
     return replace(query, statistics=())
 
 
-def with_statistic(query: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
+def with_statistic(query: Query, measure: str, mechanism: Mechanism, alias: str | None = None) -> Query:
     """The query with one statistic: a sum, or a count for the measure 'count'."""
     if measure == COUNT:
         return query.count(mechanism, alias=alias or COUNT)
@@ -62,13 +62,13 @@ def step_of(measure: str, view: OwnerView) -> Number:
     return declared.step if declared else Fraction(1)
 
 
-def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+def named(mechanisms: Mapping[str, Mechanism]) -> dict[str, Any]:
     """Mechanisms by name; an error if there is none."""
     found = dict(mechanisms)
     if not found:
         raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")
     for name, mechanism in found.items():
-        if not hasattr(mechanism, "policy"):
+        if not isinstance(mechanism, Mechanism):
             raise ParameterError(parameter=f"mechanisms['{name}']", problem="is not a mechanism")
     return found
 
@@ -134,7 +134,7 @@ class Scope:
         return tuple(found)
 
 
-def same_for_all(mechanism: Any) -> Choice:
+def same_for_all(mechanism: Mechanism) -> Choice:
     """One mechanism for every statistic."""
     return lambda _: mechanism
 
@@ -167,7 +167,7 @@ def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]
     return [
         replace(
             at_level(query, levels[number]),
-            statistics=tuple(replace(each, mechanism=shared(each.mechanism, levels[number].share)) for each in asked),
+            statistics=tuple(replace(each, mechanism=each.mechanism.at_share(levels[number].share)) for each in asked),
         )
         for number in chosen
     ]
@@ -300,18 +300,6 @@ def viewed(session: Session, data: str, command: str, plan: PlanLike | None = No
 EXACT = "exact"
 
 
-def ask(mechanism: Any, ability: str) -> Any:
-    """Return a method of a mechanism that planning needs, or raise an error."""
-    found = getattr(mechanism, ability, None)
-    if found is None:
-        raise ParameterError(
-            parameter="mechanism",
-            problem=f"{type(mechanism).__name__} has no method '{ability}', which planning needs",
-            advice="Derive it from GaussianNoise, FatTailedNoise or TransformedNoise.",
-        )
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanTotals:
     """CONFIDENTIAL where the records are: the totals of one statistic in one table of a plan."""
@@ -338,7 +326,9 @@ class PlanTotals:
         """The step of the statistic's lattice."""
         return self.asked.statistic.step(self.plan.schema)
 
-    def served(self, mechanism: Any, share: Fraction | None = None, only: Any = None) -> Iterator[tuple[Any, Any]]:
+    def served(
+        self, mechanism: Mechanism, share: Fraction | None = None, only: Any = None
+    ) -> Iterator[tuple[Any, Any]]:
         """Yield each mechanism that draws for cells, with the rows of those cells.
 
         That is the statistic's mechanism at the level's share (or another), at the band of the cell and at its threshold.
@@ -353,7 +343,7 @@ class PlanTotals:
     def by_cell(
         self,
         ability: str,
-        mechanism: Any,
+        mechanism: Mechanism,
         *more: FloatArray,
         share: Fraction | None = None,
         only: Any = None,
@@ -364,7 +354,7 @@ class PlanTotals:
         held, found = self.kept.get(kept), None
         for each, rows in self.served(mechanism, share, only):
             own = {} if held is None else {"kept": held[..., rows]}
-            part = ask(each, ability)(
+            part = getattr(each, ability)(
                 self.total[rows], *(other[rows] for other in more), step=self.step, **own, **given
             )
             found = np.zeros(len(self.total), np.asarray(part).dtype) if found is None else found
@@ -372,14 +362,14 @@ class PlanTotals:
         return found if only is None or found is None else found[only]
 
 
-def _totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str) -> Query:
+def _totals_query(query: Query, measure: str, mechanisms: Mapping[str, Mechanism], *, prefix: str) -> Query:
     """Return the query with the plain total and the clamped ones."""
     # Goals about several statistics of one query would ask for its name twice.
     asked = with_statistic(replace(query, name="", title=""), measure, FOR_OWNER, alias=prefix + EXACT)
     if measure == COUNT:
         return asked
     for number, mechanism in enumerate(mechanisms.values()):
-        if clamping_bound(mechanism) is not None or has_two_parts(mechanism):
+        if mechanism.to is not None or mechanism.signed:
             asked = asked.sum(measure, mechanism, alias=f"{prefix}kept{number}")
     return asked
 
@@ -407,13 +397,13 @@ def plan_totals(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) ->
 
 
 def _read(
-    plan: Plan, asked: Asked, table: PlannedTable, found: CellTotals, mechanisms: Mapping[str, Any], prefix: str
+    plan: Plan, asked: Asked, table: PlannedTable, found: CellTotals, mechanisms: Mapping[str, Mechanism], prefix: str
 ) -> PlanTotals:
     """Return what ``_totals_query`` found in one table."""
     total = found.totals[prefix + EXACT]
     sign = np.where(total < 0, -1.0, 1.0)
     kept = {
-        name: found.totals[f"{prefix}kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
+        name: found.totals[f"{prefix}kept{number}"] * (1.0 if mechanism.signed else sign)
         for number, (name, mechanism) in enumerate(mechanisms.items())
         if f"{prefix}kept{number}" in found.totals
     }

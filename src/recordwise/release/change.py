@@ -19,7 +19,6 @@ from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import gaussian_sigma, inside
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
@@ -327,7 +326,7 @@ def _statistic(release: "Release", table: "ReleasedTable", name: str) -> Publish
 
 def _gaussian(statistic: PublishedStatistic) -> bool:
     mechanism = statistic.mechanism()
-    return mechanism is not None and all(gaussian_sigma(each) is not None for each in inside(mechanism))
+    return mechanism is not None and all(each.noise_sigma is not None for each in mechanism.inside())
 
 
 def _changed(

@@ -17,7 +17,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import has_two_parts, inside, is_sized, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
 from recordwise.noise.randomness import BitSource
@@ -62,27 +62,27 @@ def _noise(family: Family, statistic: PublishedStatistic) -> "OwnNoise":
     step = family.published.measure(statistic.of).step
     ends = np.cumsum([0, *family.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
-    if mechanism is None or has_two_parts(mechanism):
+    if mechanism is None or mechanism.signed:
         return FixedNoise(raw, tuple((rows, NORMAL) for rows in parted), known=False)
-    if is_sized(mechanism):
+    if mechanism.is_sized:
         return _sized_noise(family, statistic, mechanism, raw, step)
-    if getattr(mechanism, "variance_varies", False):
+    if mechanism.variance_varies:
         scale = family.column(statistic, "_sigma")
         parts = [
             (np.flatnonzero(scale == each), mechanism.with_noise_scale(Fraction(float(each))))
             for each in np.unique(scale)
         ]
         return VaryingNoise(raw, tuple(parts), step)
-    served = [shared(mechanism, family.described[name].share) for name in family.sizes]
+    served = [mechanism.at_share(family.described[name].share) for name in family.sizes]
     return _fixed(raw, list(zip(parted, served)), step)
 
 
 def _sized_noise(
-    family: Family, statistic: PublishedStatistic, mechanism: Any, raw: FloatArray, step: Fraction
+    family: Family, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
     """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
-    served = [(rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
-    if any(getattr(each, "variance_varies", False) for each in inside(mechanism)):
+    served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
+    if any(each.variance_varies for each in mechanism.inside()):
         return VaryingNoise(raw, tuple(served), step)
     return _fixed(raw, served, step)
 
@@ -90,7 +90,7 @@ def _sized_noise(
 def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
     """Noise whose law does not depend on the total, from the mechanism of each part of the answers."""
     laws = [_law(mechanism, step) for _, mechanism in served]
-    gaussian = all(hasattr(type(mechanism), "noise_sigma") for _, mechanism in served)
+    gaussian = all(mechanism.offers("noise_sigma") for _, mechanism in served)
     fine = bool(np.all(raw >= (LEAST_STEPS * float(step)) ** 2))
     return FixedNoise(
         raw,
@@ -101,12 +101,13 @@ def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -
     )
 
 
-def _law(mechanism: Any, step: Fraction) -> Any:
+def _law(mechanism: Mechanism, step: Fraction) -> Any:
     """The lattice law of a mechanism; None where cells have laws of their own or the mechanism does not say."""
     try:
-        return mechanism.drawn_law(step)[0]
-    except (AttributeError, ParameterError):
+        drawn = mechanism.drawn_law(step)
+    except ParameterError:
         return None
+    return None if drawn is None else drawn[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class VaryingNoise:
         found = Shape(np.zeros(len(self.raw)), np.zeros(len(self.raw), dtype=bool), _normal_reach(confidence))
         reach = found.reach
         for rows, mechanism in self.parts:
-            log = getattr(mechanism, "logarithmic", None)
+            log = mechanism.logarithmic
             if log is None:
                 reach = math.inf
                 continue

@@ -26,6 +26,7 @@ from recordwise.engines.owner import (
 )
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import check_policy, plan_policy
 from recordwise.plan.describe import table_name
@@ -353,15 +354,14 @@ class OwnerView:
         return Plan(schema=self.schema, queries=(replace(query, key_lists=(Keys.of(found.cells.reveal()),)),))
 
 
-class ForOwner:
+class ForOwner(Mechanism):
     """A mechanism that publishes nothing: its totals are for the owner only, and no release can be made with it."""
 
     def policy(self, measure: Any, *, tight: bool = True) -> Policy:
         return Policy()
 
 
-# Deliberately not a full mechanism: nothing can be drawn with it.
-FOR_OWNER: Any = ForOwner()
+FOR_OWNER = ForOwner()
 
 
 def one_table(plan: Plan) -> PlannedTable:

@@ -400,7 +400,7 @@ class Session:
 
     def run_external(
         self,
-        mechanism: Any,
+        mechanism: object,
         *,
         split: Mapping[str, Number | By],
         rho: Number | None = None,

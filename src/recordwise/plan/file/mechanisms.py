@@ -13,7 +13,7 @@ from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive, read_fraction
 from recordwise.mechanisms.base import Parameter
 from recordwise.mechanisms.quantile import Grid
-from recordwise.mechanisms.registry import answers_of, mechanism_kind, mechanism_kinds
+from recordwise.mechanisms.registry import mechanism_kind, mechanism_kinds
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.policy.columns import ConditionColumn
@@ -174,8 +174,8 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         found = f"'{chosen}' is not a kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
         node.problem(found + suggestion(str(chosen), mechanism_kinds()))
         return None
-    if answers_of(kind) != "totals":
-        node.problem(f"'{chosen}' is for {answers_of(kind)}, whose entries name its parameters without a kind")
+    if kind.answers != "totals":
+        node.problem(f"'{chosen}' is for {kind.answers}, whose entries name its parameters without a kind")
         return None
     entries = _entries(node, kind)
     # An unknown parameter was already reported; building without it would only add a second, misleading problem.

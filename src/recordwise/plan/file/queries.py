@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
@@ -83,7 +84,7 @@ class Shelf:
     """What queries may refer to by name, and the folder in which files are found."""
 
     schema: Schema
-    mechanisms: dict[str, Any]
+    mechanisms: dict[str, Mechanism]
     keys: dict[str, Keys | None]
     folder: Path
 
@@ -214,7 +215,7 @@ def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
     return shelf.mechanism(node) if own is None else own.read_sql_mechanism(node, shelf)
 
 
-def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
+def _sql_place(mechanism: Mechanism | None, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
     return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 

@@ -18,18 +18,7 @@ import pyarrow as pa
 
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray, normal_cdf
-from recordwise.mechanisms.base import (
-    OUTSIDE,
-    Noisy,
-    NoisyCurve,
-    count_policy,
-    gaussian_sigma,
-    given_parameters,
-    has_policy,
-    noise_steps,
-    noisy_curve,
-    transformed_scale,
-)
+from recordwise.mechanisms.base import OUTSIDE, Mechanism, Noisy, NoisyCurve
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.arrays import array_of
 from recordwise.plan.schema import Schema, threshold_problems
@@ -303,7 +292,7 @@ class Part:
     """The cells for which one mechanism is used, and its noisy answers."""
 
     rows: Any
-    mechanism: Any
+    mechanism: Mechanism
     noisy: Noisy
 
 
@@ -345,7 +334,7 @@ class Answer:
     def curve(self) -> NoisyCurve:
         """Where Gaussian noise was added, on the totals' own scale or on that of a transform; NaN where it is other noise."""
         columns = {name: np.full(self.cells, np.nan) for name in ("point", "sigma", "half", "zero", "bend")}
-        found = [(part.rows, noisy_curve(part.mechanism, part.noisy)) for part in self.parts]
+        found = [(part.rows, part.mechanism.noisy_curve(part.noisy)) for part in self.parts]
         known = [(rows, curve) for rows, curve in found if curve is not None]
         for rows, curve in known:
             for name, column in columns.items():
@@ -363,7 +352,7 @@ class Answer:
         """What the noise of each cell stays within, alone or mixed, where it is Gaussian on the total's own scale; else NaN."""
         reach = np.full(self.cells, np.nan)
         for part in self.parts:
-            sigma = gaussian_sigma(part.mechanism)
+            sigma = part.mechanism.noise_sigma
             if sigma is not None:
                 reach[part.rows] = gaussian_reach(sigma, part.noisy.grid, confidence=confidence)
         return reach
@@ -372,7 +361,7 @@ class Answer:
 def _values(part: Part, confidence: float) -> dict[str, Any]:
     estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
     columns = {name: getattr(estimates, name) for name in FIELDS}
-    scale = transformed_scale(part.mechanism)
+    scale = part.mechanism.noise_scale
     if scale is not None:
         noisy = part.noisy.values()
         columns |= {"noisy": noisy} if noisy.ndim == 1 else {"noisy": noisy[0], "noisy_negative": noisy[1]}
@@ -543,7 +532,7 @@ class Statistic(ABC):
 class Drawable(Statistic):
     """A statistic that noise is drawn for. The defaults fit a total to which every record contributes at most 1."""
 
-    mechanism: Any
+    mechanism: Mechanism
 
     def mechanisms(self) -> tuple[Any, ...]:
         return (self.mechanism,)
@@ -571,28 +560,28 @@ class Drawable(Statistic):
         """The unit of its total."""
         return Fraction(1)
 
-    def threshold(self, mechanism: Any, schema: Schema) -> Fraction | By | None:
+    def threshold(self, mechanism: Mechanism, schema: Schema) -> Fraction | By | None:
         """The threshold at which its mechanism splits records, if any."""
         return None
 
-    def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
+    def cost(self, mechanism: Mechanism, schema: Schema, *, tight: bool) -> Policy:
         """Its cost to a record of a cell for which ``mechanism`` is used."""
-        return count_policy(mechanism)
+        return mechanism.policy_of_count()
 
-    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
         """What bounds the loss of several records in one cell, beside the square of the sum of their roots (T-CELLS)."""
         return Joint()
 
-    def lattice_noise(self, mechanism: Any, schema: Schema) -> tuple[Fraction, int] | None:
+    def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
         """The sigma of Gaussian noise in lattice steps, and how many such numbers a record changes; None for other noise."""
-        steps = noise_steps(mechanism, self.step(schema))
+        steps = mechanism.noise_steps(self.step(schema))
         return None if steps is None else (steps, 1)
 
     def example_sql(self, column: str) -> str:
         """The same question in SQL about one column of a made-up table, for the audit."""
         return "COUNT(*)"
 
-    def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
+    def dry_run(self, mechanism: Mechanism, schema: Schema, *, confidence: float) -> None:
         """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent.
 
         The noise is that of a release and is thrown away; numpy's generators would be imported for this alone.
@@ -633,16 +622,16 @@ Form: TypeAlias = tuple[tuple[Drawable, Fraction], ...]
 """Drawn statistics with their coefficients."""
 
 
-def mechanism_entry(mechanism: Any) -> dict[str, Any]:
+def mechanism_entry(mechanism: Mechanism) -> dict[str, Any]:
     """A mechanism as a plan file writes it; values are made TOML by the caller."""
-    given = given_parameters(mechanism)
-    inner = {name: mechanism_entry(value) for name, value in given.items() if has_policy(value)}
+    given = mechanism.given_parameters()
+    inner = {name: mechanism_entry(value) for name, value in given.items() if isinstance(value, Mechanism)}
     return {"kind": type(mechanism).__name__, **given, **inner}
 
 
-def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:
+def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[str]:
     """Where the thresholds of mechanisms do not fit the schema."""
-    return [problem for each in mechanisms for problem in threshold_problems(getattr(each, "at", None), schema)]
+    return [problem for each in mechanisms for problem in threshold_problems(each.at, schema)]
 
 
 def published(

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import clamping_bound, loss_of_sum, summed_as, threshold_of
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
@@ -93,7 +93,7 @@ class CountDistinct(Drawable):
     def adds_up(cls, of: str | None, *, firm: str | None) -> bool:
         return of != firm
 
-    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
         """A firm is one of the firms of a cell, however many of its units are there."""
         return Joint() if self.counted == schema.unit else Joint(kind=FIRM)
 
@@ -137,7 +137,7 @@ class Sum(Drawable):
         return self.measure
 
     def totals(self, schema: Schema) -> tuple[Total, ...]:
-        measure, (in_two_parts, clamp) = schema.measure(self.measure), summed_as(self.mechanism)
+        measure, in_two_parts, clamp = schema.measure(self.measure), self.mechanism.signed, self.mechanism.to
         if in_two_parts:
             return (SumSteps(self.measure, part="positive"), SumSteps(self.measure, part="negative"))
         if measure is None or clamp is None:
@@ -146,7 +146,7 @@ class Sum(Drawable):
         return (SumSteps(self.measure, min(int(Fraction(clamp) / measure.step), measure.bound_steps)),)
 
     def problems(self, schema: Schema) -> list[str]:
-        measure, clamp = schema.measure(self.measure), clamping_bound(self.mechanism)
+        measure, clamp = schema.measure(self.measure), self.mechanism.to
         if measure is None:
             return [f"'{self.measure}' is summed but is not a measure"]
         if clamp is not None and (Fraction(clamp) / measure.step).denominator != 1:
@@ -157,20 +157,20 @@ class Sum(Drawable):
         measure = schema.measure(self.measure)
         return Fraction(1) if measure is None else measure.step
 
-    def threshold(self, mechanism: Any, schema: Schema) -> Fraction | By | None:
-        return threshold_of(mechanism, policy_measure(self.measure, schema))
+    def threshold(self, mechanism: Mechanism, schema: Schema) -> Fraction | By | None:
+        return mechanism.threshold(policy_measure(self.measure, schema))
 
-    def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
+    def cost(self, mechanism: Mechanism, schema: Schema, *, tight: bool) -> Policy:
         policy: Policy = mechanism.policy(policy_measure(self.measure, schema), tight=tight)
         return policy
 
-    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
         declared = schema.measure(self.measure)
         # A formula by cell is one of columns that records hold, so a derived measure takes the bound that needs none.
-        if not loss_of_sum(mechanism) or (declared is not None and declared.derive):
+        if not mechanism.loss_of_sum or (declared is not None and declared.derive):
             return Joint()
         # What a group changes in the positive and in the negative part of a signed sum does not cancel.
-        return Joint(kind=SIGNS if getattr(mechanism, "signed", False) else SUMS, measure=self.measure)
+        return Joint(kind=SIGNS if mechanism.signed else SUMS, measure=self.measure)
 
     def example_sql(self, column: str) -> str:
         return f"SUM({column})"

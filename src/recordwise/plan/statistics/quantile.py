@@ -11,7 +11,7 @@ from sqlglot import exp
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
-from recordwise.mechanisms.base import given_parameters
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.schema import Measure, Schema
@@ -78,24 +78,26 @@ class Quantile(Drawable):
         measure = schema.measure(self.measure)
         return Fraction(1) if measure is None else measure.step
 
-    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
         """A record is counted in one node at each level of the tree."""
-        grid = mechanism.grid
+        grid = _tree(mechanism).grid
         levels = min(grid.bits, MOST_TREE_LEVELS)
         spacing, step = 1 << (grid.bits - levels), self.step(schema)
         last = grid.steps(step)[spacing - 1 : grid.size - 1 : spacing]
         return Joint(kind=NODES, measure=self.measure, points=tuple(each * step for each in last), levels=grid.bits)
 
-    def lattice_noise(self, mechanism: Any, schema: Schema) -> tuple[Fraction, int] | None:
+    def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
         """A node at each level of the tree counts the record."""
-        return mechanism.noise_sigma, mechanism.grid.bits
+        tree = _tree(mechanism)
+        return tree.noise_sigma, tree.grid.bits
 
     def example_sql(self, column: str) -> str:
         return f"MEDIAN({column})"
 
-    def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
-        nothing = np.zeros((1, mechanism.grid.size), dtype=np.int64)
-        mechanism.estimate(mechanism.release(nothing, rng=Secure()), p=float(self.p), confidence=confidence)
+    def dry_run(self, mechanism: Mechanism, schema: Schema, *, confidence: float) -> None:
+        tree = _tree(mechanism)
+        nothing = np.zeros((1, tree.grid.size), dtype=np.int64)
+        tree.estimate(tree.release(nothing, rng=Secure()), p=float(self.p), confidence=confidence)
 
     def draw(
         self,
@@ -112,7 +114,7 @@ class Quantile(Drawable):
         assert measure is not None
         shares = {each.alias: each.p for each in asked if isinstance(each, Quantile) and self.shares_tree(each)}
         return draw_quantiles(
-            shares, serving.mechanism, measure, exact.bins[bins], exact.cells, rng, confidence=confidence
+            shares, _tree(serving.mechanism), measure, exact.bins[bins], exact.cells, rng, confidence=confidence
         )
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
@@ -124,7 +126,7 @@ class Quantile(Drawable):
         return Statistic.description(self) | {"p": self.p, "unbiased": False, "mechanism": self.mechanism}
 
     def entry(self) -> dict[str, Any]:
-        return {"p": self.p, **given_parameters(self.mechanism)}
+        return {"p": self.p, **self.mechanism.given_parameters()}
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
@@ -179,6 +181,11 @@ def _share(node: exp.Expr | None) -> Fraction:
     if not isinstance(share, Fraction) or not 0 < share < 1:
         raise SqlError(construct="a quantile whose share is not a number between 0 and 1")
     return share
+
+
+def _tree(mechanism: Mechanism) -> TreeQuantile:
+    assert isinstance(mechanism, TreeQuantile)
+    return mechanism
 
 
 def draw_quantiles(

@@ -464,11 +464,12 @@ class Average(Statistic):
         """The sum and the count to divide: those of ``drawn`` with the same mechanism, otherwise its own; empty without a count."""
         sums = [s for s in drawn if isinstance(s, Sum) and s.measure == self.measure and s.mechanism == self.sum]
         counts = [s for s in drawn if isinstance(s, Count) and self.count in (None, s.mechanism)]
-        if not counts and self.count is None:
+        if self.count is not None and not counts:
+            counts = [Count(alias=f"{self.alias}_count", mechanism=self.count)]
+        if not counts:
             return ()
         own_sum = Sum(alias=f"{self.alias}_sum", measure=self.measure, mechanism=self.sum)
-        count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)
-        return (sums[0] if sums else own_sum), count
+        return (sums[0] if sums else own_sum), counts[0]
 
     def with_mechanisms(self, chosen: Chosen, drawn: Sequence[Drawable]) -> Statistic:
         of_sum, of_count = self.parts(drawn)

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import share_text
-from recordwise.mechanisms.base import mechanism_text, shared
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.query import Query
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.result import Result, Rows, loss_figure
@@ -68,7 +68,7 @@ class TableShare:
 
     table: GoalTable
     share: Fraction
-    mechanism: Any
+    mechanism: Mechanism
     """The budget's mechanism at this share."""
     ratio: float
     """Error divided by goal in the deciding cell: at most 1 if the goal is met."""
@@ -99,7 +99,7 @@ class Allocation(Result):
             {
                 "table": each.table.name,
                 "share": float(each.share),
-                "mechanism": mechanism_text(each.mechanism),
+                "mechanism": each.mechanism.text(),
                 "error_over_goal": each.ratio,
             }
             for each in self.shares
@@ -114,7 +114,7 @@ class Allocation(Result):
                 each.table.name,
                 f"{share_text(float(each.share), 2)}",
                 loss_figure(each.ratio),
-                mechanism_text(each.mechanism),
+                each.mechanism.text(),
             ]
             for each in self.shares
         ]
@@ -165,7 +165,7 @@ def allocate(
     if fitted:
         return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
     shares = exact_shares(_even_shares(tables, whole))
-    parts = [shared(mechanism, share) for mechanism, share in zip(whole, shares)]
+    parts = [mechanism.at_share(share) for mechanism, share in zip(whole, shares)]
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
     found = tuple(
@@ -214,7 +214,7 @@ def _within_plan(
 
 def _table_share(table: GoalTable, query: Query, ratio: float) -> TableShare:
     share = query.tables()[table.part.number].share
-    mechanism = shared(table.asked.statistic.mechanism, share)
+    mechanism = table.asked.statistic.mechanism.at_share(share)
     return TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio)
 
 
@@ -237,11 +237,11 @@ def _for_fits(
     asked = []
     for each, start, end in zip(levels, ends, ends[1:]):
         own = shares[start:end]
-        part = shared(whole[start], sum(own, Fraction(0)))
+        part = whole[start].at_share(sum(own, Fraction(0)))
         asked.append(with_statistic(with_shares(each.goal.query, own), each.goal.measure, part))
     policy = session.policy_of(*asked)
     found = tuple(
-        TableShare(table=table, share=share, mechanism=shared(mechanism, share), ratio=ratio)
+        TableShare(table=table, share=share, mechanism=mechanism.at_share(share), ratio=ratio)
         for table, share, mechanism, ratio in zip(tables, shares, whole, split.ratios)
     )
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
@@ -254,7 +254,7 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     exponents: FloatArray = np.full(len(tables), 0.5)
     best, before, idle = (np.inf, shares), None, 0
     while idle < MOST_IDLE:
-        parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
+        parts = [each.at_share(_fraction(share)) for each, share in zip(whole, shares)]
         ratios = np.array([table.ratio(part, name=BUDGET, smooth=True) for table, part in zip(tables, parts)])
         idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])

@@ -14,7 +14,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, float_upper
 from recordwise.exact.text import formula_text
-from recordwise.mechanisms.base import gaussian_sigma, inside, is_sized, transformed_scale
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
 from recordwise.mechanisms.gaussian import Gaussian
@@ -25,70 +25,63 @@ from recordwise.plan.keys.bands import sized_keys, sizes_at
 from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import COUNT, ask
+from recordwise.planning.scope import COUNT
 
 
-def has_amount(mechanism: Any) -> bool:
+def has_amount(mechanism: Mechanism) -> bool:
     """Whether a share w of its loss is the same noise, larger by a factor w**(-1/2): Gaussian noise, sized or on another scale."""
-    return all(_is_gaussian(each) for each in inside(mechanism))
+    return all(_is_gaussian(each) for each in mechanism.inside())
 
 
-def _is_gaussian(mechanism: Any) -> bool:
-    if transformed_scale(mechanism) is not None:
+def _is_gaussian(mechanism: Mechanism) -> bool:
+    if mechanism.noise_scale is not None:
         return getattr(mechanism, "sigma", None) is not None
     try:
-        return gaussian_sigma(mechanism) is not None
+        return mechanism.noise_sigma is not None
     except ParameterError:
         # Its thresholds differ by group, and so does its sigma.
         return False
 
 
-def has_width(mechanism: Any) -> bool:
+def has_width(mechanism: Mechanism) -> bool:
     """Whether it is fat-tailed noise of a scale, which can be stretched: c times as large, it costs x what it costs x / c now."""
-    return hasattr(mechanism, "with_scale_times") and mechanism.coarseness is None
+    return mechanism.offers("with_scale_times") and mechanism.coarseness is None
 
 
-def can_be_scaled(mechanism: Any) -> bool:
+def can_be_scaled(mechanism: Mechanism) -> bool:
     """Whether more or less of its noise is known to cost less or more without its policy being computed anew."""
     return has_amount(mechanism) or has_width(mechanism)
 
 
-def noise_size(mechanism: Any) -> float:
+def noise_size(mechanism: Mechanism) -> float:
     """How large its noise is, in units that are the same for all amounts of it."""
     return float(mechanism.width) if has_width(mechanism) else amount(mechanism)
 
 
-def with_noise_size(mechanism: Any, size: float) -> Any:
+def with_noise_size(mechanism: Mechanism, size: float) -> Mechanism:
     """The same mechanism with other noise, rounded down."""
     if has_width(mechanism):
         return mechanism.with_scale_times(decimal(size) / mechanism.width)
-    return with_amount(mechanism, size)
+    return mechanism.with_amount(decimal(size))
 
 
-def amount(mechanism: Any) -> float:
+def amount(mechanism: Mechanism) -> float:
     """The sigma of its noise: in the units of the statistic, on the transformed scale, or as a share of the size."""
-    first = inside(mechanism)[0]
-    scale = transformed_scale(first)
-    return float(gaussian_sigma(first) if scale is None else scale)  # type: ignore[arg-type]
-
-
-def with_amount(mechanism: Any, sigma: float) -> Any:
-    """The same mechanism with another sigma, rounded down."""
-    if is_sized(mechanism):
-        low = None if mechanism.low is None else with_amount(mechanism.low, sigma)
-        return Sized(
-            with_amount(mechanism.mechanism, sigma), floor=mechanism.floor, low=low, low_below=mechanism.low_below
-        )
-    if transformed_scale(mechanism) is not None:
-        return mechanism.with_noise_scale(decimal(sigma))
-    return mechanism.with_sigma(decimal(sigma))
+    first = mechanism.inside()[0]
+    scale = first.noise_scale
+    return float(first.noise_sigma if scale is None else scale)  # type: ignore[arg-type]
 
 
 # The size of a cell's error: each mechanism computes it from the law it draws from.
 
 
 def error_quantiles(
-    mechanism: Any, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    mechanism: Mechanism,
+    totals: FloatArray,
+    *,
+    confidence: float = 0.95,
+    step: Number = 1,
+    kept: FloatArray | None = None,
 ) -> FloatArray:
     """The bound on |value - total| that holds with probability ``confidence``, for each exact total, in the measure's units.
 
@@ -104,8 +97,7 @@ def error_quantiles(
     Returns:
         A number for each total.
     """
-    found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
-    return found
+    return mechanism.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
 
 
 # The families that a recommendation chooses from, and the best offset of a transform.
@@ -173,9 +165,9 @@ def level_sizes(
     return listed if listed is None or cells is None else np.append(listed, np.zeros(cells - len(listed)))
 
 
-def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
+def by_band(mechanism: Mechanism, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
     """The mechanism of each band with the cells it serves; a mechanism that is not sized serves all."""
-    if not is_sized(mechanism):
+    if not mechanism.is_sized:
         yield mechanism, slice(None)
         return
     if sizes is None:
@@ -195,15 +187,15 @@ def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any
 def with_error(mechanism: Sized, error: float, *, confidence: float, step: Number) -> Sized:
     """The same with the most noise that stays within ``error`` times the least size of a band."""
 
-    def at(inner: Any) -> Any:
-        whole = inner.resized(mechanism.floor)
-        size = float(mechanism.floor)
-        return ask(whole, "most_noise")(size, error * size, confidence=confidence, step=step).resized(
-            1 / mechanism.floor
-        )
+    size = mechanism.floor
 
-    low = None if mechanism.low is None else at(mechanism.low)
-    return Sized(at(mechanism.mechanism), floor=mechanism.floor, low=low, low_below=mechanism.low_below)
+    def at(inner: Mechanism) -> Mechanism:
+        reach = error * float(size)
+        found = inner.resized(size).most_noise(float(size), reach, confidence=confidence, step=step)
+        assert found is not None
+        return found.resized(1 / size)
+
+    return mechanism.each(at)
 
 
 def most_sized(

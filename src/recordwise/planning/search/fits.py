@@ -9,7 +9,7 @@ from all statistics together.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,14 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.base import clamping_bound, has_two_parts, inside, is_sized, shared, transformed_scale
+from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.sized import Sized
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
-from recordwise.planning.scope import COUNT, PlanLike, Scope, ask, with_choice, with_statistic
+from recordwise.planning.scope import COUNT, PlanLike, Scope, with_choice, with_statistic
 from recordwise.planning.search.families import (
     FAT_TAILED,
     FLOORS,
@@ -36,7 +37,6 @@ from recordwise.planning.search.families import (
     most_sized,
     sized_family,
     two_digits,
-    with_amount,
 )
 from recordwise.planning.search.goals import (
     WHOLE,
@@ -78,7 +78,7 @@ class Calibrated:
     """The mechanism that meets the goal of one table with the most noise."""
 
     table: GoalTable
-    mechanism: Any
+    mechanism: Mechanism
     deciding: float
     """The total of the cell that allows the least noise; confidential if the records are."""
     share_met: float
@@ -89,18 +89,18 @@ class InfeasibleError(Exception):
     """No amount of noise is small enough. It is caught inside ``recommend``."""
 
 
-def fit(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
+def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
     """The most noise for which enough cells meet the goal.
 
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
     kept = table.kept(name)
-    if is_sized(mechanism):
+    if mechanism.is_sized:
         return _fit_sized(table, mechanism)
-    if clamping_bound(mechanism) is not None and kept is not None:
+    if mechanism.to is not None and kept is not None:
         return _fit_clamped(table, name, mechanism, kept)
-    if has_two_parts(mechanism) and kept is not None:
+    if mechanism.signed and kept is not None:
         return _fit_signed(table, name, mechanism)
     deciding = table.deciding()
     for _ in range(ROUNDS):
@@ -113,7 +113,7 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
     raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
 
 
-def _fit_signed(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
+def _fit_signed(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
     """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
 
     def enough(scale: float) -> bool:
@@ -122,7 +122,7 @@ def _fit_signed(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
         except ParameterError:
             return False
 
-    low, high = (float(mechanism.noise_scale) * width for width in SCALES)
+    low, high = (float(mechanism.noise_scale or 1) * width for width in SCALES)
     if not enough(low):
         raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
     scale = largest_allowed(enough, low, high, rounded=float, rounds=SIGNED_ROUNDS)
@@ -131,13 +131,13 @@ def _fit_signed(table: GoalTable, name: str, mechanism: Any) -> Calibrated:
     return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
-def _fit_sized(table: GoalTable, mechanism: Any) -> Calibrated:
+def _fit_sized(table: GoalTable, mechanism: Mechanism) -> Calibrated:
     """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
     if not table.has_sizes:
         raise InfeasibleError(f"{table.name}: the keys give no sizes")
     try:
         found, met = most_sized(
-            mechanism,
+            cast(Sized, mechanism),
             lambda each: table.met_by(each, ""),
             confidence=table.goal.confidence,
             step=table.step,
@@ -148,24 +148,22 @@ def _fit_sized(table: GoalTable, mechanism: Any) -> Calibrated:
     return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
-def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
+def _most_noise(table: GoalTable, mechanism: Mechanism, total: float) -> Any:
     goal = table.goal
     try:
-        found = ask(mechanism, "most_noise")(
-            total, float(goal.within) * total, confidence=goal.confidence, step=table.step
-        )
+        found = mechanism.most_noise(total, float(goal.within) * total, confidence=goal.confidence, step=table.step)
     except ParameterError as error:
         raise InfeasibleError(f"{table.name}: {error}") from None
     return found
 
 
-def _fit_clamped(table: GoalTable, name: str, mechanism: Any, kept: FloatArray) -> Calibrated:
+def _fit_clamped(table: GoalTable, name: str, mechanism: Mechanism, kept: FloatArray) -> Calibrated:
     """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     hopeless = int((np.abs(table.totals - kept) > reach).sum())
     if hopeless > table.may_miss:
         raise InfeasibleError(
-            f"{table.name}: clamping at {formula_text(mechanism.to)} alone cuts off more than the goal allows in "
+            f"{table.name}: clamping at {formula_text(mechanism.to or 0)} alone cuts off more than the goal allows in "
             f"{share_text(hopeless / len(kept), 1)} of the cells"
         )
 
@@ -194,10 +192,10 @@ def ranking_size(view: OwnerView, measure: str, rank_by: str) -> float:
     return max(loss_at(sizes, rank_by), float(declared.step if declared else 1))
 
 
-def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Any, size: float) -> tuple[Calibrated, ...]:
+def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism, size: float) -> tuple[Calibrated, ...]:
     """The family's mechanism with the most noise for each table; a transform has one offset for all of them."""
     goal = tables[0].goal
-    if not hasattr(mechanism, "with_offset") or goal.measure == COUNT:
+    if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
     measure = Measure(goal.measure, Fraction(tables[0].step))
 
@@ -318,19 +316,19 @@ class StatisticFit:
         """The mechanism of the statistic, at the split that the query has."""
         if len(query.tables()) == 1 and self.tree is None:
             return self.needed[0].mechanism
-        slack = SLACK if transformed_scale(inside(self.prototype)[0]) is None else TRANSFORM_SLACK
-        return with_amount(self.prototype, self.most(level_shares(query)) * (1 - slack))
+        slack = SLACK if self.prototype.inside()[0].noise_scale is None else TRANSFORM_SLACK
+        return self.prototype.with_amount(decimal(self.most(level_shares(query)) * (1 - slack)))
 
     def at(self, query: Query, part: Fraction) -> list[Calibrated]:
         """What each table gets of a part of the loss that the goal needs, and how many of its cells meet the goal."""
-        levels, mechanism = query.tables(), shared(self.mechanism(query), part)
+        levels, mechanism = query.tables(), self.mechanism(query).at_share(part)
         squared = None
         if self.tree is not None:
             squared = self.tree.squared_ratios(level_shares(query)) * amount(mechanism) ** 2
         found = []
         for table in self.tables:
             number = table.part.number
-            own = shared(mechanism, levels[number].share)
+            own = mechanism.at_share(levels[number].share)
             if squared is None or self.tree is None:
                 met = table.met_by(own, self.family)
             else:
@@ -351,7 +349,7 @@ def level_policies(fit: StatisticFit, query: Query, schema: Schema) -> list[Poli
     ]
 
 
-def check_shared(mechanism: Any, query: Query) -> None:
+def check_shared(mechanism: Mechanism, query: Query) -> None:
     """Whether a mechanism can serve a query of several levels with one amount of noise."""
     if len(query.tables()) > 1 and not has_amount(mechanism):
         raise InfeasibleError(f"{type(mechanism).__name__}: {UNSHARED}")
@@ -442,15 +440,15 @@ class LevelSplits:
         self.levels = goal_levels(view, goals, complete=complete)
         self._found: dict[Any, LevelSplit] = {}
 
-    def of(self, number: int, mechanism: Any) -> LevelSplit:
+    def of(self, number: int, mechanism: Mechanism) -> LevelSplit:
         """The split of a goal for a mechanism."""
-        kind = (number, mechanism.floor if is_sized(mechanism) else None)
+        kind = (number, mechanism.floor if isinstance(mechanism, Sized) else None)
         if kind not in self._found:
-            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
+            self._found[kind] = _level_split(self.levels[number], mechanism.with_amount(Fraction(1)))
         return self._found[kind]
 
 
-def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
+def _level_split(levels: GoalLevels, mechanism: Mechanism) -> LevelSplit:
     tree = levels.at(mechanism)
     found = fitted_shares([tree])
     shares = exact_shares(found.shares)
@@ -472,13 +470,13 @@ def calibrated_levels(
     for at, mechanism in enumerate(whole):
         split, levels = splits.of(at, mechanism), splits.levels[at]
         goal = levels.goal
-        fitting = with_amount(mechanism, 1 / split.worst)
+        fitting = mechanism.with_amount(decimal(1 / split.worst))
         squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
         asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
         for table in tables:
             if table.asked.query == at:
                 met = squared[_counted(levels, table.part.number)] <= 1 + ROUNDING
-                mechanism = shared(fitting, split.shares[table.part.number])
+                mechanism = fitting.at_share(split.shares[table.part.number])
                 share_met = float(np.mean(met))
                 found.append(
                     Calibrated(table=table, mechanism=mechanism, deciding=table.deciding(), share_met=share_met)
@@ -516,7 +514,7 @@ class PlanFits:
         self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
     ) -> tuple[Query, ...]:
         """The whole plan with the families chosen for its statistics, at a part of the loss that their goals need."""
-        mechanisms = {place: shared(fit.mechanism(split[place[0]]), part) for place, fit in chosen.items()}
+        mechanisms = {place: fit.mechanism(split[place[0]]).at_share(part) for place, fit in chosen.items()}
         remade = with_choice(
             self.scope.plan, [each.asked for each in self.targets], lambda asked: mechanisms[asked.place]
         )
@@ -593,7 +591,7 @@ def plan_fits(
 
 def _fit(
     name: str,
-    mechanism: Any,
+    mechanism: Mechanism,
     target: Target,
     tables: tuple[GoalTable, ...],
     scope: Scope,
@@ -602,7 +600,7 @@ def _fit(
 ) -> StatisticFit:
     check_shared(mechanism, scope.plan.queries[target.asked.query])
     if levels is not None and can_be_fitted(mechanism):
-        unit = with_amount(mechanism, 1.0)
+        unit = mechanism.with_amount(Fraction(1))
         return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
     needed = best_mechanism(tables, name, mechanism, size)
     return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)

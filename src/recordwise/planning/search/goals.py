@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.exact.text import digits_text, prose_text, share_text
-from recordwise.mechanisms.base import read_confidence
+from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -250,18 +250,18 @@ class GoalTable:
         """The groups, keys and condition of this table alone."""
         return at_level(self.goal.query, self.part.level)
 
-    def with_mechanism(self, mechanism: Any) -> Query:
+    def with_mechanism(self, mechanism: Mechanism) -> Query:
         """Return a query for this table alone."""
         return with_statistic(self.query, self.goal.measure, mechanism)
 
-    def met_by(self, mechanism: Any, name: str, share: Fraction = WHOLE) -> Any:
+    def met_by(self, mechanism: Mechanism, name: str, share: Fraction = WHOLE) -> Any:
         """Return which of the counted cells meet the goal under the mechanism of a candidate of this name."""
         reach = float(self.goal.within) * self.part.total
         return self.part.by_cell(
             "meets", mechanism, reach, share=share, only=self.counted, kept=name, confidence=self.goal.confidence
         )
 
-    def ratio(self, mechanism: Any, share: Fraction = WHOLE, *, name: str = "", smooth: bool = False) -> float:
+    def ratio(self, mechanism: Mechanism, share: Fraction = WHOLE, *, name: str = "", smooth: bool = False) -> float:
         """Return error divided by goal in the deciding cell."""
         errors = self.part.by_cell(
             "smooth_error_quantiles" if smooth else "error_quantiles",

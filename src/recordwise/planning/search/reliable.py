@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from recordwise.errors import ParameterError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import prose_text
-from recordwise.mechanisms.base import inside, totals_for, transformed_scale
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
@@ -147,19 +147,20 @@ class Scalable:
     def is_plain(self, table: GoalTable) -> bool:
         """Whether standard errors are in proportion to the noise: the statistic is not transformed."""
         own = self.drawn(table.asked.place).mechanism
-        return can_be_scaled(own) and transformed_scale(inside(own)[0]) is None
+        return can_be_scaled(own) and own.inside()[0].noise_scale is None
 
     def errors(self, table: GoalTable, factor: float) -> FloatArray:
         """The standard errors of the counted cells of a table: of the fit, where levels are fitted together."""
         place, mechanism = table.asked.place, self.mechanism(table.asked.place, factor)
         query = self.queries[place[0]]
+        assert mechanism is not None
         if place in self.levels and can_be_fitted(mechanism):
             tree = self.levels[place].at(mechanism)
             fitted = tree.weights(level_shares(query)).fitted[tree.level == table.part.number]
             return np.asarray(np.sqrt(fitted[table.counted]))
         part, found = table.part, np.zeros(len(table.part.total))
         for each, rows in part.served(mechanism, query.tables()[part.number].share):
-            found[rows] = each.variance(totals_for(each, part.total[rows]), step=part.step)
+            found[rows] = each.variance_of(part.total[rows], step=part.step)
         return np.asarray(np.sqrt(found[table.counted]))
 
 
@@ -254,7 +255,7 @@ def _sizes(plan: Scalable, place: tuple[int, str], columns: Mapping[str, Any], r
     return np.abs(np.asarray(columns[str(measure)], np.float64))
 
 
-def _curve(mechanism: Any, sizes: FloatArray, losses: FloatArray) -> Curve:
+def _curve(mechanism: Mechanism, sizes: FloatArray, losses: FloatArray) -> Curve:
     unit = mechanism.resized(1 / mechanism.width)
     knots = _knots(unit)
     with np.errstate(divide="ignore"):

@@ -15,7 +15,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
@@ -276,7 +276,7 @@ class GoalLevels:
     sizes: FloatArray | None
     """The public sizes of the cells, if the keys have any; 0 for published rests."""
 
-    def at(self, mechanism: Any) -> LevelTree:
+    def at(self, mechanism: Mechanism) -> LevelTree:
         """The tree under this mechanism, which must have Gaussian noise, of one sigma or in proportion to sizes."""
         variance = np.zeros(len(self.tree.level))
         for each, rows in by_band(mechanism, self.sizes):
@@ -284,9 +284,9 @@ class GoalLevels:
         return replace(self.tree, variance=variance)
 
 
-def checked_sigma(mechanism: Any) -> Fraction:
+def checked_sigma(mechanism: Mechanism) -> Fraction:
     """The sigma of a mechanism; an error if its noise is not Gaussian."""
-    sigma = None if clamping_bound(mechanism) is not None else gaussian_sigma(mechanism)
+    sigma = None if mechanism.to is not None else mechanism.noise_sigma
     if sigma is None:
         raise ParameterError(
             parameter="fitted",
@@ -296,10 +296,10 @@ def checked_sigma(mechanism: Any) -> Fraction:
     return sigma
 
 
-def can_be_fitted(mechanism: Any) -> bool:
+def can_be_fitted(mechanism: Mechanism) -> bool:
     """Whether shares can be chosen for the fitted errors of a mechanism."""
     try:
-        for each in inside(mechanism):
+        for each in mechanism.inside():
             checked_sigma(each)
     except ParameterError:
         return False

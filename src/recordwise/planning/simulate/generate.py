@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound, inside
 from recordwise.plan.expressions import (
     Case,
     DatePart,
@@ -296,8 +295,8 @@ def record_of(part: Drawable, plan: Plan) -> Iterator[Fraction]:
         yield min(number for _, number in at.values)
     elif at:
         yield at
-    for each in inside(part.mechanism):
-        found = clamping_bound(each) or getattr(each, "offset", None)
+    for each in part.mechanism.inside():
+        found = each.to or getattr(each, "offset", None)
         if found and each is part.mechanism:
             yield Fraction(found)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordwise.exact.text import digits_text, loss_text, number_text, prose_text, share_text, size_text
-from recordwise.mechanisms.base import gaussian_sigma, totals_for
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -107,23 +107,22 @@ def extremes(part: PagePart) -> tuple[tuple[str, Any], ...]:
     """The mechanism or, if groups have their own, those with the least and the most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
-    sigmas = [gaussian_sigma(each) for each in part.mechanisms]
+    sigmas = [each.noise_sigma for each in part.mechanisms]
     # Without a sigma to compare they are in the order of their bands, from the smallest cells to the largest.
     known = None not in sigmas
-    ordered = sorted(part.mechanisms, key=gaussian_sigma) if known else list(part.mechanisms)  # type: ignore[arg-type]
+    ordered = sorted(part.mechanisms, key=lambda each: each.noise_sigma or 0) if known else list(part.mechanisms)
     return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
 
 
-def _relative(mechanism: Any, part: PagePart, sizes: Sequence[float]) -> tuple[float, ...]:
+def _relative(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(y) for y in np.sqrt(variances(mechanism, part, sizes)) / np.asarray(sizes))
 
 
-def variances(mechanism: Any, part: PagePart, sizes: Sequence[float]) -> list[float]:
+def variances(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> list[float]:
     """The variance of the noise at totals of these sizes; infinite if it does not exist."""
     totals = np.asarray(sizes)
-    given = totals_for(mechanism, totals)
     with np.errstate(all="ignore"):
-        found = np.broadcast_to(np.asarray(mechanism.variance(given, step=part.step), np.float64), totals.shape)
+        found = np.broadcast_to(mechanism.variance_of(totals, step=part.step), totals.shape)
     return [float(value) if math.isfinite(value) else math.inf for value in found]
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from recordwise.mechanisms.base import clamping_bound, noise_words
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Case, leaves, operand_name
 from recordwise.plan.parts import Part
@@ -54,13 +53,13 @@ def _shown(part: Part, table: str) -> PagePart:
         table=table,
         statistic=part.alias,
         kind=statistic.contribution,
-        noise=noise_words(statistic.mechanism),
+        noise=statistic.mechanism.words,
         policy=part.whole(),
         measure=measure.name if measure else None,
         step=statistic.step(part.schema),
         mechanisms=part.mechanisms,
         stays=stays,
-        cut_down=any(clamping_bound(mechanism) is not None for mechanism in part.mechanisms),
+        cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
     )
 
 

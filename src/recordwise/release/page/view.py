@@ -12,7 +12,7 @@ import numpy as np
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import digits_text
-from recordwise.mechanisms.base import gaussian_sigma
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.json import Bands, policy_json_in_order
 from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
@@ -267,8 +267,8 @@ def _place(listed: list[Any], value: Any) -> int:
     return listed.index(value)
 
 
-def _sigma(mechanism: Any) -> float | None:
-    sigma = gaussian_sigma(mechanism)
+def _sigma(mechanism: Mechanism) -> float | None:
+    sigma = mechanism.noise_sigma
     return None if sigma is None else float(sigma)
 
 
