@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from small_establishments import LEAST, small_records, small_table, small_tables
 
 import recordwise as rw
 from experiments import establishments
 from experiments.establishments_schemes import SPLITTING, share, split_policy
 from experiments.establishments_tables import DIGITS, OUTSIDE, tables
 from experiments.frame import data_folder
+from small_establishments import LEAST, small_records, small_table, small_tables
 
 
 def frame():

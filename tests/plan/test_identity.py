@@ -16,10 +16,10 @@ from plan.every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, 
 from recordwise.mechanisms.base import Described, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.describe import MOST_DIGESTED, release_identity, unrecognizable
+from recordwise.plan.describe import release_identity, unrecognizable
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.keys.cells import Domain
+from recordwise.plan.keys.cells import MOST_DIGESTED, Domain
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics import KINDS
@@ -184,7 +184,7 @@ class Listed(Described):
 class Unlisted(Listed):
     """The same without saying which parameters it has."""
 
-    parameters = ()
+    parameters = ()  # type: ignore[assignment]
 
 
 def summed(mechanism: Any) -> Plan:

@@ -26,6 +26,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
 from recordwise.release.draw import PreparedTable, in_turn, prepare_table, publish_table
+from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
 from recordwise.session.owner import FOR_OWNER
@@ -184,11 +185,11 @@ class Simulation:
         return prepare_table(self.plan, found.table, found.cells, confidence=self._confidence)
 
     @cached_property
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> Published:
         listed = self.plan.schema.hierarchies
         stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
         stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
-        return stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {})
+        return Published(stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {}))
 
     def draw(self, rng: BitSource) -> Release:
         """One release, NOT PRIVATE.
@@ -210,7 +211,7 @@ class Simulation:
             tables=tables,
             policy=policy,
             paper_policy=policy,
-            description=self._described,
+            published=self._described,
             digest=digest_of({table.name: table.data for table in tables}, policy),
             head=START,
             private=False,
