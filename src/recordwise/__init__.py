@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile, load_plan
     from recordwise.plan.keys.cells import Domain
     from recordwise.plan.keys.hierarchies import Hierarchy
-    from recordwise.plan.keys.keys import Keys
-    from recordwise.plan.keys.sizes import FromRelease
+    from recordwise.plan.keys.keys import FromRelease, Keys
     from recordwise.plan.publication import Publication, Words
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
@@ -48,10 +47,9 @@ HOMES = {
     "mechanisms.transforms": ("LogTransform", "RootTransform", "Transform"),
     "plan.expressions": ("isoyear", "month", "prefix", "quarter", "week", "year"),
     "plan.file.read": ("PlanFile", "load_plan"),
-    "plan.keys.hierarchies": ("Hierarchy",),
     "plan.keys.cells": ("Domain",),
-    "plan.keys.keys": ("Keys",),
-    "plan.keys.sizes": ("FromRelease",),
+    "plan.keys.hierarchies": ("Hierarchy",),
+    "plan.keys.keys": ("FromRelease", "Keys"),
     "plan.publication": ("Publication", "Words"),
     "plan.query": ("Query", "query"),
     "plan.schema": ("Column", "Measure"),

@@ -1,8 +1,10 @@
 """A plan file means what the builder would have said."""
 
+import re
 import tomllib
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,13 @@ from recordwise.errors import PlanFileError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds
 from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
+from recordwise.plan.file.node import Entry
+from recordwise.plan.file.queries import NAMES, QUERY
+from recordwise.plan.file.read import HIERARCHY, OUTPUTS, SECTIONS
+from recordwise.plan.file.sections import CSV, MASTER, SERIES
+from recordwise.plan.file.sections import SCHEMA as SCHEMA_ENTRIES
 from recordwise.plan.file.write import exact_number
+from recordwise.plan.statistics import KINDS
 from recordwise.policy import constant, pieces, split
 from recordwise.session import Session
 
@@ -139,6 +147,39 @@ def test_plans_with_the_names_of_earlier_versions_are_read_alike(load):
         assert load(text.replace(name, old)) == today
         with pytest.raises(PlanFileError, match=f"line .*{old}: is the old name of {name}, which is also given"):
             load(text.replace(name, f'{old} = "accept"\n{name}'))
+
+
+LISTED = "dataset source table ledger tuned_on tuning_reason max_outside memory_limit engine"
+DOCUMENTED = {
+    "Top level": [each for each in SECTIONS if each.name in LISTED.split()],
+    "`[csv]`": CSV,
+    "`[spark]`": MASTER,
+    "`[schema]`": [each for each in SCHEMA_ENTRIES if each.name != "collapse"],
+    "`[series]`": SERIES,
+    "`[hierarchies.NAME]`": HIERARCHY,
+    "`[[queries]]`": [
+        *(each for each in QUERY if each not in NAMES),
+        *(Entry(kind.word, kind.read_entry) for kind in KINDS),
+    ],
+}
+
+
+@pytest.mark.parametrize("heading", DOCUMENTED)
+def test_the_page_lists_the_entries_that_are_read(heading):
+    page = (Path(__file__).parents[2] / "docs" / "plan-file.md").read_text()
+    text = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)[^|]*\|([^|]*)\|", text, re.MULTILINE)
+    assert {name for name, _ in rows} == {each.name for each in DOCUMENTED[heading]}
+    if heading != "`[[queries]]`":
+        assert {name for name, stated in rows if "required" in stated} == {
+            each.name for each in DOCUMENTED[heading] if each.needed
+        }
+
+
+def test_every_section_has_a_place_on_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "plan-file.md").read_text()
+    for each in (*SECTIONS, *OUTPUTS):
+        assert re.search(rf"[\[`.]{each.name}\b", page), each.name
 
 
 def test_levels_take_their_shares(load):

@@ -25,8 +25,7 @@ from recordwise.noise import sampler
 from recordwise.noise.laws import DiscreteLaplace
 from recordwise.noise.randomness import Secure, Seeded, words
 from recordwise.noise.table import Side, table_for
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.sizes import FromRelease
+from recordwise.plan.keys.keys import FromRelease, Keys
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column
 from recordwise.plan.sources import read_code_file

@@ -18,7 +18,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declared_by
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
-from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
+from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
 from recordwise.plan.keys.cells import encoded
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.plan import Plan, PlannedTable, size_names
@@ -271,7 +271,7 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
     """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
     names = size_names(statistic)
-    keys = sized_keys(query, level, names)
+    keys = query.sized_keys(level, names)
     if keys is None or not statistic.mechanism.is_sized:
         return None
     return cell_bands(keys, level.groups, schema, names, statistic.mechanism.edges)

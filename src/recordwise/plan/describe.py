@@ -42,7 +42,6 @@ from recordwise.plan.expressions import (
     leaves,
     operand_name,
 )
-from recordwise.plan.keys.bands import sized_keys
 from recordwise.plan.keys.cells import MOST_DIGESTED, Cells, Product, Rows
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
@@ -134,7 +133,7 @@ def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     bands = {
         each.alias: {"bands": own.digest, "edges": [fraction_text(edge) for edge in own.edges]} for each, own in sized
     }
-    lists = [sized_keys(plan.queries[table.query], table.shape, size_names(each)) for each, _ in sized]
+    lists = [plan.queries[table.query].sized_keys(table.shape, size_names(each)) for each, _ in sized]
     sizes = next((keys.sizes for keys in lists if keys is not None), None)
     if not bands or sizes is None:
         return {}

@@ -32,7 +32,6 @@ from recordwise.plan.expressions import (
     operand_name,
     with_rests,
 )
-from recordwise.plan.keys.bands import sized_keys
 from recordwise.plan.keys.cells import Cells, Rows, cast_keys, check_size
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys, Selection
@@ -216,7 +215,7 @@ def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterat
         yield QueryProblem(f"no public keys for {' x '.join(level.names())}", "keys")
         return
     for statistic in sized:
-        if sized_keys(query, level, size_names(statistic)) is None:
+        if query.sized_keys(level, size_names(statistic)) is None:
             yield QueryProblem(
                 f"the noise of '{statistic.alias}' is sized, but the keys of {' x '.join(level.names()) or 'the grand total'} "
                 "give no size for it; use Keys.of(frame, size=..., sized_on=...)"

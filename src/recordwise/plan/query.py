@@ -313,6 +313,19 @@ class Query:
         keys = self.keys_of(level)
         return None if keys is None or keys.selection is None else keys.selection.shared(level.share)
 
+    def sized_keys(self, level: Level, names: Sequence[str | None]) -> Keys | None:
+        """The keys whose sizes a statistic uses in a table; for a grand total the first list that has sizes for it.
+
+        Args:
+            level: One table of the query.
+            names: The names of the statistic, by which its sizes are found.
+
+        Returns:
+            The keys.
+        """
+        lists = (self.keys_of(level),) if level.groups else self.key_lists
+        return next((keys for keys in lists if keys is not None and keys.sizes and keys.sizes.asked(*names)), None)
+
     def rest_of(self, level: Level) -> Level | None:
         """The coarser table whose rests a table publishes; None without them.
 

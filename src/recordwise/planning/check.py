@@ -39,7 +39,7 @@ from recordwise.plan.cost import (
 from recordwise.plan.describe import table_name
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
-from recordwise.plan.keys.bands import sized_keys, sizes_at
+from recordwise.plan.keys.bands import sizes_at
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
@@ -476,7 +476,7 @@ class Known:
         return None
 
     def _sizes(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
-        keys = sized_keys(self.plan.queries[table.query], table.shape, size_names(part))
+        keys = self.plan.queries[table.query].sized_keys(table.shape, size_names(part))
         if keys is None or keys.sizes is None:
             return None
         if not keys.sizes.named(*size_names(part)) and not part.mechanism.is_sized:

@@ -15,8 +15,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import terms_before
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import query_names
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.sizes import RELEASE, FromRelease, Sizes, as_sizes
+from recordwise.plan.keys.keys import RELEASE, FromRelease, Keys, Sizes, as_sizes
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.policy.bands import MOST_BANDS, BandTable

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Entry, Node, suggestion
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.sizes import EVERY_STATISTIC, FromRelease
+from recordwise.plan.keys.keys import EVERY_STATISTIC, FromRelease, Keys
 from recordwise.plan.plan import crossed
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import read_code_file

@@ -22,12 +22,14 @@ from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import KINDS, Statistic
 from recordwise.policy.columns import PARTS
 
+AXIS = (Entry("by", lambda node: read_groups(node), needed=True), Entry("share", Node.items))
+
 
 def read_levels(read: Query, node: Node) -> Query | None:
     """Each axis: its levels and their shares."""
     found: Query | None = read
     for axis in node.items():
-        entries = axis.table("by", "share", needed=("by",))
+        entries = axis.entries(AXIS)
         groups = read_groups(entries["by"]) if "by" in entries else None
         shares = [each.number() for each in entries["share"].items()] if "share" in entries else None
         if found is None or groups is None or (shares is not None and None in shares):

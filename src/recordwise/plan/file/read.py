@@ -416,8 +416,19 @@ def _source(node: Node, file: Reading) -> PlanSource | None:
     return read_source(file.given, file.folder, by_spark=file["engine"] == SPARK) if "source" in file.given else None
 
 
+OUTPUTS = (
+    Entry("formats", Node.items),
+    Entry("csv", Node.flag),
+    Entry("confidence", Node.share, old="level"),
+    Entry("tables", Node.items),
+    Entry("basic", lambda node: node.read(BASIC)),
+    Entry("round", Node.table),
+    Entry("status", Node.table),
+)
+
+
 def _outputs(node: Node, file: Reading) -> dict[str, Any]:
-    entries = node.table("formats", "csv", "confidence", "level", "tables", "basic", "round", "status")
+    entries = node.entries(OUTPUTS)
     read: dict[str, Any] = read_basic(entries)
     if "formats" in entries:
         read["formats"] = tuple(each.text() for each in entries["formats"].items())
@@ -426,12 +437,8 @@ def _outputs(node: Node, file: Reading) -> dict[str, Any]:
         if "formats" in entries:
             entries["csv"].problem("is replaced by formats, which is also given; remove csv")
         read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
-    if "confidence" in entries and "level" in entries:
-        entries["level"].problem("is the old name of confidence, which is also given; remove level")
-    # Plans written before the rename say level.
-    stated = entries.get("confidence", entries.get("level"))
-    if stated is not None:
-        read["confidence"] = stated.share()
+    if "confidence" in entries:
+        read["confidence"] = entries["confidence"].share()
     return read
 
 

@@ -37,8 +37,7 @@ from recordwise.plan.file.node import written
 from recordwise.plan.file.sections import CSV, SCHEMA
 from recordwise.plan.keys.cells import Product, Rows
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import Keys, Selection
-from recordwise.plan.keys.sizes import EVERY_STATISTIC, PUBLIC, Sizes
+from recordwise.plan.keys.keys import EVERY_STATISTIC, PUBLIC, Keys, Selection, Sizes
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Csv, Database, Postgres

@@ -17,10 +17,9 @@ from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper
 from recordwise.plan.arrays import null_as, numpy_of
-from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Level, Prefix
+from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Prefix
 from recordwise.plan.keys.cells import encoded, plain_column, row_codes
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable, IntArray
 from recordwise.policy.columns import ConditionColumn, literal
@@ -58,13 +57,6 @@ class HeldCells:
         known[known] &= self.rows[at[known]] == np.flatnonzero(known)
         places = pa.array(np.where(known, at, 0), mask=~known)
         return tuple(column.take(places) for column in self.columns)
-
-
-def sized_keys(query: Query, level: Level, names: Names) -> Keys | None:
-    """The keys whose sizes a statistic uses in a table; for a grand total the first list that has sizes for it."""
-    lists = query.key_lists if not level.groups else (query.keys_of(level),)
-    sized = (keys for keys in lists if keys is not None)
-    return next((keys for keys in sized if keys.sizes is not None and keys.sizes.asked(*names)), None)
 
 
 def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names) -> FloatArray | None:

@@ -21,7 +21,7 @@ from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.registry import planning_families
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.expressions import Level
-from recordwise.plan.keys.bands import sized_keys, sizes_at
+from recordwise.plan.keys.bands import sizes_at
 from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -160,7 +160,7 @@ def level_sizes(
     Published rests, which come last, are in the lowest band.
     """
     names = (measure, f"sum_{measure}", COUNT if measure == COUNT else None)
-    keys = sized_keys(query_with_levels(query, schema), level, names)
+    keys = query_with_levels(query, schema).sized_keys(level, names)
     listed = None if keys is None else sizes_at(keys, level.groups, schema, names)
     return listed if listed is None or cells is None else np.append(listed, np.zeros(cells - len(listed)))
 
