@@ -56,9 +56,9 @@ def random_function(rng: Random, depth: int = 2) -> Function:
     if kind == 0:
         return x * positive(rng)
     if kind == 1:
-        return (x * positive(rng) + rng.choice([0, 0, positive(rng), 1000])) ** rng.choice(
-            ["1/2", "1/4", "1/8", "1/3", "0.3", "0.9"]
-        )
+        return (
+            x * positive(rng) + rng.choice([Fraction(0), Fraction(0), positive(rng), Fraction(1000)])
+        ) ** rng.choice(["1/2", "1/4", "1/8", "1/3", "0.3", "0.9"])
     if kind == 2:
         return log(x / positive(rng) + positive(rng)) * positive(rng)
     if kind == 3:

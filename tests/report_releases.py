@@ -1,5 +1,6 @@
 """Three releases for the policy page: plain, with thresholds by industry and several measures, and with private keys."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -136,7 +137,7 @@ def by_code_lists() -> rw.Release:
         return session.run(asked).basic()
 
 
-OTHERS = {
+OTHERS: dict[str, Callable[[], rw.Release]] = {
     "counts": only_counts,
     "external": external,
     "consistent": made_to_add_up,

@@ -60,7 +60,9 @@ def ids_in_tests() -> dict[str, str]:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "theorem":
-                marked |= {argument.value: path.name for argument in node.args if isinstance(argument, ast.Constant)}
+                marked |= {
+                    str(argument.value): path.name for argument in node.args if isinstance(argument, ast.Constant)
+                }
     return marked
 
 

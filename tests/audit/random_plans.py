@@ -194,7 +194,7 @@ def condition(chance: Random, schema: Schema, depth: int = 0) -> Any:
             Field(chance.choice(["emp", "pay", "net"])), chance.choice(["=", "<>", "<", "<=", ">", ">="]), number
         )
     column = chance.choice(coded(schema))
-    operand = Field(column.name)
+    operand: Any = Field(column.name)
     if column.type == "text" and chance.random() < 0.3:
         operand = Prefix(column.name, chance.choice([1, 2]))
     if kind < 0.55:
@@ -301,14 +301,15 @@ def opened(drawn: World, **how: Any) -> Iterator[tuple[Any, Any]]:
     columns = {column.name: column for column in drawn.schema.columns}
     measures = {measure.name: measure for measure in drawn.schema.measures}
     # Whether too many records are outside depends on the record itself (docs/limits.md): that refusal is not what is compared.
-    stated = {"tuned_on": "public", "max_outside": "accept", "hierarchies": list(drawn.hierarchies)}
+    stated: dict[str, Any] = {"tuned_on": "public", "max_outside": "accept", "hierarchies": list(drawn.hierarchies)}
     if drawn.schema.collapse is not None:
         stated["collapse"] = dict(drawn.schema.collapse)
     with ExitStack() as stack:
-        yield tuple(
+        without, beside = (
             stack.enter_context(rw.Session(table, unit="id", measures=measures, columns=columns, **stated, **how))
             for table in (drawn.without, drawn.beside)
         )
+        yield without, beside
 
 
 @dataclass(frozen=True)

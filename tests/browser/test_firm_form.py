@@ -72,7 +72,10 @@ def test_levels_are_found_from_the_finest_codes(visit: Any, saved: Any) -> None:
     assert "The page finds nation, state, total, sector from these codes." in page.inner_text("section:has(#members)")
     seen = []
     for county, naics in (("01001", "311"), ("0103", "3121"), ("02013", "111"), (" 02013 ", "111"), ("99", "111")):
-        units = [{"emp": 120, "county": "01001", "naics": "311"}, {"emp": 80, "county": county, "naics": naics}]
+        units: list[dict[str, Any]] = [
+            {"emp": 120, "county": "01001", "naics": "311"},
+            {"emp": 80, "county": county, "naics": naics},
+        ]
         fill(page, units)
         placed = [code_lists.levels_of(unit | {"county": unit["county"].strip()}) for unit in units]
         known = {name: [unit[name] or "no cell" for unit in placed] for name in ("emp", *firms.columns())}

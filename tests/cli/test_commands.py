@@ -55,7 +55,7 @@ def check(line: str, whole: bool) -> None:
     if program == "recordwise" and whole:
         parsed(words[1:])
     elif program == "recordwise":
-        named = typer.main.get_command(app)
+        named: Any = typer.main.get_command(app)
         assert words[1] in named.commands or words[1].startswith("-") or words[1].isupper(), line
     elif program == "make":
         assert {each for each in words[1:] if "=" not in each} <= TARGETS, line

@@ -9,9 +9,10 @@ import pytest
 from recordwise.mechanisms.registry import BUILT_IN, mechanism_kinds
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.keys import WAYS
-from recordwise.plan.file.queries import BUILDER
+from recordwise.plan.file.queries import QUERY
 from recordwise.plan.file.read import HIERARCHY, SECTIONS
 from recordwise.plan.file.sections import CSV, MASTER, SCHEMA, SERIES
+from recordwise.plan.statistics import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEADINGS = re.findall(r"^## .*", (DOCS / "plan-file.md").read_text(), flags=re.MULTILINE)
@@ -78,5 +79,6 @@ def test_the_reference_lists_the_entries_of_each_section_and_which_are_required(
 def test_the_reference_names_everything_a_plan_may_hold():
     page = (DOCS / "plan-file.md").read_text()
     named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
-    assert {each.name for each in SECTIONS} | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
+    entries = {each.name for each in (*SECTIONS, *QUERY)} | {kind.word for kind in KINDS}
+    assert entries | set(WAYS) | {"select", "select_from"} <= named
     assert set(mechanism_kinds()) | {each.name for kind in BUILT_IN.values() for each in kind.parameters} <= named

@@ -40,7 +40,7 @@ def totals(engine: Engine, session: rw.Session) -> list[list[int]]:
 
 def announce(session: rw.Session) -> None:
     """Say when the query is under way: a stage with tasks that are done and tasks that run."""
-    tracker = session._engine._attached.session.sparkContext.statusTracker()
+    tracker = vars(session._engine)["_attached"].session.sparkContext.statusTracker()
     while True:
         for stage in tracker.getActiveStageIds():
             now = tracker.getStageInfo(stage)

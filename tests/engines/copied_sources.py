@@ -7,7 +7,7 @@ from recordwise.engines import DuckDB
 from recordwise.errors import DataError
 from recordwise.plan import Plan, Schema
 
-Counts = dict[tuple[str, str], int]
+Counts = dict[tuple[str, str], int | None]
 
 
 def revealed(source: Any, asked: Plan, **options: Any) -> list[list[list[int]]]:

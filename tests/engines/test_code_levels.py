@@ -42,7 +42,7 @@ row = st.fixed_dictionaries(
         "firm": st.sampled_from(["f", "g"]),
     }
 )
-rows = st.lists(row, max_size=25).map(lambda found: [{"id": i} | each for i, each in enumerate(found)])
+rows = st.lists(row, max_size=25).map(lambda found: [{"id": i, **each} for i, each in enumerate(found)])
 
 
 def asked(places=("nation", "region", "state", "county"), industries=("total", "sector", "naics")):

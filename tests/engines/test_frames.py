@@ -1,6 +1,7 @@
 """Frames at the door: an error names the column and no value, and what is released is what was opened."""
 
 import traceback
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,7 +99,12 @@ def test_what_is_no_table_of_the_declared_columns_is_refused_in_our_own_words(so
 def test_an_error_of_a_library_while_records_are_validated_is_told_by_its_kind(monkeypatch) -> None:
     with opened(ROWS) as session:
         monkeypatch.setattr(type(session._engine), "_check_records", lambda engine, schema: int(SECRET))
-        for read in (session.validate, session.owner.view().loss_bins, session._engine.owner_passes().summarize_many):
+        readers: tuple[Any, ...] = (
+            session.validate,
+            session.owner.view().loss_bins,
+            session._engine.owner_passes().summarize_many,
+        )
+        for read in readers:
             with pytest.raises(RecordwiseError, match="duckdb failed with ValueError") as refused:
                 read() if read == session.validate else read([])
             assert SECRET not in "".join(traceback.format_exception(refused.value))
@@ -152,7 +158,7 @@ def test_a_frame_changed_after_it_was_opened_is_released_as_it_was(lent, opens) 
 def test_only_declared_columns_are_copied() -> None:
     table = pa.table(ROWS | {"rest": ["x" * 1000] * 2})
     with opened(table) as session:
-        held = session._engine._connection.duckdb.table("source").columns
+        held = vars(session._engine)["_connection"].duckdb.table("source").columns
     assert sorted(held) == ["county", "emp", "id"]
 
 

@@ -36,7 +36,7 @@ row = st.fixed_dictionaries(
         "firm": st.sampled_from(["f", "g", "h"]),
     }
 )
-rows = st.lists(row, max_size=25).map(lambda found: [{"id": i} | each for i, each in enumerate(found)])
+rows = st.lists(row, max_size=25).map(lambda found: [{"id": i, **each} for i, each in enumerate(found)])
 
 
 def asked(condition=None):

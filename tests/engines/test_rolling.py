@@ -46,7 +46,7 @@ def asked(table: pa.Table, seed: int) -> Plan:
     codes = [code for code in set(table["code"].to_pylist()) if chance.random() < 0.7] + ["nobody"]
     keys = Keys.product(code=codes, kind=["x", None], flag=[True, False])
     sizes = Keys.of({"size": [-3, 0, 2, 99]})
-    by_code = query().where("emp > 3").group_by("kind", "flag", keys=keys).levels(*prefix("code", [1, 2, 5]))
+    by_code = query().where("emp > 3").group_by("kind", "flag", keys=keys).levels(prefix("code", [1, 2, 5]))
     plain = query().group_by("size", keys=sizes).count(M).sum("emp", M)
     cases = query().count(M).sum("emp", M).count_distinct("firm", M)
     return Plan(schema=SCHEMA, queries=(by_code.count(M).sum("emp", M).count_distinct("firm", M), plain, cases))

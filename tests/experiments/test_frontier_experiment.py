@@ -1,5 +1,6 @@
 """The frontier of the county release: on generated records where the public files are missing, and claims that can fail."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from recordwise.planning import Frontier
 
 
 @pytest.fixture(scope="module")
-def found() -> Frontier:
+def found() -> Iterator[Frontier]:
     patched = pytest.MonkeyPatch()
     patched.setattr(run, "GENERATED", 5_000)
     yield run.of_generated()

@@ -1,5 +1,7 @@
 """Inputs that fuzzing found, each once a defect, and each mended."""
 
+from pathlib import Path
+
 import pytest
 
 import recordwise as rw
@@ -30,7 +32,9 @@ def test_text_that_only_one_of_two_parsers_takes_for_sql_is_refused(text: str) -
         parse_sql(text, mechanisms=MECHANISMS)
 
 
-def test_text_that_begins_like_a_command_says_nothing_on_the_screen(capfd, caplog) -> None:
+def test_text_that_begins_like_a_command_says_nothing_on_the_screen(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     for text in ("SET(naics, 1) AS g, COUNT(*) FROM t", "COMMENT ON x", "GRANT ALL"):
         with pytest.raises(SqlError):
             parse_sql(text, mechanisms=MECHANISMS)
@@ -38,7 +42,7 @@ def test_text_that_begins_like_a_command_says_nothing_on_the_screen(capfd, caplo
     assert caplog.text == ""
 
 
-def csv_of(tmp_path, text: str | bytes):
+def csv_of(tmp_path: Path, text: str | bytes) -> Path:
     path = tmp_path / "t.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -53,7 +57,7 @@ def csv_of(tmp_path, text: str | bytes):
         (b"id,emp,EMP,county,size\n1,2,2,a,3\n", "names a column twice"),
     ],
 )
-def test_a_csv_file_with_a_strange_header_is_refused(tmp_path, data: bytes, problem: str) -> None:
+def test_a_csv_file_with_a_strange_header_is_refused(tmp_path: Path, data: bytes, problem: str) -> None:
     with pytest.raises(SourceError, match=problem):
         DuckDB(csv_of(tmp_path, data), SCHEMA)
 
@@ -61,11 +65,11 @@ def test_a_csv_file_with_a_strange_header_is_refused(tmp_path, data: bytes, prob
 @pytest.mark.parametrize(
     "row", ["1,1_000,a,3", "1,9007199254740993,a,3", "1,9007199254740992,a,3", "1,2,a,0.4", "1,2,a,1e2", "1,0x10,a,3"]
 )
-def test_a_field_that_is_not_the_number_it_would_be_read_as_is_refused(tmp_path, row: str) -> None:
+def test_a_field_that_is_not_the_number_it_would_be_read_as_is_refused(tmp_path: Path, row: str) -> None:
     with DuckDB(csv_of(tmp_path, HEADER + row + "\n"), SCHEMA) as engine, pytest.raises(DataError):
         engine.validate()
 
 
-def test_the_largest_number_a_csv_file_may_hold_is_read_exactly(tmp_path) -> None:
+def test_the_largest_number_a_csv_file_may_hold_is_read_exactly(tmp_path: Path) -> None:
     with DuckDB(csv_of(tmp_path, f"{HEADER}1,{2**53 - 1},a,3\n"), SCHEMA) as engine:
         engine.validate()

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,14 @@ SLICE = {"policy": 1_000, "sql": 250, "plan": 150, "ledger": 200, "csv": 25, "pa
 
 
 @pytest.fixture(autouse=True)
-def _importable(monkeypatch) -> None:
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are processes of their own."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
 
 
 @pytest.mark.parametrize("name", SLICE)
 @pytest.mark.process
-def test_hostile_inputs_are_refused_in_our_own_words_or_answered_truly(tmp_path, name: str) -> None:
+def test_hostile_inputs_are_refused_in_our_own_words_or_answered_truly(tmp_path: Path, name: str) -> None:
     found = fuzz(name, SLICE[name], seed="slice", folder=tmp_path)
     notes = [path.read_text() for path in tmp_path.glob("*.json")]
     assert notes == []
@@ -32,7 +33,7 @@ def test_hostile_inputs_are_refused_in_our_own_words_or_answered_truly(tmp_path,
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory) -> tuple[Summary, list[str]]:
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Summary, list[str]]:
     folder = tmp_path_factory.mktemp("planted")
     patch = pytest.MonkeyPatch()
     patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
@@ -43,7 +44,7 @@ def planted(tmp_path_factory) -> tuple[Summary, list[str]]:
 
 @pytest.mark.parametrize("kind", ["crash", "hang", "traceback", "wrong"])
 @pytest.mark.process
-def test_a_planted_hole_of_each_kind_is_found(planted, kind: str) -> None:
+def test_a_planted_hole_of_each_kind_is_found(planted: Any, kind: str) -> None:
     found, saved = planted
     assert found.counts[kind] > 0
     assert kind in saved
@@ -51,6 +52,6 @@ def test_a_planted_hole_of_each_kind_is_found(planted, kind: str) -> None:
 
 
 @pytest.mark.process
-def test_memory_beyond_the_limit_is_an_error_of_the_worker_and_not_of_the_machine(planted) -> None:
+def test_memory_beyond_the_limit_is_an_error_of_the_worker_and_not_of_the_machine(planted: Any) -> None:
     found, _ = planted
     assert found.peak < 3_000

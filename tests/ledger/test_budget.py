@@ -5,6 +5,7 @@ import math
 import os
 import threading
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -166,7 +167,7 @@ def test_a_ledger_is_bound_by_its_first_charge_and_not_by_its_opening(tmp_path, 
     assert verify(tmp_path / "l") == []
 
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "unit": "id",
     "firm": None,
     "measures": [{"name": "emp", "step": "1", "bound": "1000"}],

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
-def done(name: str) -> dict:
+def done(name: str) -> Any:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "load", "--small", name]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

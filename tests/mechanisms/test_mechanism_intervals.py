@@ -30,7 +30,7 @@ def last_noise(holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], reach: i
         held = holds(around)
         assert np.all(np.diff(held.astype(np.int8)) <= 0)
         low = int(around[np.count_nonzero(held) - 1])
-        high = int(around[min(np.count_nonzero(held), len(around) - 1)])
+        high = int(around[min(int(np.count_nonzero(held)), len(around) - 1)])
     return low
 
 
@@ -116,7 +116,7 @@ def test_ends_of_transformed_intervals_have_no_digits_that_mean_nothing(entry: E
         for end in (*found.low.tolist(), *found.high.tolist()):
             worth = float(entry.mechanism._noise_worth(np.array(end)))
             last = Decimal(repr(end)).normalize().as_tuple().exponent
-            assert end == 0 or 10.0**last >= worth / 10_000 / 1.0001, end
+            assert end == 0 or 10.0 ** int(last) >= worth / 10_000 / 1.0001, end
 
 
 def test_rounding_to_the_last_digit_never_reverses_two_ends() -> None:

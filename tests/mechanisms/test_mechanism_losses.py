@@ -257,4 +257,4 @@ def test_changing_a_value_by_a_fifth_costs_the_same_at_every_size() -> None:
             shift = int(noisy.points[1] - noisy.points[0])
             cost = (shift * grid) ** 2 / (2 * 0.2**2)
             assert cost <= bound * (1 + 4 * grid)
-            assert law == rw.noise.DiscreteGaussian(mechanism.sigma / mechanism.grid())
+            assert law == rw.noise.DiscreteGaussian(Fraction(1, 5) / mechanism.grid())

@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ term: x < low or x > LIMIT -> x > LIMIT
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of one file, and its tests, of which one fails."""
     root = tmp_path_factory.mktemp("project")
     (root / PACKAGE).mkdir(parents=True)
@@ -112,7 +113,7 @@ def project(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reach(project) -> Reach:
+def reach(project: Path) -> Reach:
     assert collect(project / "reach.npz", root=project, jobs=1) == []
     return Reach(project / "reach.npz", root=project)
 
@@ -165,7 +166,7 @@ def test_sites_that_read_alike_have_keys_of_their_own(tmp_path: Path) -> None:
 def test_every_block_is_marked_when_it_is_entered_and_no_other() -> None:
     text, blocks = marked(CODE.replace("raise ValueError(f", "raise ValueError('x', f"), "small.py", 0)
     seen = bytearray(len(blocks))
-    names = {"__seen__": seen, "__name__": "small"}
+    names: dict[str, Any] = {"__seen__": seen, "__name__": "small"}
     exec(text.replace("from recordwise_seen import __seen__", ""), names)
     assert not any(seen)
     names["spread"](3, 0)
@@ -220,7 +221,9 @@ def test_files_of_tests_are_looked_at_anew_one_by_one(project: Path, reach: Reac
 
 
 @pytest.mark.process
-def test_a_bug_is_noticed_and_one_that_nobody_reaches_survives(project: Path, reach: Reach, monkeypatch) -> None:
+def test_a_bug_is_noticed_and_one_that_nobody_reaches_survives(
+    project: Path, reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changes = ["boundary: > -> >=", "spread: square**2 -> (square)"]
     told: list[int] = []
     results = run(

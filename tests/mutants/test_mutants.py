@@ -101,7 +101,7 @@ def test_an_endless_bug_is_noticed_and_one_that_keeps_tests_from_running_is_not_
 def test_tests_that_fail_without_a_bug_prove_nothing(project: Path) -> None:
     (project / "tests" / "test_small.py").write_text("def test_small():\n    assert False\n")
     with pytest.raises(ValueError, match="fail without any bug: tests/test_small"):
-        run([LARGEST], jobs=1, tell=str, root=project)
+        run([LARGEST], jobs=1, tell=print, root=project)
 
 
 def test_a_bug_whose_text_is_gone_or_stands_twice_is_refused() -> None:
@@ -122,7 +122,9 @@ def test_the_rate_leaves_out_what_is_no_bug_and_survivors_are_told_with_what_the
 
 
 @pytest.mark.process
-def test_a_real_bug_in_the_package_is_noticed(monkeypatch, capsys) -> None:
+def test_a_real_bug_in_the_package_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.argv", ["mutants", "--jobs", "1", "alias-threshold-one-low"])
     assert main() == 0
     assert "1 of    1 noticed, 100.0%" in capsys.readouterr().out

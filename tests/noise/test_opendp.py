@@ -1,5 +1,7 @@
 """An independent exact sampler, compared by chi-square."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -36,7 +38,7 @@ def p_value(mine: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.parametrize("kind, law", [("gaussian", DiscreteGaussian), ("laplace", DiscreteLaplace)])
 @pytest.mark.costly
 def test_two_independent_exact_samplers_cannot_be_told_apart_but_a_scale_ten_percent_off_can(
-    kind: str, law: type[LatticeLaw], scale
+    kind: str, law: Callable[[float], LatticeLaw], scale
 ):
     other = theirs(kind, scale)
     assert p_value(law(scale).sample(SIZE), other) > FALSE_ALARM

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.plan import Case, Group, Keys, Plan, Schema, query
 from recordwise.plan.cost import firm_policy, plan_policy
-from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.keys.keys import Selection
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import CellKey, FirmPart, FirmPolicy, Joint, delta_at, group_loss, group_loss_by_cell
 from recordwise.policy.firms import ROOTS, SIGNS, SUMS
@@ -101,7 +102,7 @@ def test_formulas_that_are_too_small_for_a_firm_are_rejected() -> None:
     lost = drawn_loss(clamped, [12], 0)
     # A clamped sum at the sum of what its records have: cut once instead of each by itself.
     wrong = replace(firm_of(BY_COUNTY.sum("emp", clamped)).parts[0], joint=Joint(kind=SUMS, measure="emp"))
-    at_the_sum = clamped.loss_at_shift(4)
+    at_the_sum = clamped.loss_at_shift(4)  # type: ignore[attr-defined]
     assert lost > 2 * at_the_sum
     assert firm_of(BY_COUNTY.sum("emp", clamped)).parts[0].joint.kind == ROOTS
     assert FirmPolicy(parts=(wrong,)).loss(together).rho >= at_the_sum
@@ -168,9 +169,9 @@ def test_a_quantile_costs_a_firm_the_squares_of_its_units_in_the_nodes_of_the_tr
 def test_units_of_a_firm_alone_in_selected_keys_have_the_direct_pair(together, truth) -> None:
     """The numbers for sigma 1 and threshold 5, in one key or in keys that are not known."""
     law = SelectionLaw(sigma=Fraction(1), threshold=5)
-    asked = SelectKeys(rho=Fraction(1, 2), delta=Fraction(law.deltas()[0][1]), splitting=None)
+    asked = Selection(rho=Fraction(1, 2), delta=Fraction(law.deltas()[0][1]))
     assert (asked.law.sigma, asked.law.threshold) == (1, 5)
-    firm = firm_of(query().group_by("county", keys=asked).count(rw.Gaussian(rho="0.02")))
+    firm = firm_of(query().group_by("county", keys=Keys(selection=asked)).count(rw.Gaussian(rho="0.02")))
     selection = FirmPolicy(parts=firm.parts[:1])
     units = {"county": ["a"] * together}
     found = selection.loss(units)
@@ -203,7 +204,7 @@ def test_pieces_spread_over_unknown_keys_have_no_larger_delta_in_any_arrangement
 
     for sigma, threshold in ((1, 5), (2, 3), (3, 12)):
         law = SelectionLaw(sigma=Fraction(sigma), threshold=threshold)
-        asked = SelectKeys(rho=Fraction(1, 2 * sigma**2), delta=Fraction(1, 100), splitting=None)
+        asked = Keys(selection=Selection(rho=Fraction(1, 2 * sigma**2), delta=Fraction(1, 100)))
         part = firm_of(query().group_by("county", keys=asked).count(rw.Gaussian(rho=1))).parts[0]
         for pieces in range(1, 8):
             bound = _anywhere(part, np.full(pieces, float(part.piece_loss())), law.deltas())
@@ -246,13 +247,14 @@ def test_the_loss_is_that_of_shifts_by_cell_added_over_levels_filters_and_statis
     units = {"emp": emp, "county": county, "naics": naics}
     expected = 0.0
     for length, share in ((2, 0.25), (4, 0.75)):
-        sums, counts = Counter(), Counter()
+        sums: Counter[Any] = Counter()
+        counts: Counter[Any] = Counter()
         for size, place, code in zip(emp, county, naics):
             if size > 2:
                 sums[place, code[:length]] += int(size)
                 counts[place, code[:length]] += 1
-        expected += group_loss_by_cell(sums.values(), lambda x, share=share: share * 0.1 * (x / 50) ** 2)
-        expected += group_loss_by_cell(counts.values(), lambda n, share=share: share * 0.02 * n**2)
+        expected += group_loss_by_cell(sums.values(), lambda x, share=share: share * 0.1 * (x / 50) ** 2)  # type: ignore[misc]
+        expected += group_loss_by_cell(counts.values(), lambda n, share=share: share * 0.02 * n**2)  # type: ignore[misc]
     in_cells = [int(emp[county == place].sum()) for place in ("a", "b")]
     expected += group_loss_by_cell(in_cells, log.loss_at_shift)
     assert firm.loss(units).rho == pytest.approx(expected, rel=1e-9)
@@ -289,7 +291,8 @@ def test_the_saved_form_reads_back_and_others_are_refused() -> None:
     again = FirmPolicy.from_json(firm.to_json())
     assert again == firm
     assert again.columns() == ("county",)
-    for wrong in (None, {}, {"parts": [{}], "policies": []}, {**firm.to_json(), "policies": []}):
+    broken: tuple[Any, ...] = (None, {}, {"parts": [{}], "policies": []}, {**firm.to_json(), "policies": []})
+    for wrong in broken:
         with pytest.raises(UnknownFormError):
             FirmPolicy.from_json(wrong)
     form = firm.to_json()

@@ -4,7 +4,7 @@ import copy
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import tomli_w
@@ -139,7 +139,7 @@ def problems(folder: Path, plan: dict[str, Any]) -> list[tuple[int | None, str]]
     try:
         load_plan(path)
     except PlanFileError as error:
-        return [(each.line, each.text) for each in error.problems]
+        return [(each.line, each.text) for each in cast("list[Any]", error.problems)]
     return []
 
 

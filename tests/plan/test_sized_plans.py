@@ -49,7 +49,7 @@ BUDGET = rw.policy.gaussian_sum("emp", sigma=20) + LEFT
 
 
 def release(folder: Path, rng: Any = None) -> Path:
-    records = {"id": list(range(60)), "emp": [number % 40 for number in range(60)]}
+    records: dict[str, list[Any]] = {"id": list(range(60)), "emp": [number % 40 for number in range(60)]}
     records |= {name: [values[number % 3] for number in range(60)] for name, values in CELLS.items()}
     pq.write_table(pa.table(records), folder / "records.parquet")
     kept = {"ledger": folder / "plan.ledger", "budget": BUDGET, "dataset": "test", "tuned_on": "synthetic"}

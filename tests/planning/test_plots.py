@@ -89,7 +89,7 @@ def test_curves_that_coincide_share_a_line_and_keep_their_names() -> None:
 def test_a_mechanism_keeps_its_color_from_figure_to_figure() -> None:
     colors = []
     for figure in (plot_losses(EQUAL_VARIANCE, "emp"), plot_errors(EQUAL_VARIANCE, "emp")):
-        lines = {line.get_label().split("\n")[0]: line.get_color() for line in figure.axes[0].get_lines()}
+        lines = {str(line.get_label()).split("\n")[0]: line.get_color() for line in figure.axes[0].get_lines()}
         colors.append(lines["Fourth root"])
     assert colors[0] == colors[1]
 

@@ -58,7 +58,7 @@ def sized(table: BandTable, kappa: Fraction = Fraction(1, 10)) -> Policy:
     return sum(parts, Policy())
 
 
-RECORDS = {
+RECORDS: dict[str, Any] = {
     "emp": [10, 10, 10, 10, 10, 7],
     "county": ["001", "001", "003", None, "005", "001"],
     "naics": ["1121", "44", "4451", "11", "44", "99"],

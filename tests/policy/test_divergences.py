@@ -80,11 +80,11 @@ def two_selections(first, after_hidden, after_shown, pieces, others):
 @pytest.mark.parametrize("others", [(0, 0), (0, 3), (2, 0), (1, 2)])
 def test_deltas_that_depend_on_earlier_answers_stay_within_the_worst_sum(others) -> None:
     """A record of two pieces: alone or beside others in a key of a first selection, and of a second one chosen by the first."""
-    laws = [SelectionLaw(sigma=Fraction(2), threshold=threshold) for threshold in (7, 7, 5)]
+    laws = tuple(SelectionLaw(sigma=Fraction(2), threshold=threshold) for threshold in (7, 7, 5))
     single = [law.group_loss([2]) for law in laws]
     rho = single[0].rho + max(single[1].rho, single[2].rho)
     delta = single[0].delta + max(single[1].delta, single[2].delta)
-    with_record, without = two_selections(*laws, 2, others), two_selections(*laws, 0, others)
+    with_record, without = (two_selections(laws[0], laws[1], laws[2], pieces, others) for pieces in (2, 0))
     for epsilon in EPSILONS:
         assert hockey_stick(with_record, without, epsilon) <= (delta + delta_at(rho, epsilon)) * ROUNDING
     if others == (0, 0):
@@ -223,7 +223,8 @@ def test_what_several_records_lose_by_a_selection_is_within_the_bound_from_their
 
 @pytest.mark.theorem("T-GROUP")
 def test_sums_of_deltas_the_two_record_number_and_the_gaussian_delta_do_not_bound_a_group() -> None:
-    lost = {records: hockey_stick(*in_one_key(records)[0][0], 30.0) for records in (1, 2, 3)}
+    alone = {records: in_one_key(records)[0][0] for records in (1, 2, 3)}
+    lost = {records: hockey_stick(with_group, without, 30.0) for records, (with_group, without) in alone.items()}
     assert lost[2] > 16 * 2 * lost[1]
     assert lost[3] == pytest.approx(0.0586, abs=5e-5)
     assert lost[3] > 10 * group_pair([(0.5, lost[1])] * 2).delta

@@ -4,6 +4,7 @@ import math
 from contextlib import closing
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -41,7 +42,7 @@ from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
 from recordwise.policy.measure import FLOAT_SNAP, SNAP
 
 ULPS = 8
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "log1p": (np.log1p, lambda v: v.log1p()),
     "expm1": (np.expm1, lambda v: v.expm1()),
     "tanh": (np.tanh, lambda v: v.tanh()),

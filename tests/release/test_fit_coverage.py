@@ -7,6 +7,7 @@ below 1e-9, all comparisons of this file together; the seeds are fixed, so that 
 
 from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ SIGNED = {
     "log": rw.LogTransform(offset=20, sigma="0.5", signed=True),
     "root": rw.RootTransform(degree=2, sigma="0.5", signed=True),
 }
-COLUMNS = {"additive": ADDITIVE, "logs": LOGS, "roots": ROOTS, "signed": SIGNED}
+COLUMNS: dict[str, Any] = {"additive": ADDITIVE, "logs": LOGS, "roots": ROOTS, "signed": SIGNED}
 
 
 @cache

@@ -15,7 +15,7 @@ from recordwise.plan.cost import cell_mechanisms, plan_policy
 from recordwise.plan.plan import Plan
 from recordwise.release.verify import verify
 
-CELLS = {
+CELLS: dict[str, Any] = {
     "county": ["001", "001", "003", "003", "005"],
     "naics": ["1111", "1121", "1111", "4451", "4451"],
     "emp_2016": [40.0, 399.0, 400.0, 3000.0, None],

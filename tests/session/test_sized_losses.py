@@ -10,7 +10,7 @@ import recordwise as rw
 from recordwise.engines.owner import EDGES
 from recordwise.plan import Column
 
-CELLS = {
+CELLS: dict[str, Any] = {
     "county": ["001", "001", "003", "003", None],
     "naics": ["1111", "1121", "1111", "4451", "4451"],
     "emp": [40.0, 399.0, 400.0, 3000.0, 900.0],

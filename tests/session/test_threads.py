@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def question(group: int) -> Any:
 
 def right(group: int) -> dict[str, list[Any]]:
     cells = range(1 + group % 3)
-    told = {
+    told: dict[str, list[Any]] = {
         "cell": [CELLS[cell] for cell in cells],
         "n": [4 for _ in cells],
         "jobs": [4 * 1000 ** (group % 3) * (7 * group + cell + 1) for cell in cells],
@@ -156,7 +157,7 @@ def test_threads_that_use_arb_get_the_same_numbers_as_one_alone() -> None:
             for _ in range(2):
                 assert published(session, asked[number]) == wanted[number]
 
-        at_once([lambda number=number: compare(number) for number in (0, 1, 0, 1)])
+        at_once([partial(compare, number) for number in (0, 1, 0, 1)])
 
 
 def test_threads_never_spend_more_than_the_budget_together() -> None:

@@ -113,7 +113,7 @@ def test_a_release_states_the_looks_before_its_charge_and_no_other(tmp_path, mon
     """Whoever looks while noise is drawn comes too late for this release, so that anybody can verify what it says."""
     from recordwise.session import publisher
 
-    path, drawn = tmp_path / "l", publisher.publish_table
+    path, drawn = tmp_path / "l", vars(publisher)["publish_table"]
     with session(records(), path) as other, session(records(), path, tuning_reason="agreed") as opened:
         other.owner.preflight(asked())
 

@@ -71,7 +71,7 @@ def test_the_hooks_are_the_linters_of_make_lint() -> None:
 def test_linters_of_others_find_nothing_in_workflows_forms_and_citation(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
-    words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *LINTERS]
+    words: list[Any] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *LINTERS]
     if subprocess.run(words, capture_output=True, check=False).returncode:
         missing = "zizmor and check-jsonschema cannot be installed here: workflows are NOT checked by a linter"
         if os.environ.get("RECORDWISE_REQUIRE_ALL"):
@@ -86,5 +86,5 @@ def test_linters_of_others_find_nothing_in_workflows_forms_and_citation(tmp_path
         words = [tmp_path / "bin" / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
-    done = subprocess.run([tmp_path / "bin" / "zizmor", "--offline", *WORKFLOWS], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout
+    checked = subprocess.run([tmp_path / "bin" / "zizmor", "--offline", *WORKFLOWS], capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout

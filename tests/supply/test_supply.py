@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def test_everything_we_ask_for_is_pinned_and_hashed() -> None:
     assert lock_problems() == []
 
 
-def test_a_library_without_a_digest_or_a_pin_is_found(monkeypatch, tmp_path) -> None:
+def test_a_library_without_a_digest_or_a_pin_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "requirements.lock").write_text(
         "numpy==2.0 \\\n    --hash=sha256:aa\nscipy>=1 --hash=sha256:bb\nduckdb==1\n"
     )
@@ -51,11 +52,11 @@ def test_a_license_that_binds_us_or_says_nothing_is_not_allowed(stated: str) -> 
     assert not _allowed(stated)
 
 
-def answered(*libraries: dict) -> object:
+def answered(*libraries: dict[str, Any]) -> object:
     return lambda service: list(libraries)
 
 
-def test_a_known_hole_is_told_with_the_version_that_mends_it(monkeypatch) -> None:
+def test_a_known_hole_is_told_with_the_version_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     hole = {"id": "X-1", "fix_versions": ["2.1"]}
     monkeypatch.setattr(vulnerabilities, "_asked", answered({"name": "a", "version": "2.0", "vulns": [hole]}))
     assert vulnerability_problems() == ["a 2.0: X-1, mended in 2.1"]
@@ -63,7 +64,9 @@ def test_a_known_hole_is_told_with_the_version_that_mends_it(monkeypatch) -> Non
 
 @pytest.mark.parametrize("libraries", [[], [{"name": "a", "version": "1", "skip_reason": "not found"}]])
 @pytest.mark.process
-def test_a_service_that_does_not_answer_is_not_taken_for_a_pass(monkeypatch, capsys, libraries: list) -> None:
+def test_a_service_that_does_not_answer_is_not_taken_for_a_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], libraries: list[Any]
+) -> None:
     monkeypatch.setattr(vulnerabilities, "_asked", answered(*libraries))
     with pytest.raises(UncheckedError):
         vulnerability_problems()

@@ -10,6 +10,7 @@ import tomllib
 import zipfile
 from email import message_from_string
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,15 @@ def unavailable(missing: str) -> None:
 def installed(folder: Path, *words: str) -> Path:
     """A new environment with what pip installs for these words; said, and skipped, where nothing can be installed."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
+    pip: list[Any] = [
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        *words,
+    ]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     if done.returncode:
         unavailable(f"pip cannot install {' '.join(words)} here: what is built was NOT tried. {done.stderr[-500:]}")
@@ -96,12 +105,14 @@ def test_the_bill_lists_this_version_and_everything_that_it_needs_as_locked() ->
     assert set().union(*edges.values()) <= refs
 
 
-def test_the_matrix_runs_the_versions_of_the_classifiers_and_names_what_is_not_here(monkeypatch, capsys) -> None:
+def test_the_matrix_runs_the_versions_of_the_classifiers_and_names_what_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert matrix.versions() == ["3.11", "3.12", "3.13", "3.14"]
     assert all("==" in each for each in matrix.oldest())
     ran: list[tuple[str, str]] = []
     monkeypatch.setattr(matrix, "interpreter", lambda wanted: None if wanted == "3.13" else f"/{wanted}")
-    monkeypatch.setattr(matrix, "run", lambda python, kind, tests, kept: ran.append((python, kind)) or True)
+    monkeypatch.setattr(matrix, "run", lambda python, kind, tests, kept: not ran.append((python, kind)))  # type: ignore[func-returns-value]
     assert matrix.main(["--python", "3.11", "--python", "3.13"]) == matrix.MISSING
     assert ran == [("/3.11", "newest"), ("/3.11", "oldest")]
     assert capsys.readouterr().out.count("NOT RUN") == 1
@@ -135,7 +146,7 @@ def test_a_stranger_installs_the_wheel_and_publishes_their_own_csv(wheel: Path, 
     version = subprocess.run([bin_ / "recordwise", "--version"], capture_output=True, text=True, check=True)
     assert version.stdout == f"recordwise {PROJECT['version']}\n"
     path_of_a_stranger(bin_, tmp_path)
-    words = [bin_ / "recordwise", "demo", "--establishments", "2000", "--out", "demo"]
+    words: list[Any] = [bin_ / "recordwise", "demo", "--establishments", "2000", "--out", "demo"]
     assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 0
     # What the compilers speed up works without them.
     words = [bin_ / "recordwise", "postprocess", "published", "--out", "fitted"]
@@ -155,7 +166,7 @@ def test_the_source_archive_installs_too(tmp_path: Path) -> None:
 def test_a_folder_of_wheels_installs_without_a_network(wheel: Path, tmp_path: Path) -> None:
     """docs/install.md, "Without a network": what is downloaded outside is all that the inside needs."""
     house = tmp_path / "wheelhouse"
-    words = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", house, str(wheel)]
+    words: list[Any] = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", house, str(wheel)]
     if subprocess.run(words, capture_output=True, check=False).returncode:
         unavailable("pip cannot download here: the folder of wheels was NOT tried")
     bin_ = installed(tmp_path / "env", "--no-index", "--find-links", str(house), "recordwise")

@@ -303,8 +303,8 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
         if name not in earlier.variables or ours is None or theirs is None or ours.kind != theirs.kind:
             continue
         kind = ours.rules.contribution if ours.noise is not None else None
-        steps = [float(each.published.measure(of.of).step) for each, of in ((now, ours), (before, theirs))]
-        declared = [each.published.measure(ours.of) for each in (now, before)]
+        declared = [each.published.measure(of.of) for each, of in ((now, ours), (before, theirs))]
+        steps = [float(each.step) for each in declared]
         found.append(
             Variable(
                 name=name,

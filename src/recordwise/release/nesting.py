@@ -21,7 +21,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
-from recordwise.plan.keys.keys import encoded
+from recordwise.plan.keys.cells import encoded
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
 from recordwise.postprocess.workload import Workload

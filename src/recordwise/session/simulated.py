@@ -17,6 +17,7 @@ from recordwise.ledger.chain import START
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, schema_json, table_name
+from recordwise.plan.keys.cells import Rows
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
@@ -165,7 +166,7 @@ class Simulation:
         values = self._values(Sum(measure=str(part.of), mechanism=FOR_OWNER), other)
         if not cells.num_columns or isinstance(other, TableTotals):
             return values
-        return Keys(cells).matched(_cells(other), values)
+        return Keys(Rows.of(cells)).matched(_cells(other), values)
 
     def _values(self, part: Drawable, found: TableTotals | FoundTotals) -> FloatArray:
         """The exact values of what is drawn, in units; the two parts of a signed sum are put together."""
