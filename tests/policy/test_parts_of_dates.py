@@ -19,6 +19,7 @@ from recordwise.engines.spark.store import spark_sql
 from recordwise.errors import ParameterError, RecordError
 from recordwise.policy import ConditionColumn, Null, Policy, among, columns, compare, constant, gaussian_sum
 from recordwise.policy.columns import PARTS, part_of, parts_of_days, representatives
+from recordwise.policy.firms import CellKey
 
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST, LAST = date(1, 1, 1).toordinal() - EPOCH, date(9999, 12, 31).toordinal() - EPOCH
@@ -229,3 +230,10 @@ def test_policies_with_dates_are_saved_and_read_back() -> None:
 def test_a_part_that_dates_do_not_have_is_refused(given) -> None:
     with pytest.raises(ParameterError):
         ConditionColumn("day", **given)
+
+
+def test_a_cell_by_one_part_of_a_date_says_nothing_about_another() -> None:
+    by_year = CellKey(column=ConditionColumn("opened", part="year"))
+    assert by_year.determines(ConditionColumn("opened", part="year"))
+    assert not by_year.determines(ConditionColumn("opened", part="month"))
+    assert not by_year.determines(ConditionColumn("opened"))

@@ -164,7 +164,7 @@ def _level_json(level: str, schema: Schema) -> dict[str, Any]:
     """A coarser level: the list of codes it is from, and the other levels that determine it."""
     hierarchy = schema.hierarchy(level)
     assert hierarchy is not None
-    below = [each for each in hierarchy.levels if each != level and hierarchy.determines(each, level)]
+    below = hierarchy.determined_by(level)
     return {"level": level, "hierarchy": hierarchy.name, "digest": hierarchy.digest, "determined_by": below}
 
 

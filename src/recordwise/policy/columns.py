@@ -203,6 +203,19 @@ class ConditionColumn:
             if self.length is not None:
                 raise ParameterError(parameter="length", problem="is for text, part is for dates: give one of them")
 
+    def determines(self, other: "ConditionColumn") -> bool:
+        """Whether records that agree here agree on another column.
+
+        Args:
+            other: The other column.
+
+        Returns:
+            True if they must agree on it: it is the same, or a prefix of what is known here.
+        """
+        if self.name != other.name or self.part != other.part:
+            return False
+        return self.length is None or (other.length is not None and other.length <= self.length)
+
     def to_json(self) -> Any:
         """The saved form."""
         if self.part:

@@ -111,10 +111,7 @@ class CellKey:
         Returns:
             True if they must agree on it.
         """
-        own = self.column
-        if own is None or own.name != column.name:
-            return False
-        return own.length is None or (column.length is not None and column.length <= own.length)
+        return self.column is not None and self.column.determines(column)
 
     def to_json(self) -> Any:
         """The saved form."""

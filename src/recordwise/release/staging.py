@@ -124,16 +124,10 @@ def _flush(path: Path) -> None:
 # The digests of a release's files, which release.json lists, so that a copy can be checked file by file.
 
 
-PART = 1 << 20
-
-
 def file_digest(path: Path) -> str:
     """The SHA-256 digest of a file."""
-    total = hashlib.sha256()
     with path.open("rb") as file:
-        while part := file.read(PART):
-            total.update(part)
-    return total.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_problems(folder: Path, listed: Mapping[str, str]) -> list[str]:

@@ -29,7 +29,7 @@ from recordwise.engines.compile.expressions import (
     threshold_tree,
 )
 from recordwise.errors import PlanError
-from recordwise.plan.expressions import LONGEST_PREFIX, Expression, Field, Predicate, Prefix, finer
+from recordwise.plan.expressions import LONGEST_PREFIX, Expression, Field, Levels, Predicate, Prefix, finer
 from recordwise.plan.keys.cells import arrow_type, cell_type
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.results import BIN, HELD, POSITION, total_name
@@ -69,9 +69,10 @@ def bases_of(tables: tuple[PlannedTable, ...], schema: Schema) -> tuple[Base, ..
     """Group tables under the finest of them, greedily from fine to coarse."""
     members: dict[tuple[Expression, ...], list[PlannedTable]] = {}
     levels: dict[tuple[Expression, ...], dict[Expression, None]] = {}
+    above = {level: each.determined_by(level) for each in reversed(schema.hierarchies) for level in each.levels}
     for table in sorted(tables, key=lambda table: _fineness(table, schema), reverse=True):
         wanted = tuple(dict.fromkeys(group.expression for group in table.shape.groups))
-        home = next((base for base in members if _derivable(wanted, base, schema)), wanted)
+        home = next((base for base in members if _derivable(wanted, base, above)), wanted)
         members.setdefault(home, []).append(table)
         if schema.hierarchies:
             added = (each for each in wanted if not any(finer(candidate, each) for candidate in home))
@@ -93,16 +94,8 @@ def _height(expression: Expression, schema: Schema) -> int:
     return 0 if found is None else len(found.levels) - 1 - found.levels.index(expression.name)  # type: ignore[union-attr]
 
 
-def _derivable(wanted: tuple[Expression, ...], base: tuple[Expression, ...], schema: Schema) -> bool:
-    return all(any(finer(own, each) or _above(own, each, schema) for own in base) for each in wanted)
-
-
-def _above(fine: Expression, coarse: Expression, schema: Schema) -> bool:
-    """Whether a level is determined by another column of its hierarchy: cells of that one can then carry it."""
-    if not schema.hierarchies or not isinstance(fine, Field) or not isinstance(coarse, Field):
-        return False
-    found = schema.hierarchy(coarse.name)
-    return found is not None and fine.name in found.levels and found.determines(fine.name, coarse.name)
+def _derivable(wanted: tuple[Expression, ...], base: tuple[Expression, ...], above: Levels) -> bool:
+    return all(any(finer(own, each, above) for own in base) for each in wanted)
 
 
 # Where a row lies among the public cells of a table: in a listed one, or in the published rest of its coarser cell

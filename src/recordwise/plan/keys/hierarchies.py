@@ -153,6 +153,17 @@ class Hierarchy:
         """
         return fine == coarse or (fine, coarse) in self.finer
 
+    def determined_by(self, level: str) -> list[str]:
+        """The other levels that determine a level.
+
+        Args:
+            level: A level of the hierarchy.
+
+        Returns:
+            Their names, in order.
+        """
+        return [each for each in self.levels if each != level and self.determines(each, level)]
+
     def type_of(self, level: str) -> Literal["text", "integer"]:
         """The type of a level's values.
 

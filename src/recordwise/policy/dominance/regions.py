@@ -69,11 +69,7 @@ def _ordered(tables: list[BandTable]) -> list[BandTable]:
 
 def _determines(fine: BandTable, column: ConditionColumn) -> int | None:
     """The column of a finer table that determines a column; None if there is none."""
-    for at, own in enumerate(fine.columns):
-        same = own.name == column.name and own.part == column.part
-        if same and (own.length is None or (column.length is not None and column.length <= own.length)):
-            return at
-    return None
+    return next((at for at, own in enumerate(fine.columns) if own.determines(column)), None)
 
 
 def _is_chain(tables: list[BandTable]) -> bool:
