@@ -62,7 +62,7 @@ def best(family: Family, number: int) -> float:
 
 def main() -> None:
     published = release()
-    family, reading = timed(lambda: family_of(published, published.description["plan"][0], complete=True))
+    family, reading = timed(lambda: family_of(published, published.published.queries[0], complete=True))
     cells = int(family.rows.shape[0])
     fit = alone(family)
     normal, fat = best(family, 0), best(family, 1)

@@ -31,6 +31,7 @@ def write(name: str, cells: int, folder: Path) -> dict[str, float]:
     from recordwise.plan.publication import Words
     from recordwise.release.content import content_of
     from recordwise.release.formats import known_formats
+    from recordwise.release.published import Published
     from recordwise.release.tables import PRIVATE, ReleasedTable
 
     chance = np.random.default_rng(1)
@@ -46,7 +47,7 @@ def write(name: str, cells: int, folder: Path) -> dict[str, float]:
         columns |= {f"{each}_sd": pa.array(np.full(cells, sd)), f"{each}_cv": pa.array(sd / np.abs(value))}
         columns |= {f"{each}_low": pa.array(value - 1.96 * sd), f"{each}_high": pa.array(value + 1.96 * sd)}
     table = ReleasedTable(name="table", keys=("county", "naics"), variables=tuple(STATISTICS), data=pa.table(columns))
-    content = content_of({"dataset": "bench"}, [table], Words(), privacy_label=PRIVATE)
+    content = content_of(Published({"dataset": "bench"}), [table], Words(), privacy_label=PRIVATE)
     del columns
     path = folder / "file"
     before, started, used = _reset(), time.perf_counter(), time.process_time()

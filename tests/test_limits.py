@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from recordwise import RootTransform, prefix
+from recordwise.cli import app
+from recordwise.cli.demo import county_tables
 from recordwise.errors import KeysError, ParameterError, SqlError
 from recordwise.exact.functions import Sum, log, x
 from recordwise.exact.numbers import float_lower, float_upper, fraction_text, moderate, read_fraction
@@ -18,9 +21,9 @@ from recordwise.mechanisms.key_selection import distinct_below
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.plan.file.mechanisms import parse_function
+from recordwise.plan.keys.cells import Domain, check_size
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import check_size
-from recordwise.plan.keys.selection import Domain, SelectFrom
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.query import checked_name
 from recordwise.plan.schema import Measure, Schema, prefix_problems
 from recordwise.plan.sql.gate import read_statement
@@ -105,12 +108,12 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "cells of a domain": (lambda n: Domain(columns=("a",), size=n, keys=dict, positions=list), 2**62, 2**62 + 1),
     "fewest cells of a domain": (lambda n: Domain(columns=("a",), size=n, keys=dict, positions=list), 1, 0),
     "threshold of a selection": (
-        lambda n: SelectFrom.of({"a": ["x"]}, rho=1, threshold=n, pieces=None),
+        lambda n: Keys.select_from({"a": ["x"]}, rho=1, threshold=n),
         BIG,
         BIG + 1,
     ),
     "least threshold of a selection": (
-        lambda n: SelectFrom.of({"a": ["x"]}, rho=1, threshold=n, pieces=None),
+        lambda n: Keys.select_from({"a": ["x"]}, rho=1, threshold=n),
         -BIG,
         -BIG - 1,
     ),
@@ -154,6 +157,7 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     ),
     "bands": (bands, 31, 32),
     "nesting of SQL": (lambda n: read_statement("SELECT 1" + " + (1" * n + ")" * n), 40, 41),
+    "establishments of the demo": (lambda n: county_tables(n, None), 1, 0),
     "length of SQL": (lambda n: read_statement("SELECT 1" + " " * (n - 8)), 100_000, 100_001),
     "conditions of SQL": (lambda n: read_statement("SELECT 1 WHERE a" + " AND a" * n), 2_000, 2_001),
 }
@@ -165,6 +169,23 @@ def test_the_last_value_is_accepted_and_the_next_refused(name: str) -> None:
     make(last)
     with pytest.raises((ParameterError, SqlError, KeysError)):
         make(beyond)
+
+
+OPTIONS = {
+    "audit --list --runs": (1, 0),
+    "audit --list --cells": (2000, 1999),
+    "postprocess nowhere --out nothing --draws": (1, 0),
+}
+"""The end of a command, with the last value that it takes and the next. Nothing is read or written."""
+
+
+@pytest.mark.parametrize("words", OPTIONS)
+def test_the_last_value_of_an_option_is_accepted_and_the_next_refused(words: str) -> None:
+    last, beyond = (CliRunner().invoke(app, [*words.split(), str(value)]) for value in OPTIONS[words])
+    option = words.split()[-1]
+    assert option not in last.output
+    assert beyond.exit_code == 2
+    assert option in beyond.output
 
 
 def test_the_usual_bound_is_2_to_the_53_steps_of_any_size() -> None:

@@ -125,7 +125,7 @@ def quantile() -> Subject:
 
 def selection_subjects() -> list[Subject]:
     """The loss of a record whose keys are listed anyway, and the chance that a key is listed for its sake alone."""
-    select = rw.Keys.select(rho="0.1", delta="1e-6", pieces={"emp": 50})
+    select = rw.Keys.select(rho="0.1", delta="1e-6", pieces={"emp": 50}).selection
     schema = rw.plan.Schema.of(unit="id", measures={"emp": 1})
     policy, sigma, least = select.policy(schema), float(select.law.sigma), select.law.threshold
     pieces = list(range(1, 41))

@@ -61,7 +61,7 @@ class Tally:
         """Every interval column of a release and of its basic tables."""
         for table in (*release.tables, *release.basic_tables):
             self.saw_table(name, table.data, table.variables)
-        for query in release.description["plan"]:
+        for query in release.to_json()["plan"]:
             for each in query["statistics"]:
                 self.statistics.add(each["kind"])
                 self.mechanisms |= kinds_in(each)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
     from recordwise.plan.expressions import isoyear, month, prefix, quarter, week, year
     from recordwise.plan.file.read import PlanFile, load_plan
+    from recordwise.plan.keys.cells import Domain
     from recordwise.plan.keys.hierarchies import Hierarchy
     from recordwise.plan.keys.keys import Keys
-    from recordwise.plan.keys.selection import Domain
     from recordwise.plan.keys.sizes import FromRelease
     from recordwise.plan.publication import Publication, Words
     from recordwise.plan.query import Query, query
@@ -49,8 +49,8 @@ HOMES = {
     "plan.expressions": ("isoyear", "month", "prefix", "quarter", "week", "year"),
     "plan.file.read": ("PlanFile", "load_plan"),
     "plan.keys.hierarchies": ("Hierarchy",),
+    "plan.keys.cells": ("Domain",),
     "plan.keys.keys": ("Keys",),
-    "plan.keys.selection": ("Domain",),
     "plan.keys.sizes": ("FromRelease",),
     "plan.publication": ("Publication", "Words"),
     "plan.query": ("Query", "query"),

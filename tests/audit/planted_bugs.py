@@ -21,7 +21,7 @@ import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.files as untyped
 import recordwise.engines.totals as passes
 import recordwise.plan.cost as analysis
-import recordwise.plan.keys.keys as keys
+import recordwise.plan.keys.cells as cells_of_keys
 import recordwise.plan.parts as parts
 import recordwise.plan.schema as column_types
 import recordwise.plan.sources as code_files
@@ -44,7 +44,7 @@ from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, sampler
-from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.keys.keys import Selection
 from recordwise.plan.results import Sensitive, TableTotals
 from recordwise.policy import Measure, Policy, selection
 from recordwise.policy import series as histories
@@ -172,17 +172,17 @@ def dropped_empty_cells(patch: Patch) -> None:
 
 
 def delta_omitted(patch: Patch) -> None:
-    def policy(chosen: SelectKeys, schema: Any) -> Policy:
+    def policy(chosen: Selection, schema: Any) -> Policy:
         return selection(chosen.law.sigma, chosen.piece_thresholds(schema), ())
 
-    patch.setattr(SelectKeys, "policy", policy)
+    patch.setattr(Selection, "policy", policy)
 
 
 def duplicate_keys(patch: Patch) -> None:
     def every_row(columns: Any) -> Any:
         return np.argsort(columns[0].ranks, kind="stable")
 
-    patch.setattr(keys, "sorted_distinct", every_row)
+    patch.setattr(cells_of_keys, "sorted_distinct", every_row)
 
 
 def unclamped(patch: Patch) -> None:
@@ -470,7 +470,7 @@ BUGS = (
         keys_from_data,
         ("count", "gaussian"),
     ),
-    Bug("delta omitted", "`SelectKeys.policy`", delta_omitted, ("found keys, alone",), cells=20_000),
+    Bug("delta omitted", "`Selection.policy`", delta_omitted, ("found keys, alone",), cells=20_000),
     Bug(
         "empty cell dropped",
         "`Passes._totals_at`: no row for a total of 0",

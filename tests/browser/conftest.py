@@ -73,7 +73,7 @@ def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     made |= {name: make() for name, make in OTHERS.items()} | {"years": two_years(folder / "years.ledger")}
     found = {}
     for name, release in made.items():
-        release.described(labels=HOSTILE_LABELS if name == "hostile" else LABELS).save(folder / name)
+        release.with_labels(labels=HOSTILE_LABELS if name == "hostile" else LABELS).save(folder / name)
         found[name] = Saved(
             release.policy,
             release.parts,

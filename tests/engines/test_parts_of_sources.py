@@ -12,6 +12,7 @@ import pytest
 import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB, Spark
+from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import DataError, SourceError
 from recordwise.plan import Column, Plan, Schema, query
 
@@ -248,3 +249,13 @@ def test_a_first_line_that_may_be_a_record_is_not_shown(opens, tmp_path):
     (tmp_path / "t.csv").write_text("firm_id,County,branch\nx,y,z\n")
     with pytest.raises(SourceError, match="Its columns: firm_id, County, branch"):
         opens(tmp_path / "t.csv", schema)
+
+
+def test_addresses_and_files_of_this_machine_are_not_one_source(tmp_path):
+    """Paths that only a cluster can find may be listed together, but not with files that are read here."""
+    pq.write_table(pa.table(FIRST), tmp_path / "a.parquet")
+    far, near = "hdfs://cluster/b.parquet", str(tmp_path / "a.parquet")
+    assert open_spark_source([far, far.replace("b.", "c.")]).paths == (far, far.replace("b.", "c."))
+    for given in ([far, near], [near, far], (near, far, near)):
+        with pytest.raises(SourceError):
+            open_spark_source(given)

@@ -192,3 +192,16 @@ def test_a_goal_no_noise_can_meet_is_refused() -> None:
         solve(lambda p: 5.0, 1.0, rising=True)
     with pytest.raises(ParameterError, match="no solution"):
         solve(lambda p: 5.0, 1.0, rising=False)
+
+
+@pytest.mark.parametrize("step", ["1", "0.01", "1/3", "5"])
+def test_a_goal_that_is_met_to_the_last_digit_is_met_whatever_the_rounding_of_its_product(step: str) -> None:
+    """29 % of 100 is 28.999999999999996 in floats; the 95 % quantile of noise is a whole number of steps."""
+    size = Fraction(step)
+    for mechanism in (rw.Gaussian(sigma=15 * size), rw.Gaussian(sigma=size / 2)):
+        totals = np.array([0.0, 50.0, 1e6])
+        quantile = mechanism.error_quantiles(totals, confidence=0.95, step=size)
+        steps = quantile / float(size)
+        assert steps == pytest.approx(np.rint(steps))
+        for factor, met in ((1 - 1e-12, True), (1.0, True), (1 - 1e-6, False), (1.5, True), (0.5, False)):
+            assert mechanism.meets(totals, quantile * factor, confidence=0.95, step=size).tolist() == [met] * 3

@@ -16,7 +16,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.plan import Case, Group, Keys, Plan, Schema, query
 from recordwise.plan.cost import firm_policy, plan_policy
-from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.keys.keys import Selection
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import CellKey, FirmPart, FirmPolicy, Joint, delta_at, group_loss, group_loss_by_cell
 from recordwise.policy.firms import ROOTS, SIGNS, SUMS
@@ -169,9 +169,9 @@ def test_a_quantile_costs_a_firm_the_squares_of_its_units_in_the_nodes_of_the_tr
 def test_units_of_a_firm_alone_in_selected_keys_have_the_direct_pair(together, truth) -> None:
     """The numbers for sigma 1 and threshold 5, in one key or in keys that are not known."""
     law = SelectionLaw(sigma=Fraction(1), threshold=5)
-    asked = SelectKeys(rho=Fraction(1, 2), delta=Fraction(law.deltas()[0][1]), splitting=None)
+    asked = Selection(rho=Fraction(1, 2), delta=Fraction(law.deltas()[0][1]))
     assert (asked.law.sigma, asked.law.threshold) == (1, 5)
-    firm = firm_of(query().group_by("county", keys=asked).count(rw.Gaussian(rho="0.02")))
+    firm = firm_of(query().group_by("county", keys=Keys(selection=asked)).count(rw.Gaussian(rho="0.02")))
     selection = FirmPolicy(parts=firm.parts[:1])
     units = {"county": ["a"] * together}
     found = selection.loss(units)
@@ -204,7 +204,7 @@ def test_pieces_spread_over_unknown_keys_have_no_larger_delta_in_any_arrangement
 
     for sigma, threshold in ((1, 5), (2, 3), (3, 12)):
         law = SelectionLaw(sigma=Fraction(sigma), threshold=threshold)
-        asked = SelectKeys(rho=Fraction(1, 2 * sigma**2), delta=Fraction(1, 100), splitting=None)
+        asked = Keys(selection=Selection(rho=Fraction(1, 2 * sigma**2), delta=Fraction(1, 100)))
         part = firm_of(query().group_by("county", keys=asked).count(rw.Gaussian(rho=1))).parts[0]
         for pieces in range(1, 8):
             bound = _anywhere(part, np.full(pieces, float(part.piece_loss())), law.deltas())

@@ -16,10 +16,10 @@ from plan.every_field import CHANGES, COUNTIES, KEEPS, MECHANISMS, PARTS, PLAN, 
 from recordwise.mechanisms.base import Described, Parameter
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.describe import MOST_CELLS, release_identity, unrecognizable
+from recordwise.plan.describe import release_identity, unrecognizable
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.keys.selection import Domain
+from recordwise.plan.keys.cells import MOST_DIGESTED, Domain
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics import KINDS
@@ -160,7 +160,7 @@ def test_the_order_of_listed_values_is_no_part_of_a_domain():
 
 
 def test_functions_with_too_many_cells_to_list_cannot_be_recognized():
-    large = replace(by_functions("abc"), size=MOST_CELLS + 1)
+    large = replace(by_functions("abc"), size=MOST_DIGESTED + 1)
     assert "given by functions" in str(unrecognizable(selected(large)))
     assert unrecognizable(selected(by_functions("abc"))) is None
 

@@ -9,7 +9,7 @@ import pytest
 from recordwise.errors import KeysError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, query
-from recordwise.plan.keys import keys
+from recordwise.plan.keys import cells as cells_module
 
 SCHEMA = Schema.of(
     unit="id",
@@ -136,7 +136,7 @@ def test_rows_of_many_columns_are_told_apart_beyond_64_bits():
 
 @pytest.mark.parametrize("gaps", [8, 0], ids=["by a look-up table", "by sorting"])
 def test_cells_are_sorted_and_different_either_way(gaps, monkeypatch):
-    monkeypatch.setattr(keys, "MOST_GAPS", gaps)
+    monkeypatch.setattr(cells_module, "MOST_GAPS", gaps)
     rng = np.random.default_rng(4)
     rows = sorted({(f"{a:02d}", int(b)) for a, b in rng.integers(0, 30, (700, 2))})
     order = rng.permutation(len(rows))

@@ -112,7 +112,7 @@ def test_no_message_and_no_release_shows_a_value_of_the_environment(plan, monkey
         release = session.run(*read.plan.queries)
         history = [str(event) for event in session.history()]
     folder = release.save(tmp_path / "out")
-    assert release.description["parameters"] == {"year": "2026", "digits": "2", "at": "50"}
+    assert release.to_json()["parameters"] == {"year": "2026", "digits": "2", "at": "50"}
     texts = [path.read_bytes() for path in folder.iterdir()] + [(tmp_path / "small.ledger").read_bytes()]
     assert not any(b"hush" in text for text in texts)
     assert not any("hush" in text for text in history)

@@ -217,7 +217,7 @@ def test_a_budget_may_grow_with_the_number_of_pieces(load):
 
 def test_a_budget_may_hold_a_selection_and_its_delta(load):
     part = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n[mechanisms]"
-    own = rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}).policy(SCHEMA)
+    own = rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}).selection.policy(SCHEMA)
     assert load(changed("[mechanisms]", part)).budget.delta_terms == own.delta_terms
 
 

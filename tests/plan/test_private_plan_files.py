@@ -1,5 +1,7 @@
 """Selected keys, averages and quantiles in a plan file are those of the builder; mistakes are told with their lines."""
 
+from fractions import Fraction
+
 import pytest
 
 import recordwise as rw
@@ -8,6 +10,7 @@ from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan import Keys, SumAndCount, parse_sql, query
 from recordwise.plan.file import load_plan
+from recordwise.plan.keys.keys import Selection
 
 HEAD = """
 dataset = "records"
@@ -65,7 +68,7 @@ mechanisms = { mean = { sum = "split", count = "counts" }, pay = { grid = { log 
     )
     (read,) = file.plan.queries
     (keys,) = read.key_lists
-    assert (float(keys.rho), keys.threshold, keys.splitting) == (0.1, 4, None)
+    assert keys.selection == Selection(rho=Fraction(1, 10), threshold=4)
     wanted = parse_sql(
         "SELECT county, AVG(emp) AS mean, MEDIAN(pay) FROM t GROUP BY county",
         mechanisms={"mean": SumAndCount(sum=SPLIT, count=COUNTS), "pay": TreeQuantile(grid=GRID, rho="0.2")},

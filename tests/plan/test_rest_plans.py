@@ -107,7 +107,7 @@ def test_a_release_describes_its_rests_and_a_fit_of_its_levels_uses_them():
         TABLE, unit="id", measures={"emp": 1}, firm="firm", tuned_on="synthetic", max_outside="accept"
     ) as session:
         release = session.run(asked(all_other="publish").sum("emp", noise, alias="emp"), rng=Seeded(1))
-    coarse, fine = release.description["plan"][0]["tables"]
+    coarse, fine = release.to_json()["plan"][0]["tables"]
     assert "rest" not in coarse
     assert fine["rest"] == coarse["name"] == "county_by_naics2"
     assert release["county_by_naics3"].select(["county", "naics3", "all_other"]).to_pylist() == [

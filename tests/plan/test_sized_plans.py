@@ -116,10 +116,10 @@ def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_b
     assert made.exit_code == 0, made.output
     found = rw.load_release(tmp_path / "year2")
     assert LEFT.dominates(found.policy)
-    assert "the unconditional promise is the budget" in found.description["sized_noise"]
+    assert "the unconditional promise is the budget" in found.to_json()["sized_noise"]
     page = (tmp_path / "year2" / "report.html").read_text()
     for printed in (page, " ".join(made.output.split())):
-        assert found.description["sized_noise"] in printed
+        assert found.to_json()["sized_noise"] in printed
     again = run("release", tmp_path / "plan.toml", "--out", tmp_path / "again", "--yes")
     assert again.exit_code != 0
     assert "Traceback" not in again.output

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from random_policies import DERIVED, random_function, random_policy
+from random_policies import DERIVED, random_condition, random_function, random_policy
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
-from recordwise.policy import Policy, among, constant, maximum, split
+from recordwise.policy import ConditionColumn, Policy, among, constant, maximum, split
 from recordwise.policy.json import condition_from_json
 
 
@@ -267,3 +267,24 @@ def test_the_message_of_a_refusal_is_short_whatever_was_found() -> None:
 def test_a_coefficient_is_read_exactly() -> None:
     form = {**saved(), "rho": [["1/3", {"all": []}, {"kind": "one"}]]}
     assert Policy.from_json(form) == constant(Fraction(1, 3))
+
+
+def inner_mappings(form: Any) -> list[dict[str, Any]]:
+    """Every mapping inside a form, the form itself left out."""
+    inside = list(form.values()) if isinstance(form, dict) else form if isinstance(form, list) else []
+    own = [each for each in inside if isinstance(each, dict)]
+    return own + [found for each in inside for found in inner_mappings(each)]
+
+
+def test_an_entry_more_in_any_mapping_of_a_condition_is_refused() -> None:
+    rng, tried = Random(6), set()
+    dates = [among(ConditionColumn("day", part=part), [3]) for part in ("year", "quarter", "week")]
+    for condition in [*dates, *(random_condition(rng) for _ in range(200))]:
+        policy = constant(1).where(condition)
+        for place in range(len(inner_mappings(policy.to_json()))):
+            form = copy.deepcopy(policy.to_json())
+            inner_mappings(form)[place]["unheard"] = 1
+            tried.add(frozenset(inner_mappings(form)[place]))
+            with pytest.raises((UnknownFormError, ParameterError)):
+                Policy.from_json(form)
+    assert frozenset({"part", "of", "unheard"}) in tried

@@ -1,6 +1,7 @@
 """Every linear system of the solvers, alone and with extra queries below it, against the dense matrix; and the digits of levels."""
 
 from itertools import product
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from postprocess.oracles import dense
 from recordwise.errors import ParameterError
 from recordwise.postprocess import Workload
 from recordwise.postprocess.measured import Parts
-from recordwise.postprocess.solvers import crossed
+from recordwise.postprocess.solvers import crossed, tree
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers.boxed import System
 from recordwise.postprocess.solvers.solve import BorderedSystem
@@ -98,3 +99,20 @@ def test_levels_that_cross_are_no_tree() -> None:
         tree_digits({"place": {"region": [0, 0, 1, 1], "zone": [0, 1, 0, 1], "leaf": [0, 1, 2, 3]}})
     with pytest.raises(ParameterError, match="cuts across"):
         tree_digits({"place": {"region": [0, 0, 1, 1], "zone": [0, 1, 2, 0]}})
+
+
+@pytest.mark.parametrize("processors", [1, 2, 5])
+@pytest.mark.parametrize("nodes", [1, 2 * tree.LEAST_NODES - 1, 2 * tree.LEAST_NODES, 7 * tree.LEAST_NODES + 3])
+def test_parts_for_several_processors_are_every_node_once(
+    processors: int, nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+    done = np.zeros(nodes, np.int64)
+    lock = Lock()
+
+    def work(part: slice) -> None:
+        with lock:
+            done[part] += 1
+
+    tree.each_part(work, nodes)
+    assert (done == 1).all()

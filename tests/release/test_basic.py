@@ -84,10 +84,10 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     # A folder with fits and basic tables is fitted anew, as from the noisy answers alone.
     other = again.consistent(method="ols")
     assert other.basic_tables == ()
-    assert "basic" not in other.description
-    assert other.description["consistent"]["method"] == "ols"
+    assert other.published.basic is None
+    assert other.to_json()["consistent"]["method"] == "ols"
     assert verify(ledger, against=[other.save(tmp_path / "other")]) == []
-    assert again.consistent().description["consistent"]["digest"] == made.description["consistent"]["digest"]
+    assert again.consistent().to_json()["consistent"]["digest"] == made.to_json()["consistent"]["digest"]
     package = json.loads((folder / "datapackage.json").read_text())
     fields = {each["name"] for each in package["resources"][2]["schema"]["fields"]}
     assert fields == {"county", "naics2", "n", "n_status", "sum_emp", "sum_emp_status", "sum_pay", "sum_pay_status"}

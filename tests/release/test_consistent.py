@@ -10,6 +10,7 @@ import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.nesting import parents
+from recordwise.release.published import read_groups
 from recordwise.release.tables import ReleasedTable
 
 COUNTIES = [f"{i:05d}" for i in range(6)]
@@ -67,7 +68,7 @@ def test_fitted_cells_are_not_negative_and_children_never_exceed_their_parent(re
     both = summed(fitted, name)
     assert (fitted["county_by_naics3"][f"{name}_fit"].to_numpy() >= 0).all()
     assert (both[f"{name}_fit_y"] - both[f"{name}_fit_x"] >= -1e-6 * both[f"{name}_fit_y"].abs().max()).all()
-    assert fitted.description["consistent"]["fits"][f"q1:{name}"]["converged"]
+    assert fitted.to_json()["consistent"]["fits"][f"q1:{name}"]["converged"]
 
 
 @pytest.mark.parametrize("name", ["count", "emp", "quarter"])
@@ -300,7 +301,7 @@ def test_a_cell_of_the_null_category_lies_in_the_coarser_cell_of_that_category()
     tables = [
         ReleasedTable(name="t", keys=tuple(each.column_names), variables=(), data=each) for each in (coarse, fine)
     ]
-    by = [[{"name": name, "column": name} for name in each.column_names] for each in (coarse, fine)]
+    by = [read_groups({"name": name, "column": name} for name in each.column_names) for each in (coarse, fine)]
     assert parents(tables[0], by[0], tables[1], by[1]).tolist() == [1, 0, 1]
     assert parents(tables[1], by[1], tables[1], by[1]).tolist() == [0, 1, 2]
 

@@ -27,6 +27,7 @@ from recordwise.release.content import Content, content_of
 from recordwise.release.files import load_release
 from recordwise.release.formats.csv import Csv, whole_numbers, with_formulas, without_formulas
 from recordwise.release.formats.parquet import Parquet, read_tables
+from recordwise.release.published import Published
 from recordwise.release.staging import new_folder, require_new
 from recordwise.release.tables import (
     NOT_PRIVATE,
@@ -52,7 +53,7 @@ def seeded() -> rw.Release:
 def holding(table: pa.Table) -> Content:
     """The content of a file with one table, as an external mechanism released it."""
     released = ReleasedTable(name="t", keys=(), variables=(), data=table)
-    return content_of({}, [released], rw.Words(), privacy_label=PRIVATE)
+    return content_of(Published({}), [released], rw.Words(), privacy_label=PRIVATE)
 
 
 def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:

@@ -60,7 +60,7 @@ def with_rests(opened):
 
 
 def how(release, which):
-    return {name: each[which]["intervals"] for name, each in release.description["consistent"]["uncertainty"].items()}
+    return {name: each[which]["intervals"] for name, each in release.to_json()["consistent"]["uncertainty"].items()}
 
 
 def test_every_fitted_column_has_a_standard_error_and_an_interval(with_rests):
@@ -78,7 +78,7 @@ def test_release_json_says_where_intervals_come_from(with_rests):
     best = how(with_rests, "best")
     assert best == {"q1:normal": FORMULA, "q1:fat": DRAWN, "q1:log": MOVED, "q1:coarse": DRAWN, "q1:firms": RAW}
     assert set(how(with_rests, "fit").values()) == {BOOTSTRAP}
-    columns = with_rests.description["consistent"]["columns"]
+    columns = with_rests.to_json()["consistent"]["columns"]
     assert set(columns) == {f"NAME{end}" for end in ENDS}
     assert "biased" in columns["NAME_fit"]
 
@@ -90,7 +90,7 @@ def test_without_complete_keys_or_rests_the_best_linear_estimate_is_the_noisy_an
             assert table.data.column(f"normal_best{end}").cast(pa.float64()) == table.data.column(f"normal{end}").cast(
                 pa.float64()
             )
-    told = fitted.description["consistent"]["uncertainty"]["q1:normal"]
+    told = fitted.to_json()["consistent"]["uncertainty"]["q1:normal"]
     assert told["best"]["intervals"] == RAW
     assert "not declared complete" in told["note"]
 

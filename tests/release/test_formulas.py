@@ -9,6 +9,7 @@ from recordwise.errors import ParameterError
 from recordwise.postprocess.rounding import save_records
 from recordwise.release.content import content_of
 from recordwise.release.formats.registry import known_formats
+from recordwise.release.published import Published
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 UNSEEN = (
@@ -25,7 +26,7 @@ def content(keys, words=None):
     rows = len(next(iter(columns.values())))
     data = pa.table(columns | {"emp": pa.array([7] * rows), "emp_sd": pa.array([1.0] * rows)})
     table = ReleasedTable(name="t", keys=tuple(keys), variables=("emp",), data=data)
-    return content_of({"dataset": "d"}, [table], words or rw.Words(), privacy_label=PRIVATE)
+    return content_of(Published({"dataset": "d"}), [table], words or rw.Words(), privacy_label=PRIVATE)
 
 
 def test_a_formula_behind_letters_that_are_not_seen_has_an_apostrophe_in_csv(tmp_path) -> None:

@@ -50,7 +50,7 @@ def readers(tmp_path_factory) -> Path:
 @pytest.mark.slow
 def test_pysdmx_and_frictionless_read_the_values_of_the_release(readers, tmp_path) -> None:
     with session(records(300), tmp_path / "l.ledger", generous()) as opened:
-        release = opened.run(question()).described(labels={"county": "County"}, units={"sum_emp": "employees"})
+        release = opened.run(question()).with_labels(labels={"county": "County"}, units={"sum_emp": "employees"})
     folder = release.save(tmp_path / "out", formats=["parquet", "csv", "sdmx-csv"])
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(

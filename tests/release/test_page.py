@@ -64,7 +64,7 @@ def small() -> rw.Release:
 
 def pages() -> dict[str, str]:
     found = {"by industry": by_industry(), "private keys": private_keys()}
-    return {name: page_html(view_of(release.described(labels=LABELS), {})) for name, release in found.items()}
+    return {name: page_html(view_of(release.with_labels(labels=LABELS), {})) for name, release in found.items()}
 
 
 def without_rows(page: str) -> str:
@@ -226,7 +226,7 @@ def test_both_ends_of_the_privacy_scales_are_told_in_words() -> None:
 
 def test_a_hostile_name_makes_no_element_of_its_own_anywhere_on_the_page() -> None:
     release = hostile_release()
-    page = page_html(view_of(release.described(labels=HOSTILE_LABELS), {f"{HOSTILE}.csv": HOSTILE}))
+    page = page_html(view_of(release.with_labels(labels=HOSTILE_LABELS), {f"{HOSTILE}.csv": HOSTILE}))
     assert page.count("<script>") == 1
     assert page.count("<script ") == page.count('<script type="text/plain" id="packed">') == 1
     assert page.count("</script>") == 2

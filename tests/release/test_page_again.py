@@ -43,15 +43,15 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.costly
 def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None:
     labels = releases.HOSTILE_LABELS if name == "hostile" else releases.LABELS
-    first = MADE[name]().described(labels=labels).save(tmp_path / "first")
+    first = MADE[name]().with_labels(labels=labels).save(tmp_path / "first")
     assert contents(load_release(first).save(tmp_path / "again")) == contents(first)
     assert b'id="spending"' in (first / "report.html").read_bytes()
 
 
 def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_path: Path) -> None:
     release = several_queries()
-    at_once = release.consistent().described(labels=releases.LABELS).save(tmp_path / "once")
-    release.described(labels=releases.LABELS).save(tmp_path / "drawn")
+    at_once = release.consistent().with_labels(labels=releases.LABELS).save(tmp_path / "once")
+    release.with_labels(labels=releases.LABELS).save(tmp_path / "drawn")
     later = load_release(tmp_path / "drawn").consistent().save(tmp_path / "later")
     assert contents(later) == contents(at_once)
     page = (later / "report.html").read_text()
@@ -61,11 +61,11 @@ def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_
 
 def test_other_labels_replace_those_that_were_kept(tmp_path: Path) -> None:
     release = releases.only_counts()
-    first = release.described(labels={"county": "district"}).save(tmp_path / "first")
+    first = release.with_labels(labels={"county": "district"}).save(tmp_path / "first")
     assert "district" in (first / "report.html").read_text()
     assert (
         "district"
-        not in (load_release(first).described(labels={}).save(tmp_path / "again") / "report.html").read_text()
+        not in (load_release(first).with_labels(labels={}).save(tmp_path / "again") / "report.html").read_text()
     )
 
 
@@ -99,8 +99,8 @@ def test_parts_that_do_not_add_up_to_the_policy_are_refused(tmp_path: Path) -> N
 
 
 def test_sizes_that_were_not_kept_are_read_off_between_those_that_were() -> None:
-    from recordwise.release.page.view import KeptNoise
+    from recordwise.release.page.view import SavedNoise
 
-    kept = KeptNoise(noise_sigma=None, sizes=(1.0, 10.0, 100.0), variances=(1.0, 100.0, 10000.0))
+    kept = SavedNoise(noise_sigma=None, sizes=(1.0, 10.0, 100.0), variances=(1.0, 100.0, 10000.0))
     assert kept.variance([1.0, 10.0, 100.0]).tolist() == [1.0, 100.0, 10000.0]
     assert kept.variance([2.0, 50.0]) == pytest.approx([4.0, 2500.0], rel=1e-12)

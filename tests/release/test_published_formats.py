@@ -25,6 +25,7 @@ from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats, xlsx
 from recordwise.release.formats.csv import meaningful, rounded
 from recordwise.release.formats.statistical import short_names
+from recordwise.release.published import Published
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 from recordwise.release.verify import verify
 
@@ -201,7 +202,7 @@ def test_the_layout_of_county_business_patterns(saved) -> None:
 def test_levels_of_hierarchies_have_their_codes_in_that_layout(place, codes, tmp_path) -> None:
     data = pa.table({name: [value] for name, value in place.items()} | {"emp": [7], "emp_sd": [1.0]})
     table = ReleasedTable(name="t", keys=tuple(place), variables=("emp",), data=data)
-    content = content_of({"dataset": "d"}, [table], rw.Words(), privacy_label=PRIVATE)
+    content = content_of(Published({"dataset": "d"}), [table], rw.Words(), privacy_label=PRIVATE)
     kind = known_formats()["cbp"]
     assert kind.problem(content) is None
     kind.write(content, tmp_path / "t.csv")
@@ -262,7 +263,7 @@ def test_a_workbook_is_written_in_memory_that_hardly_grows_with_its_rows(tmp_pat
     for rows in (10, 50_000, 100_000):
         data = pa.table({"code": [f"{each:05}" for each in range(rows)], "n": range(rows), "n_sd": [2.0] * rows})
         table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
-        content = content_of({}, [table], rw.Words(), privacy_label=PRIVATE)
+        content = content_of(Published({}), [table], rw.Words(), privacy_label=PRIVATE)
         tracemalloc.start()
         known_formats()["xlsx"].write(content, tmp_path / f"{rows}.xlsx")
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -280,7 +281,7 @@ def test_a_workbook_holds_text_that_xml_would_read_otherwise_and_leaves_out_what
         }
     )
     table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
-    content = content_of({}, [table], rw.Words(), privacy_label=PRIVATE)
+    content = content_of(Published({}), [table], rw.Words(), privacy_label=PRIVATE)
     known_formats()["xlsx"].write(content, tmp_path / "t.xlsx")
     rows = list(openpyxl.load_workbook(tmp_path / "t.xlsx")["t"].iter_rows(min_row=5, values_only=True))
     assert [row[0] for row in rows] == ["a & <b>", " blank ", None, None, "_x005F_x0041_", "tab\tinside"]

@@ -56,7 +56,7 @@ def released(seed: int, *names: str, rest: str | None = None) -> rw.Release:
 
 
 def how(release: rw.Release) -> dict[str, str]:
-    uncertainty = release.description["consistent"]["uncertainty"]
+    uncertainty = release.to_json()["consistent"]["uncertainty"]
     return {name: each["best"]["intervals"] for name, each in uncertainty.items()}
 
 
@@ -75,7 +75,7 @@ def weighted(answers: np.ndarray, variances: np.ndarray, rows: np.ndarray) -> tu
 @pytest.mark.theorem("T-SIZE")
 def test_the_best_estimate_weighs_every_cell_by_the_noise_of_its_band() -> None:
     release = released(3, "normal")
-    (query,) = release.description["plan"]
+    (query,) = release.published.queries
     family = family_of(release, query, complete=True)
     fitted = release.consistent(complete=True)
     columns = {
@@ -106,15 +106,15 @@ def rows_of(release: rw.Release, name: str) -> np.ndarray:
 def test_draws_have_the_spread_of_the_band_of_each_cell(name: str) -> None:
     """20,000 draws a cell from a fixed seed; a standard deviation taken from the wrong band is off by a factor of two."""
     release = released(3, "normal", "low", "log", rest="publish")
-    (query,) = release.description["plan"]
+    (query,) = release.published.queries
     family = family_of(release, query, complete=True)
-    (statistic,) = (each for each in family.statistics if each["name"] == name)
+    (statistic,) = (each for each in family.statistics if each.name == name)
     noise, totals = noise_of(family, statistic), np.full(sum(family.sizes.values()), 2_000.0)
     found = np.std(noise.errors(totals, 20_000, Seeded(5)), axis=0)
     assert noise.known
     assert found == pytest.approx(np.sqrt(noise.variance(totals)), rel=0.15)
     by_hand = [
-        float(shared(NOISES[name], Fraction(family.shares[table.name])).at_size(edge).variance(np.array([2_000.0]))[0])
+        float(shared(NOISES[name], family.described[table.name].share).at_size(edge).variance(np.array([2_000.0]))[0])
         for table in family.tables
         for edge in edges_of(table)
     ]

@@ -145,7 +145,7 @@ def test_a_release_without_a_date_is_dated_when_it_is_made_and_keeps_that_date(t
     with session(records(), budget=generous()) as opened:
         release = opened.run(question(), rng=Seeded(1))
     assert len(release.words.publication.date) == 10
-    folder = release.described(publication=rw.Publication(publisher="A", date="2001-02-03")).save(tmp_path / "out")
+    folder = release.with_labels(publication=rw.Publication(publisher="A", date="2001-02-03")).save(tmp_path / "out")
     assert load_release(folder).words.publication.to_json() == {"publisher": "A", "date": "2001-02-03"}
 
 
@@ -164,7 +164,7 @@ def test_two_sums_of_one_measure_are_told_apart_by_their_titles(tmp_path) -> Non
     split, slow = rw.UnitSplit(at=50, rho="0.1"), rw.Gaussian(sigma=20)
     with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as opened:
         release = opened.run(rw.query().sum("emp", split).sum("emp", slow, alias="emp_slow"))
-    folder = release.described(labels={"emp": "employees"}).save(tmp_path / "out")
+    folder = release.with_labels(labels={"emp": "employees"}).save(tmp_path / "out")
     (table,) = json.loads((folder / "datapackage.json").read_text())["resources"]
     titles = [each["title"] for each in table["schema"]["fields"]]
     assert {"employees, sum_emp", "employees, emp_slow"} <= set(titles)

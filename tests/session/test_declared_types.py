@@ -49,7 +49,7 @@ def published(source, question=None, **more):
 def test_neighboring_frames_are_all_taken_and_described_alike(make):
     """One record without a size makes a column of pandas a column of floats; a column of missing values has no type."""
     found = {name: published(make(rows)) for name, rows in NEIGHBOURS.items()}
-    told = {json.dumps(each.description, sort_keys=True, default=str) for each in found.values()}
+    told = {json.dumps(each.published.form, sort_keys=True, default=str) for each in found.values()}
     assert len(told) == 1
     assert {tuple(each.tables[0].data["size"].to_pylist()) for each in found.values()} == {(5, 7, None)}
 
@@ -123,10 +123,10 @@ def test_a_release_names_the_columns_its_plan_uses_and_no_others(tmp_path):
     table = pa.table({**frame(ROWS).drop(columns=["note"]).to_dict("list"), "secret_plan": ["a", "b"]})
     question = rw.query().where("county = 'a'").sum("emp", rw.UnitSplit(at=rw.by("kind", {"k": 2}, default=5), rho=1))
     found = published(table, question, measures={"emp": 1, "size": 1}, columns=None)
-    assert [each["name"] for each in found.description["schema"]["columns"]] == ["county", "kind"]
-    assert [each["name"] for each in found.description["schema"]["measures"]] == ["emp"]
+    assert [each["name"] for each in found.to_json()["schema"]["columns"]] == ["county", "kind"]
+    assert [each["name"] for each in found.to_json()["schema"]["measures"]] == ["emp"]
     found.save(tmp_path / "out")
     assert not any(b"secret_plan" in path.read_bytes() for path in (tmp_path / "out").iterdir())
     budget = constant(100) + gaussian_sum("emp", sigma="0.01") + constant(1).where(among("open", [True]))
-    told = published(table, question, measures={"emp": 1, "size": 1}, columns=None, budget=budget).description
+    told = published(table, question, measures={"emp": 1, "size": 1}, columns=None, budget=budget).to_json()
     assert [each["name"] for each in told["schema"]["columns"]] == ["county", "open", "kind"]

@@ -94,7 +94,7 @@ def sum_below(finest, keys, cell):
 
 def test_all_levels_of_all_queries_about_a_measure_add_up(release):
     fitted = release.consistent(method="ols")
-    assert [len(some) for some in fitted.description["consistent"]["fitted_together"]] == [10]
+    assert [len(some) for some in fitted.to_json()["consistent"]["fitted_together"]] == [10]
     tables = {table.name: table for table in fitted.tables}
     finest = cells(tables["industry_county_by_naics"], "employees_fit")
     for name, table in tables.items():
@@ -116,7 +116,7 @@ def test_large_tables_that_cross_are_fitted_again_a_few_times_only(release, monk
     few = {}
     for large in (10**6, 5):
         monkeypatch.setattr("recordwise.release.spread.LARGE", large)
-        made = release.consistent(method="ols").description["consistent"]["uncertainty"]
+        made = release.consistent(method="ols").to_json()["consistent"]["uncertainty"]
         few[large] = made["q1:employees"]["best"]["draws"]
     assert few == {10**6: 400, 5: 40}
 
@@ -183,7 +183,7 @@ def test_a_list_that_is_not_public_needs_a_reason(tmp_path):
             opened.run(by_nation)
         assert not opened.spent().rho
     with session(ROWS, hierarchies=[private], ledger=tmp_path / "b", tuning_reason="only the list") as opened:
-        assert opened.run(by_nation).description["accept_tuning"] == "only the list"
+        assert opened.run(by_nation).to_json()["accept_tuning"] == "only the list"
 
 
 def test_a_code_that_moves_to_another_region_is_charged_in_both(tmp_path):

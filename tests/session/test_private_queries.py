@@ -114,7 +114,7 @@ def with_singletons(giants=30, singletons=2000):
 def test_lone_small_records_stay_hidden_and_giants_are_found():
     """2,000 lone pieces at delta 1e-13: one appears with at most 2e-10. A giant of 400 pieces is missed with less than 1e-9."""
     keys = Keys.select(rho="0.05", delta="1e-13", pieces={"emp": 50})
-    law = keys.law
+    law = keys.selection.law
     assert 2000 * law.keep_probability(1) < 1e-9
     assert 1 - law.keep_probability(400) < 1e-9
     with opened(with_singletons()) as session:
@@ -144,7 +144,7 @@ def test_cells_that_only_another_query_sees_are_not_candidates():
     """County B has no record above the bar; it must not even be drawn for, however low the threshold."""
     table = pa.table({"id": range(80), "county": ["A"] * 40 + ["B"] * 40, "emp": [99] * 40 + [1] * 40, "pay": [1] * 80})
     low = Keys.select(rho="0.05", delta="0.999")
-    assert low.law.keep_probability(0) > 0.9
+    assert low.selection.law.keep_probability(0) > 0.9
     large = query().where("emp > 50").group_by("county", keys=low).count(Gaussian(rho=1))
     every = query().group_by("county", keys=Keys.of({"county": ["A", "B"]})).count(Gaussian(rho=1))
     with opened(table) as session:

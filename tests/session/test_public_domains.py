@@ -17,7 +17,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw, distinct_below, pa
 from recordwise.noise import Secure, Seeded
 from recordwise.plan import Column, Domain, Keys, Plan, Schema, prefix, query
 from recordwise.plan.expressions import as_group
-from recordwise.plan.keys.selection import as_domain
+from recordwise.plan.keys.keys import as_domain
 from recordwise.release.draw import select_cells
 
 LAW = SelectionLaw(sigma=Fraction(3, 2), threshold=1)

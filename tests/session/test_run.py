@@ -224,7 +224,7 @@ def test_a_session_tuned_on_its_own_records_is_refused_unless_a_reason_is_given(
             opened.run_external(len, split={"emp": 5}, rho=1)
         assert kinds(opened) == ["opened"]
     with session(records(), tuned_on="confidential", tuning_reason="agreed with the board") as opened:
-        assert opened.run(question()).description["accept_tuning"] == "agreed with the board"
+        assert opened.run(question()).to_json()["accept_tuning"] == "agreed with the board"
 
 
 def test_releases_and_ledger_say_what_the_guarantee_rests_on() -> None:

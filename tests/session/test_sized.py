@@ -252,9 +252,9 @@ def test_an_earlier_private_release_may_be_the_size(tmp_path: Path) -> None:
     with session(tmp_path / "first.ledger", budget=SPENT + LEFT) as opened:
         release = opened.run(query(GAUSSIAN, **given))
     published = rw.load_release(folder)
-    stated = release.description["plan"][0]["tables"][0]
+    stated = release.to_json()["plan"][0]["tables"][0]
     assert stated["sized_on"] == [f"release {published.digest}"]
-    assert "the unconditional promise is the budget" in release.description["sized_noise"]
+    assert "the unconditional promise is the budget" in release.to_json()["sized_noise"]
     (table,) = release.policy.bands().values()
     last = published.table.to_pylist()
     for row in last:
@@ -291,7 +291,7 @@ def test_sizes_of_ours_hold_only_under_a_declared_budget_of_the_same_ledger(
         assert len(opened.history()) == before
         seeded = opened.run(query(GAUSSIAN, **given), rng=rw.noise.Seeded(1))
     assert not seeded.private
-    assert seeded.description["sized_noise"].endswith("over time, nothing is promised")
+    assert seeded.to_json()["sized_noise"].endswith("over time, nothing is promised")
 
 
 @pytest.mark.theorem("T-SIZE")
@@ -311,7 +311,7 @@ def test_sizes_of_an_earlier_period_need_a_budget_of_that_period_too(tmp_path: P
                 with pytest.raises(KeysError, match=told):
                     opened.run(query(GAUSSIAN, **given))
             else:
-                assert "sum of the budgets" in opened.run(query(GAUSSIAN, **given)).description["sized_noise"]
+                assert "sum of the budgets" in opened.run(query(GAUSSIAN, **given)).to_json()["sized_noise"]
 
 
 def test_a_release_that_is_not_private_is_never_a_size(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_bands_of_our_own_sizes_are_raised_until_the_budget_covers_them(tmp_path
         assert LEFT.dominates(release.policy)
         # At sizes of 100 and 200 the noise would have a sigma of 10 and 20, which the budget does not cover.
         assert min(table.edges[band] for band in table.bands) >= 250
-        assert "the unconditional promise is the budget" in release.description["sized_noise"]
+        assert "the unconditional promise is the budget" in release.to_json()["sized_noise"]
         with pytest.raises(BudgetError):
             opened.run(query(GAUSSIAN))
 

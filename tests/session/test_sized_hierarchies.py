@@ -193,7 +193,7 @@ def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
         folder = opened.run(levels().sum("emp", SIZED, alias="emp")).save(tmp_path / "out")
     assert verify(tmp_path / "a.ledger", against=[folder]) == []
     release = rw.load_release(folder)
-    family = family_of(release, release.description["plan"][0], complete=False)
+    family = family_of(release, release.published.queries[0], complete=False)
     found = np.zeros(family.rows.shape[0])
     for rows, share, size in family.by_size("emp"):
         found[rows] = float(SHARE * size) / float(share) ** 0.5
@@ -214,7 +214,7 @@ def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
     query = rw.query().levels("state", "county").levels("naics", keys=keys)
     with session(**kept) as opened:
         release = opened.run(query.sum("emp", SIZED))
-        assert "the unconditional promise is the budget" in release.description["sized_noise"]
+        assert "the unconditional promise is the budget" in release.to_json()["sized_noise"]
         assert release.policy.bands()
         found = compare(
             opened, {"sized": SIZED}, measure="emp", query=rw.query().group_by("state", keys=keys), data="public"

@@ -99,7 +99,7 @@ def test_the_periods_of_a_series_keep_the_bands_they_were_charged_by(tmp_path: P
     ledger = Ledger.existing(path)
     assert ledger.spent_by_period() == {"2025": released[0].policy, "2026": released[1].policy}
     ledger.close()
-    stated = rw.load_release(tmp_path / "2026").description["series"]
+    stated = rw.load_release(tmp_path / "2026").to_json()["series"]
     assert [each["budget_declared"] for each in stated["periods"]] == ["declared at the start of the series"] * 2
     assert "2025" in (tmp_path / "2026" / "report.html").read_text()
 

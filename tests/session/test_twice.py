@@ -195,7 +195,7 @@ def test_a_revision_is_another_release_that_names_what_it_revises(place, tmp_pat
         with on(place, series=of(revision)) as opened:
             releases.append(opened.run(asked(), refuse_repeat=True))
             releases[-1].save(tmp_path / f"out{revision}")
-    first, second = (release.description["series"] for release in releases)
+    first, second = (release.to_json()["series"] for release in releases)
     assert (first["revision"], first["revises"]) == (0, [])
     assert second["revises"] == [{"revision": 0, "date": first["date"], "digest": releases[0].digest}]
     assert second["periods"][0]["policy"] == (releases[0].policy * 2).to_json()
@@ -234,7 +234,7 @@ def test_the_script_of_the_page_adds_up_the_periods(place, tmp_path) -> None:
     for period in ("2025", "2026"):
         with on(place, series=rw.Series(name="patterns", period=period)) as opened:
             release = opened.run(asked())
-    losses = release.description["series"]["periods"]
+    losses = release.to_json()["series"]["periods"]
     model = model_js(
         release.policy, release.parts, None, None, [rw.Policy.from_json(each["policy"]) for each in losses]
     )

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import norm
 
 from recordwise.errors import ParameterError
 from recordwise.synthetic import establishments, public_keys, write_establishments
-from recordwise.synthetic.establishments import FIGURES, figures, uniforms
+from recordwise.synthetic.establishments import CELLS, FIGURES, SMALLEST_COUNTY, cells, figures, uniforms
 
 ROWS = 300_000
 
@@ -96,3 +97,21 @@ def test_uniforms_are_uniform_and_streams_unrelated():
     assert distance(first**1.06) > limit
     assert abs(np.corrcoef(first, second)[0, 1]) < 6.2 / np.sqrt(count)
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 6.2 / np.sqrt(count)
+
+
+def test_a_county_has_its_most_likely_industries_and_at_least_three() -> None:
+    """The weights of the chosen pairs in order, against scores computed again: none that is left out of a county is larger."""
+    known, chosen = figures(), cells()
+    shape = (len(known.counties), len(known.industries))
+    local = norm.ppf(uniforms(2017, 0, 0, shape[0] * shape[1])).reshape(shape)
+    weight = np.outer(known.county_shares, known.industry_shares) * np.exp(local)
+    inside = np.zeros(shape, bool)
+    inside[chosen.county, chosen.industry] = True
+    assert inside.sum() == CELLS
+    assert inside.sum(axis=1).min() >= SMALLEST_COUNTY
+    least = np.where(inside, weight, np.inf).min(axis=1)
+    most = np.where(inside, -np.inf, weight).max(axis=1)
+    assert (most <= least * (1 + 1e-9)).all()
+    # Beyond the three of each county, the largest of all.
+    third = np.sort(weight, axis=1)[:, -SMALLEST_COUNTY]
+    assert weight[~inside].max() <= weight[inside & (weight < third[:, None])].min() * (1 + 1e-9)

@@ -384,7 +384,7 @@ def _told(
     except RecordwiseError:
         return None
     names = [(table.name, table.data.column_names) for table in release.tables]
-    return json.dumps([names, release.description], sort_keys=True, default=str)
+    return json.dumps([names, dict(release.published.form)], sort_keys=True, default=str)
 
 
 class Inherited(Secure):
@@ -448,7 +448,7 @@ def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Ru
     with _opened(path, ledger, how) as later:
         problems += ["calls itself untuned after a look in another session"] if _published(later) else []
         later.tuning_reason = "an audit"
-        looks = later.run(_asked()).description["looks"]
+        looks = later.run(_asked()).published.looks or {}
         problems += ["states another number of looks than there were"] if list(looks.values()) != [1] else []
     return tuple(problems)
 

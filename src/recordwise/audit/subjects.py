@@ -18,7 +18,6 @@ from recordwise.mechanisms.registry import audit_examples
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.expressions import prefix
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import KeyList
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import CollapseRule
@@ -36,10 +35,10 @@ STRONGEST = 1.0
 """The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/audit.md)."""
 LARGEST_STEPS = 2**53
 Record: TypeAlias = Mapping[str, Any]
-KeysOf: TypeAlias = Callable[[Sequence[str]], KeyList]
+KeysOf: TypeAlias = Callable[[Sequence[str]], Keys]
 
 
-def public_keys(cells: Sequence[str]) -> KeyList:
+def public_keys(cells: Sequence[str]) -> Keys:
     """Every cell, whatever the records are."""
     return Keys.of({CELL: list(cells)})
 
@@ -49,7 +48,7 @@ class Subject:
     """One query to be audited."""
 
     name: str
-    ask: Callable[[KeyList], Query]
+    ask: Callable[[Keys], Query]
     records: Mapping[str, Record]
     """The records by name; a cell contains at most one of them."""
     others: tuple[Record, ...] = ()
@@ -116,7 +115,7 @@ def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> S
     )
 
 
-def statement(text: str, **mechanisms: Any) -> Callable[[KeyList], Query]:
+def statement(text: str, **mechanisms: Any) -> Callable[[Keys], Query]:
     """SQL text with a mechanism for each alias."""
     return lambda keys: parse_sql(text, mechanisms=mechanisms, keys=keys)
 
@@ -198,7 +197,7 @@ def sized() -> Subject:
     return replace(found, ask=ask, keys_of=sized_keys)
 
 
-def sized_keys(cells: Sequence[str]) -> KeyList:
+def sized_keys(cells: Sequence[str]) -> Keys:
     """Every cell with its size; the last one is larger, so that there are bands above that of the others."""
     sizes = [SIZE] * (len(cells) - 1) + [LARGER]
     return Keys.of({CELL: list(cells), "size": sizes}, size="size", sized_on="public: made up for the audit")
@@ -209,7 +208,7 @@ def levels() -> Subject:
     return replace(several("two levels", "", answer=None), ask=two_levels)
 
 
-def two_levels(keys: KeyList) -> Query:
+def two_levels(keys: Keys) -> Query:
     asked = query().levels(prefix(CELL, [7, 8]), share=["1/4", "3/4"], keys=keys)
     return asked.sum(VALUE, UnitSplit(at=30, rho=1), alias="answer")
 
@@ -235,7 +234,7 @@ def beside_others() -> Subject:
     return found.with_others("found keys, beside others", record(1000))
 
 
-def domain_keys(cells: Sequence[str]) -> KeyList:
+def domain_keys(cells: Sequence[str]) -> Keys:
     return Keys.select_from({CELL: list(cells)}, rho="0.4", threshold=0, pieces=PIECES)
 
 

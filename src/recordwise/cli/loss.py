@@ -222,15 +222,15 @@ def read_lists(path: Path) -> list["pa.Table"]:
     """The lists of codes of the release that a policy is a file of, the finest level last; none if that cannot be told."""
     import json
 
-    from recordwise.release.dictionary import CodeLists
+    from recordwise.release.published import Published
     from recordwise.release.staging import file_digest
 
     try:
-        described = json.loads((path.parent / "release.json").read_text(encoding="utf-8"))
-        own = described["sha256"].get(path.name) == file_digest(path)
+        described = Published(json.loads((path.parent / "release.json").read_text(encoding="utf-8")))
+        own = described.files.get(path.name) == file_digest(path)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return []
-    return list(CodeLists.of(described).tables().values()) if own else []
+    return list(described.lists.tables().values()) if own else []
 
 
 def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:

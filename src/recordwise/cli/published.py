@@ -1,7 +1,7 @@
 """``recordwise postprocess DIR --out NEW``: makes a published release nonnegative and additive, without reading records."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
+    from recordwise.release.published import FitNote
     from recordwise.release.release import Release
 
 
@@ -60,11 +61,12 @@ def postprocess(
         method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs, draws=draws
     )
     fitted.save(out, formats=chosen)
-    found = fitted.description["consistent"]
+    note = fitted.published.fit
+    assert note is not None
     if as_json:
-        typer.echo(json.dumps({"folder": str(out), **found}))
+        typer.echo(json.dumps({"folder": str(out), **note.to_json()}))
     else:
-        show_fit(fitted, found, out)
+        show_fit(fitted, note, out)
 
 
 def _columns_of(texts: list[str]) -> dict[str, str]:
@@ -81,7 +83,7 @@ def _columns_of(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def show_fit(fitted: "Release", found: dict[str, Any], out: Path) -> None:
+def show_fit(fitted: "Release", note: "FitNote", out: Path) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import residual_text
 
@@ -89,12 +91,12 @@ def show_fit(fitted: "Release", found: dict[str, Any], out: Path) -> None:
     rows = [
         [
             name,
-            residual_text(fit["kkt"]),
-            residual_text(fit["primal"]),
-            "yes" if fit["converged"] else "no",
-            *(found["uncertainty"][name][which]["intervals"] for which in ("fit", "best")),
+            residual_text(fit.kkt),
+            residual_text(fit.primal),
+            "yes" if fit.converged else "no",
+            *fit.intervals,
         ]
-        for name, fit in found["fits"].items()
+        for name, fit in note.fits.items()
     ]
     headers = [
         "variable",
@@ -110,8 +112,8 @@ def show_fit(fitted: "Release", found: dict[str, Any], out: Path) -> None:
         f"{tables}: NAME_fit and NAME_best beside every count and sum, each with _sd, _low and _high. "
         "Nothing was spent; the noisy answers are unchanged."
     )
-    for note in dict.fromkeys(each["note"] for each in found["uncertainty"].values() if "note" in each):
-        screen.note(note)
+    for text in dict.fromkeys(fit.note for fit in note.fits.values() if fit.note):
+        screen.note(text)
 
 
 # ``recordwise export DIR --format NAME --out FILE``: writes tables of a saved release in another format.

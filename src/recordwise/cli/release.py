@@ -155,7 +155,13 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
         "privacy_label": "private" if done.private else "NOT PRIVATE",
         "digest": done.digest,
         "ledger": {"length": done.head.length, "digest": done.head.digest},
-        "tables": {table.name: {"cells": table.data.num_rows, "accuracy": accuracy(table)} for table in done.tables},
+        "tables": {
+            table.name: {
+                "cells": table.data.num_rows,
+                "accuracy": {name: each.to_json() for name, each in accuracy(table).items()},
+            }
+            for table in done.tables
+        },
     }
 
 
@@ -168,13 +174,13 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
     rows = []
     for table in done.tables:
         for name, found in accuracy(table).items():
-            below = found["share_cv_below_0.1"]
+            below = found.share_below
             share = "none" if below is None else f"{share_text(below)}"
-            numbers = [figure(found["median_sd"]), figure(found["median_cv"]), share]
+            numbers = [figure(found.median_sd), figure(found.median_cv), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
-    if "sized_noise" in done.description:
-        screen.paragraph(f"Promise over time: {done.description['sized_noise']}.")
+    if done.published.promise:
+        screen.paragraph(f"Promise over time: {done.published.promise}.")
     screen.paragraph(
         f"Recorded in {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
     )

@@ -39,7 +39,7 @@ from recordwise.engines.compile.totals import (
 from recordwise.errors import PlanError
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.expressions import Group, Level, Predicate, listed_cells, rest_keys
-from recordwise.plan.keys.keys import arrow_type, cell_type, encoded
+from recordwise.plan.keys.cells import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.results import (
     POSITION,

@@ -23,8 +23,8 @@ In reading order:
 """
 
 from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
+from recordwise.plan.keys.cells import Domain
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import Domain
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column, Measure, Schema

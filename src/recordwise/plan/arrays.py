@@ -4,6 +4,7 @@ Both of them import pandas wherever it is installed, to ask whether they were gi
 process that has no use for it otherwise.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,3 +137,20 @@ def _unpacked(array: pa.Array, buffer: int) -> Any:
         return np.empty(0, np.bool_)
     packed = np.frombuffer(array.buffers()[buffer], np.uint8)
     return np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
+
+
+def table_digest(table: pa.Table) -> str:
+    """The same for the same values in the same order of columns, whatever these are called and however they are encoded."""
+    plain = [_plain(table.column(place)) for place in range(table.num_columns)]
+    listed = pa.table(plain, names=[str(place) for place in range(len(plain))]).combine_chunks()
+    made = hashlib.sha256(f"{listed.num_rows}:{[str(each) for each in listed.schema.types]}".encode())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, listed.schema) as writer:
+        writer.write_table(listed)
+    made.update(memoryview(sink.getvalue()))
+    return made.hexdigest()
+
+
+def _plain(column: pa.ChunkedArray) -> Any:
+    values = column.combine_chunks()
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values

@@ -19,8 +19,8 @@ from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declare
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
+from recordwise.plan.keys.cells import encoded
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import encoded
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema, policy_problems

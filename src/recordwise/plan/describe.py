@@ -21,6 +21,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.base import Described, mechanism_text, parameter_json
+from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.expressions import (
     And,
@@ -42,7 +43,7 @@ from recordwise.plan.expressions import (
     operand_name,
 )
 from recordwise.plan.keys.bands import sized_keys
-from recordwise.plan.keys.selection import Domain, ListedDomain, ProductDomain, SelectFrom
+from recordwise.plan.keys.cells import MOST_DIGESTED, Cells, Product, Rows
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
@@ -393,13 +394,12 @@ def _titled(described: Any, stated: Any) -> Any:
 
 
 def _earlier_keys(plan: Plan, table: PlannedTable) -> Any:
-    selection = plan.selection(table)
-    if selection is None:
+    if plan.selection(table) is None:
         return _table_digest(plan.cells(table))
-    match getattr(selection, "domain", None):
-        case ListedDomain(listed=listed):
-            return _table_digest(listed.table)
-        case ProductDomain(columns=columns):
+    match plan.domain(table):
+        case Rows(table=listed):
+            return _table_digest(listed)
+        case Product(columns=columns):
             return [[name, _table_digest(pa.table({name: values}))] for name, values in columns]
         case domain:
             return repr(domain)
@@ -420,9 +420,6 @@ def _decoded(column: Any) -> Any:
 
 VERSION = "2:"
 """How a digest begins. Those of earlier versions are bare; ``charged_as`` recognizes them."""
-MOST_CELLS = 1_000_000
-"""The largest domain given by functions that is listed for its digest."""
-BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,9 +467,9 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
 def unrecognizable(plan: Plan) -> str | None:
     """Why no other process could tell that a plan is the same, so that it cannot be released once only; None if it could."""
     for table in plan.tables():
-        domain = getattr(plan.selection(table), "domain", None)
-        if isinstance(domain, Domain) and domain.size > MOST_CELLS:
-            return f"its keys are given by functions, which name more than {MOST_CELLS:,} cells"
+        domain = plan.domain(table)
+        if domain is not None and not domain.is_recognizable:
+            return f"its keys are given by functions, which name more than {MOST_DIGESTED:,} cells"
     for query in plan.queries:
         for mechanism in (each for statistic in query.statistics for each in statistic.mechanisms()):
             if found := _unnamed(mechanism):
@@ -587,44 +584,11 @@ def _keys(plan: Plan, table: PlannedTable) -> Any:
     selection = plan.selection(table)
     if selection is None:
         return table_digest(plan.cells(table))
-    form = selection.to_json()
-    return [form, _domain(selection, table.shape.groups, plan.schema)] if isinstance(selection, SelectFrom) else form
-
-
-def _domain(selection: SelectFrom, groups: tuple[Group, ...], schema: Schema) -> Any:
-    match selection.domain:
-        case ListedDomain(listed=listed):
-            return table_digest(listed.cells(groups, schema))
-        case ProductDomain() as domain:
-            return [table_digest(pa.table({"": values})) for values in domain.values_of(groups, schema)]
-        case domain:
-            return _listed(domain, groups, schema)
+    form, domain = selection.to_json(), plan.domain(table)
+    return form if domain is None else [form, _domain(domain, table.shape.groups, plan.schema)]
 
 
 @lru_cache(maxsize=8)
-def _listed(domain: Domain, groups: tuple[Group, ...], schema: Schema) -> str:
-    """The digest of every cell that functions name, and of which of them they find again."""
-    bound, made = domain.bound(groups, schema), hashlib.sha256()
-    for start in range(0, min(domain.size, MOST_CELLS), BLOCK):
-        positions = np.arange(start, min(start + BLOCK, domain.size))
-        cells = bound.keys(positions)
-        made.update(table_digest(cells).encode())
-        made.update(np.packbits(bound.locate(cells) == positions).tobytes())
-    return made.hexdigest()
-
-
-def table_digest(table: pa.Table) -> str:
-    """The same for the same values in the same order of columns, whatever these are called and however they are encoded."""
-    plain = [_plain(table.column(place)) for place in range(table.num_columns)]
-    whole = pa.table(plain, names=[str(place) for place in range(len(plain))]).combine_chunks()
-    made = hashlib.sha256(f"{whole.num_rows}:{[str(each) for each in whole.schema.types]}".encode())
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, whole.schema) as writer:
-        writer.write_table(whole)
-    made.update(memoryview(sink.getvalue()))
-    return made.hexdigest()
-
-
-def _plain(column: pa.ChunkedArray) -> Any:
-    whole = column.combine_chunks()
-    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+def _domain(domain: Cells, groups: tuple[Group, ...], schema: Schema) -> Any:
+    """The digest of the cells of a domain that a table may have."""
+    return domain.bound(groups, schema).digest()

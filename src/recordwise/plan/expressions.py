@@ -3,7 +3,7 @@
 A query can publish several tables: the levels of a code, or geographies that do not nest, each with a share of the budget.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -174,10 +174,17 @@ def isoyear(column: str) -> DatePart:
     return DatePart(column, "isoyear")
 
 
-def finer(candidate: Expression, wanted: Expression) -> bool:
-    """Whether the value of ``wanted`` is a function of the value of ``candidate`` alone (T-ROLLUP)."""
+Levels: TypeAlias = Mapping[str, Collection[str]]
+"""For levels of hierarchies, the other levels that determine each."""
+NO_LEVELS: Levels = {}
+
+
+def finer(candidate: Expression, wanted: Expression, levels: Levels = NO_LEVELS) -> bool:
+    """Whether the value of ``wanted`` is a function of the value of ``candidate`` alone (T-ROLLUP, T-HIERARCHY)."""
     if candidate == wanted:
         return True
+    if isinstance(wanted, Field):
+        return isinstance(candidate, Field) and candidate.name in levels.get(wanted.name, ())
     if not isinstance(wanted, Prefix):
         return False
     if isinstance(candidate, Field):

@@ -24,7 +24,7 @@ from recordwise.plan.cost import (
     statistic_policy,
 )
 from recordwise.plan.expressions import Case, Compare, Field, Group, Predicate, Prefix, leaves
-from recordwise.plan.keys.selection import SelectFrom, SelectKeys
+from recordwise.plan.keys.keys import Selection
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -49,7 +49,7 @@ class Part:
     table: PlannedTable
     statistic: Drawable | None = None
     """None for a selection."""
-    selection: SelectKeys | SelectFrom | None = None
+    selection: Selection | None = None
     condition: Condition = EVERY
     """The records that the table is about."""
     cells: tuple[CellKey, ...] = ()

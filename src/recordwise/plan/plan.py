@@ -34,9 +34,9 @@ from recordwise.plan.expressions import (
     with_rests,
 )
 from recordwise.plan.keys.bands import sized_keys
+from recordwise.plan.keys.cells import Cells, Rows, cast_keys, check_size
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import Keys, cast_keys, check_size
-from recordwise.plan.keys.selection import KeyList, SelectFrom, SelectKeys
+from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.query import Query
 from recordwise.plan.schema import DERIVED, Schema, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.statistics import CountBins, Drawable, Total
@@ -66,7 +66,7 @@ def crossed(lists: Sequence[Keys]) -> Keys:
         places = array_of(np.tile(np.repeat(np.arange(rows), repeat), tile))
         columns |= {name: each.table.column(name).chunk(0).take(places) for name in each.table.column_names}
         tile *= rows
-    return Keys(pa.table(columns))
+    return Keys(Rows.of(pa.table(columns)))
 
 
 def query_with_levels(query: Query, schema: Schema) -> Query:
@@ -77,14 +77,14 @@ def query_with_levels(query: Query, schema: Schema) -> Query:
     return replace(query, key_lists=tuple(_completed(each, schema, wanted) for each in query.key_lists))
 
 
-def _completed(keys: KeyList, schema: Schema, wanted: Collection[str]) -> KeyList:
+def _completed(keys: Keys, schema: Schema, wanted: Collection[str]) -> Keys:
     """The keys with a column for each wanted level that their codes determine; a code that is not listed is refused."""
-    if not isinstance(keys, Keys):
+    if keys.selection is not None:
         return keys
     table = keys.table
     for hierarchy in schema.hierarchies:
         table = _with_levels(table, hierarchy, schema, wanted)
-    return keys if table is keys.table else replace(keys, table=table)
+    return keys if table is keys.table else replace(keys, domain=Rows.of(table))
 
 
 def _with_levels(table: pa.Table, hierarchy: Hierarchy, schema: Schema, wanted: Collection[str]) -> pa.Table:
@@ -243,12 +243,13 @@ def _rest_problems(query: Query, schema: Schema) -> Iterator[str]:
 
 def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:
     """A selection publishes cells that are not listed in advance, so every parameter must be defined for any cell."""
-    selection = query.selection_of(level)
-    if selection is None:
+    keys, selection = query.keys_of(level), query.selection_of(level)
+    if keys is None or selection is None:
         return
     if not any(group_problems(group, schema) for group in level.groups):
-        yield from selection.problems(level.groups, schema)
-    for name in set(level.names()) & set(schema.coarser_names()) if isinstance(selection, SelectKeys) else ():
+        cells = None if keys.domain is None else keys.domain.bound(level.groups, schema).size
+        yield from selection.problems(schema, cells)
+    for name in set(level.names()) & set(schema.coarser_names()) if keys.domain is None else ():
         yield f"the keys of '{name}' are selected, but all its values are in a public hierarchy; use those or select_from"
     for statistic in query.draws():
         at = getattr(statistic.mechanism, "at", None)
@@ -373,8 +374,8 @@ class Plan:
         for query in self.queries:
             for level in query.tables():
                 keys = query.keys_of(level)
-                if isinstance(keys, Keys):
-                    keys.check(level.groups, self.schema)
+                if keys is not None and keys.selection is None:
+                    keys.rows.check(level.groups, self.schema)
 
     def _repr_html_(self) -> str:
         from recordwise.plan.describe import plan_html
@@ -426,9 +427,14 @@ class Plan:
     def _bins(self, query: Query) -> tuple[CountBins, ...]:
         return tuple(dict.fromkeys(bins for each in query.draws() for bins in each.bins()))
 
-    def selection(self, table: PlannedTable) -> SelectKeys | SelectFrom | None:
+    def selection(self, table: PlannedTable) -> Selection | None:
         """The selection that finds the keys of a table; None if they are public."""
         return self.queries[table.query].selection_of(table.shape)
+
+    def domain(self, table: PlannedTable) -> Cells | None:
+        """The public cells that the keys of a table are among; None for any that occur."""
+        keys = self.queries[table.query].keys_of(table.shape)
+        return None if keys is None else keys.domain
 
     def cells(self, table: PlannedTable) -> pa.Table:
         """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values. Published rests
@@ -442,7 +448,7 @@ class Plan:
         if not level.groups:
             return pa.table({})
         keys = self.queries[query].keys_of(level)
-        if not isinstance(keys, Keys):
+        if keys is None or keys.selection is not None:
             raise KeysError(column=" x ".join(level.names()), problem="has no public keys")
         if (query, level) not in self._cells:
             self._cells[query, level] = keys.cells(level.groups, self.schema)

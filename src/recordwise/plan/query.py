@@ -25,8 +25,7 @@ from recordwise.plan.expressions import (
     parent_of,
     read_all_other,
 )
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import GivenKeys, KeyList, SelectFrom, SelectKeys, read_keys
+from recordwise.plan.keys.keys import GivenKeys, Keys, Selection, read_keys
 from recordwise.plan.sql.grammar import parse_linear, parse_predicate
 from recordwise.plan.statistics import (
     Average,
@@ -58,7 +57,7 @@ class Query:
     condition: Predicate | None = None
     groups: tuple[Group, ...] = ()
     axes: tuple[tuple[Choice, ...], ...] = ()
-    key_lists: tuple[KeyList, ...] = ()
+    key_lists: tuple[Keys, ...] = ()
     statistics: tuple[Statistic, ...] = ()
     all_other: str | None = None
     """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
@@ -291,7 +290,7 @@ class Query:
         """
         return max(each.confidence_of_parts(confidence) for each in self.statistics)
 
-    def keys_of(self, level: Level) -> KeyList | None:
+    def keys_of(self, level: Level) -> Keys | None:
         """Where the keys of a table come from; None for a grand total.
 
         Args:
@@ -302,7 +301,7 @@ class Query:
         """
         return next((keys for keys in self.key_lists if level.groups and keys.covers(level.groups)), None)
 
-    def selection_of(self, level: Level) -> SelectKeys | SelectFrom | None:
+    def selection_of(self, level: Level) -> Selection | None:
         """The selection that finds the keys of a table, with the level's share of its budget; None where keys are public.
 
         Args:
@@ -312,7 +311,7 @@ class Query:
             The selection.
         """
         keys = self.keys_of(level)
-        return None if keys is None or isinstance(keys, Keys) else keys.shared(level.share)
+        return None if keys is None or keys.selection is None else keys.selection.shared(level.share)
 
     def rest_of(self, level: Level) -> Level | None:
         """The coarser table whose rests a table publishes; None without them.

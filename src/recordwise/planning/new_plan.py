@@ -20,8 +20,7 @@ from recordwise.plan.expressions import Level
 from recordwise.plan.file.node import renamed
 from recordwise.plan.file.queries import QUERY
 from recordwise.plan.file.read import SECTIONS, PlanFile, load_plan
-from recordwise.plan.file.write import PlanText, query_form, toml_text
-from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.file.write import PlanText, query_form, selection_entry, toml_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema
 from recordwise.plan.sources import POSTGRES_SCHEMES
@@ -105,9 +104,8 @@ def _selections(queries: Sequence[Query]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for query in queries:
         for keys in query.key_lists:
-            if isinstance(keys, SelectKeys):
-                pieces = {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
-                found.append({"select": {"rho": keys.rho, "delta": keys.delta, **pieces}})
+            if keys.selection is not None and keys.domain is None:
+                found.append({"select": selection_entry(keys.selection)})
     return found
 
 

@@ -6,6 +6,7 @@ In reading order:
 
 - ``draw``: the only place where totals meet noise
 - ``tables``: published tables and their digest
+- ``published``: what release.json says, read and written
 - ``release``: the result of a run
 - ``dictionary``: what each column means
 - ``content``: what the files say

@@ -19,10 +19,11 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.postprocess.rounding import Nesting, round_tables
 from recordwise.progress import reported
-from recordwise.release.consistent import is_fitted, joint_queries, names_of
-from recordwise.release.dictionary import STATUS, CodeLists, has_status, query_of, signed_variables, statuses
+from recordwise.release.consistent import joint_queries
+from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
-from recordwise.release.nesting import family_of, nests, own_statistic, parents
+from recordwise.release.nesting import family_of, nests, parents
+from recordwise.release.published import BasicNote, CodeLists, Groups, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
 
@@ -39,37 +40,38 @@ def with_basic(
     """A release with a basic table beside each table; see ``Release.basic``."""
     if release.basic_tables:
         raise ParameterError(parameter="release", problem="already has basic tables")
-    fitted = release if "consistent" in release.description else release.consistent(method=fit, complete=complete)
+    fitted = release if release.published.fit is not None else release.consistent(method=fit, complete=complete)
     chosen, chosen_rules = _units(fitted, units or {}), rules or StatusRules()
     values: dict[str, dict[str, Any]] = {table.name: {} for table in fitted.tables}
     largest: dict[str, float] = {}
     more: dict[str, int] = {}
-    note = fitted.description["consistent"]
-    plan, how = fitted.description["plan"], {name: note[name] for name in ("at_most", "zero_counts")}
-    for query in joint_queries(plan, **how):
-        for statistic, tables, changes in _rounded(fitted, query, chosen):
-            for number, name in zip(query["numbers"], names_of(statistic)):
+    note = fitted.published.fit
+    assert note is not None
+    for query in joint_queries(fitted.published.queries, at_most=note.at_most, zero_counts=note.zero_counts):
+        for statistic, tables, changes in _rounded(fitted, query, chosen, complete=note.complete):
+            for number, name in zip(query.numbers, statistic.names):
                 largest[f"q{number}:{name}"] = float(np.max(changes, initial=0.0))
                 more[f"q{number}:{name}"] = int(np.sum(changes >= 1))
             for table, column in tables.items():
-                values[table][str(own_statistic(statistic, table)["name"])] = column
+                values[table][statistic.in_table(table).name] = column
     made = tuple(_table(fitted, table, values[table.name], chosen, chosen_rules) for table in fitted.tables)
-    about = {
-        "tables": {table.name: list(table.variables) for table in made},
-        "rounded_to": {name: str(unit) for name, unit in chosen.items()},
-        "largest_change": largest,
-        "moved_more": more,
-        "status": chosen_rules.to_json(),
-        "digest": digest_of({table.name: table.data for table in made}, fitted.policy),
-    }
-    return replace(fitted, basic_tables=made, description={**fitted.description, "basic": about})
+    about = BasicNote(
+        tables={table.name: table.variables for table in made},
+        rounded_to={name: str(unit) for name, unit in chosen.items()},
+        largest_change=largest,
+        moved_more=more,
+        rules=chosen_rules,
+        digest=digest_of({table.name: table.data for table in made}, fitted.policy),
+    )
+    return replace(fitted, basic_tables=made, published=fitted.published.with_basic(about))
 
 
 def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]:
     """The unit that each variable is rounded to: its own, or that of its measure, or 1."""
     found, known = {}, set()
     for table in release.tables:
-        stated = {each["name"]: each.get("of") for each in query_of(release.description, table.name)["statistics"]}
+        query = release.published.query_of(table.name)
+        stated = {each.name: each.of for each in (query.statistics if query else ())}
         for name in table.variables:
             of = stated.get(name)
             known |= {name, *([of] if of else [])}
@@ -86,16 +88,14 @@ def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]
 
 
 def _rounded(
-    release: Release, query: Mapping[str, Any], units: Mapping[str, Fraction]
-) -> list[tuple[Mapping[str, Any], dict[str, pa.Array], FloatArray]]:
+    release: Release, query: PublishedQuery, units: Mapping[str, Fraction], *, complete: bool
+) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
     """Each fitted variable of a query: its rounded column by table, and by how many units each number changed."""
-    complete = bool(release.description["consistent"]["complete"])
     family = family_of(release, query, complete=complete)
-    by = {table["name"]: table["by"] for table in query["tables"]}
-    nesting = _nesting(family.tables, by, CodeLists.of(release.description))
+    nesting = _nesting(family.tables, {table.name: table.by for table in query.tables}, release.published.lists)
     found = []
-    for statistic in [each for each in query["statistics"] if is_fitted(each)]:
-        unit = _common_unit([units[name] for name in names_of(statistic)], statistic)
+    for statistic in [each for each in query.statistics if each.rules.fitted]:
+        unit = _common_unit([units[name] for name in statistic.names], statistic)
         fits = [column / float(unit) for column in family.by_table(family.column(statistic, FITTED))]
         whole = round_tables(fits, nesting, rests=family.remainders)
         changes = np.concatenate([np.abs(new - old) for new, old in zip(whole, fits)])
@@ -103,12 +103,12 @@ def _rounded(
     return found
 
 
-def _common_unit(units: Sequence[Fraction], statistic: Mapping[str, Any]) -> Fraction:
+def _common_unit(units: Sequence[Fraction], statistic: PublishedStatistic) -> Fraction:
     """The unit of a variable in all queries that publish it, so that their tables can add up."""
     if len(set(units)) > 1:
         raise ParameterError(
             parameter="units",
-            problem=f"differ for {' and '.join(names_of(statistic))}, which are fitted together",
+            problem=f"differ for {' and '.join(statistic.names)}, which are fitted together",
             advice="Give the unit of the measure.",
         )
     return units[0]
@@ -119,7 +119,7 @@ def _column(whole: Any, unit: Fraction) -> pa.Array:
     return pa.array(whole * int(unit) if unit.denominator == 1 else whole * unit.numerator / unit.denominator)
 
 
-def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Any], lists: CodeLists) -> Nesting:
+def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Groups], lists: CodeLists) -> Nesting:
     above: dict[int, dict[int, Any]] = {}
     for k, finer in enumerate(tables):
         above[k] = {
@@ -140,7 +140,7 @@ def _table(
     rules: StatusRules,
 ) -> ReleasedTable:
     """Keys, and for each variable its value and its status."""
-    signed, short = signed_variables(release.description, table), meaningful(table, table.data)
+    signed, short = release.published.signed_variables(table.name), meaningful(table, table.data)
     columns = {name: table.data.column(name) for name in table.keys}
     variables = tuple(name for name in table.variables if has_status(table, name))
     for name in variables:

@@ -7,7 +7,6 @@ of pairs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,12 +20,11 @@ from scipy.sparse.csgraph import connected_components
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import gaussian_sigma, inside
-from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.publication import StatusRules
-from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
 from recordwise.release.dictionary import STATUS, named, relative_error
+from recordwise.release.published import PublishedStatistic
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release
@@ -270,7 +268,7 @@ def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | Non
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
     pairs = read_crosswalk(crosswalk or {})
-    level = min(float(each.description.get("interval_level", 0.95)) for each in (now, before))
+    level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
     tables: dict[str, pa.Table] = {}
     confidence: dict[str, float] = {}
@@ -302,17 +300,18 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
     found = []
     for name in table.variables:
         ours, theirs = _statistic(now, table, name), _statistic(before, earlier, name)
-        if name not in earlier.variables or ours is None or theirs is None or ours["kind"] != theirs["kind"]:
+        if name not in earlier.variables or ours is None or theirs is None or ours.kind != theirs.kind:
             continue
-        kind = statistic_kind(ours["kind"]).contribution if "mechanism" in ours else None
-        steps = [_step(each, of.get("of")) for each, of in ((now, ours), (before, theirs))]
+        kind = ours.rules.contribution if ours.noise is not None else None
+        declared = [each.published.measure(of.of) for each, of in ((now, ours), (before, theirs))]
+        steps = [float(each.step) for each in declared]
         found.append(
             Variable(
                 name=name,
                 # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
                 gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
-                additive=kind in (SUM, COUNT) and ours["kind"] != "CountDistinct",
-                nonnegative=not any(_signed(each, ours.get("of")) for each in (now, before)),
+                additive=kind in (SUM, COUNT) and ours.kind != "CountDistinct",
+                nonnegative=not any(each.signed or each.derived for each in declared),
                 step=max(steps),
                 one_lattice=min(steps) == max(steps),
             )
@@ -320,32 +319,15 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
     return found
 
 
-def _statistic(release: "Release", table: "ReleasedTable", name: str) -> Mapping[str, Any] | None:
+def _statistic(release: "Release", table: "ReleasedTable", name: str) -> PublishedStatistic | None:
     """The description of a variable in release.json."""
-    for query in release.description["plan"]:
-        if any(each.get("name") == table.name for each in query.get("tables", ())):
-            return next((each for each in query["statistics"] if each["name"] == name), None)
-    return None
+    query = release.published.query_of(table.name)
+    return None if query is None else query.statistic(name)
 
 
-def _gaussian(statistic: Mapping[str, Any]) -> bool:
-    form = statistic.get("mechanism")
-    mechanism = None if form is None else mechanism_from_json(form)
+def _gaussian(statistic: PublishedStatistic) -> bool:
+    mechanism = statistic.mechanism()
     return mechanism is not None and all(gaussian_sigma(each) is not None for each in inside(mechanism))
-
-
-def _measure(release: "Release", name: str | None) -> Mapping[str, Any]:
-    measures = release.description.get("schema", {}).get("measures", ())
-    return next((each for each in measures if each["name"] == name), {})
-
-
-def _step(release: "Release", name: str | None) -> float:
-    return float(Fraction(_measure(release, name).get("step", "1")))
-
-
-def _signed(release: "Release", name: str | None) -> bool:
-    form = _measure(release, name)
-    return bool(form.get("signed")) or "derive" in form
 
 
 def _changed(

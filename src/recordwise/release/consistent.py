@@ -16,7 +16,6 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import SUM
 from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit
@@ -24,7 +23,8 @@ from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
-from recordwise.release.nesting import Family, family_of, finest_of, own_statistic
+from recordwise.release.nesting import Family, family_of, finest_of
+from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -68,11 +68,6 @@ def flags_of(name: str, *, biased: bool, best: FittedColumn) -> dict[str, str]:
     return found | ({name + BEST: NEARLY} if best.how in (BOOTSTRAP, MOVED) else {})
 
 
-def spread_json(fit: FittedColumn, best: FittedColumn) -> dict[str, Any]:
-    """Where the intervals of a variable's fitted columns come from, and of how many draws."""
-    return {"fit": _how(fit), "best": _how(best), **({"note": UNCHANGED} if best.how == RAW else {})}
-
-
 def _how(column: FittedColumn) -> dict[str, Any]:
     found: dict[str, Any] = {"intervals": column.how}
     found |= {"draws": column.draws} if column.draws else {}
@@ -106,7 +101,7 @@ Rules = dict[str, str]
 """The smaller and the larger variable of each rule of one query, by column."""
 
 
-def read_rules(at_most: Mapping[str, str], plan: Sequence[Mapping[str, Any]]) -> list[Rules]:
+def read_rules(at_most: Mapping[str, str], plan: Sequence[PublishedQuery]) -> list[Rules]:
     """The rules of each query; an error if a rule fits no query, or if the rules do not form chains."""
     found: list[Rules] = [{} for _ in plan]
     for smaller, larger in at_most.items():
@@ -125,16 +120,11 @@ def read_rules(at_most: Mapping[str, str], plan: Sequence[Mapping[str, Any]]) ->
     return found
 
 
-def is_fitted(statistic: Mapping[str, Any]) -> bool:
-    """Whether a described statistic is one that adds up over cells, so that fits and rules are about it."""
-    return statistic_kind(statistic["kind"]).fitted
-
-
 def chain_to(
-    largest: Mapping[str, Any], statistics: Sequence[Mapping[str, Any]], rules: Rules
-) -> list[Mapping[str, Any]]:
+    largest: PublishedStatistic, statistics: Sequence[PublishedStatistic], rules: Rules
+) -> list[PublishedStatistic]:
     """A variable and those below it, smallest first."""
-    below = [each for each in statistics if rules.get(str(each["name"])) == largest["name"]]
+    below = [each for each in statistics if rules.get(each.name) == largest.name]
     return [*chain_to(below[0], statistics, rules), largest] if below else [largest]
 
 
@@ -163,12 +153,12 @@ def _query(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _column(name: str, query: Mapping[str, Any]) -> str | None:
+def _column(name: str, query: PublishedQuery) -> str | None:
     """The column of a query that a name refers to; None if there is none."""
     plain = re.sub(r"^q[1-9]\d*:", "", name)
     if plain in _columns(query):
         return plain
-    sums = [str(each["name"]) for each in query["statistics"] if is_fitted(each) and each["of"] == plain]
+    sums = [each.name for each in query.statistics if each.rules.fitted and each.of == plain]
     if len(sums) > 1:
         raise ParameterError(
             parameter="at_most",
@@ -178,22 +168,22 @@ def _column(name: str, query: Mapping[str, Any]) -> str | None:
     return sums[0] if sums else None
 
 
-def _columns(query: Mapping[str, Any]) -> list[str]:
-    return [str(each["name"]) for each in query["statistics"] if is_fitted(each)]
+def _columns(query: PublishedQuery) -> list[str]:
+    return [each.name for each in query.statistics if each.rules.fitted]
 
 
 # Which queries of a release are fitted together: those that ask for the same sums or counts of the same records
-# (T-FITVAR). A joint query has the tables of all of them. A statistic of it has, under ``own``, what each table
-# publishes: the name of the column and the mechanism may differ from query to query.
+# (T-FITVAR). A joint query has the tables of all of them.
 
 
-Query = Mapping[str, Any]
 Variable = tuple[str, str]
 """The kind of a statistic and what it is of."""
 
 
-def joint_queries(plan: Sequence[Query], *, at_most: Mapping[str, str], zero_counts: bool) -> list[Query]:
-    """The queries of a release, those about the same numbers joined; each lists its ``numbers`` in the plan.
+def joint_queries(
+    plan: Sequence[PublishedQuery], *, at_most: Mapping[str, str], zero_counts: bool
+) -> list[PublishedQuery]:
+    """The queries of a release, those about the same numbers joined.
 
     A query with rules between its variables stays alone, since another may not have all of them.
     """
@@ -213,53 +203,46 @@ def joint_queries(plan: Sequence[Query], *, at_most: Mapping[str, str], zero_cou
         for each in clusters:
             together.setdefault(tuple(each), []).append(variable)
     fitted = [_joined(plan, numbers, chosen) for numbers, chosen in together.items()]
-    return sorted(fitted, key=lambda query: query["numbers"])
+    return sorted(fitted, key=lambda query: query.numbers)
 
 
-def _variables(query: Query) -> Iterator[Variable]:
-    yield from dict.fromkeys(_variable(each) for each in query["statistics"])
+def _variables(query: PublishedQuery) -> Iterator[Variable]:
+    yield from dict.fromkeys(_variable(each) for each in query.statistics)
 
 
-def _variable(statistic: Mapping[str, Any]) -> Variable:
-    return str(statistic["kind"]), str(statistic.get("of") or "")
+def _variable(statistic: PublishedStatistic) -> Variable:
+    return statistic.kind, statistic.of or ""
 
 
-def _may_join(plan: Sequence[Query], cluster: Sequence[int], number: int, variable: Variable) -> bool:
+def _may_join(plan: Sequence[PublishedQuery], cluster: Sequence[int], number: int, variable: Variable) -> bool:
     """Whether a query is about the same records as others, each has the variable once, and one table is finer than all."""
     queries = [plan[each] for each in (*cluster, number)]
-    if any(
-        query["where"] != queries[0]["where"] or any("keys" in table for table in query["tables"]) for query in queries
-    ):
+    if any(query.where != queries[0].where or any(table.selected for table in query.tables) for query in queries):
         return False
-    asked = [[each for each in query["statistics"] if _variable(each) == variable] for query in queries]
-    if any(len(some) != 1 or not is_fitted(some[0]) for some in asked):
+    asked = [[each for each in query.statistics if _variable(each) == variable] for query in queries]
+    if any(len(some) != 1 or not some[0].rules.fitted for some in asked):
         return False
-    shapes = [table["by"] for query in queries for table in query["tables"]]
+    shapes = [table.by for query in queries for table in query.tables]
     several = any(shape in shapes[at + 1 :] for at, shape in enumerate(shapes))
-    rests = any(table.get("rest") for query in queries for table in query["tables"])
+    rests = any(table.rest for query in queries for table in query.tables)
     return not several and not rests and finest_of(shapes) is not None
 
 
-def _joined(plan: Sequence[Query], numbers: tuple[int, ...], chosen: Sequence[Variable]) -> Query:
+def _joined(plan: Sequence[PublishedQuery], numbers: tuple[int, ...], chosen: Sequence[Variable]) -> PublishedQuery:
     queries = [plan[number] for number in numbers]
-    kept = [each for each in queries[0]["statistics"] if _variable(each) in chosen]
-    return {
-        "where": queries[0]["where"],
-        "tables": [table for query in queries for table in query["tables"]],
-        "numbers": [number + 1 for number in numbers],
-        "statistics": kept if len(queries) == 1 else [_with_own(each, queries) for each in kept],
-    }
+    kept = [each for each in queries[0].statistics if _variable(each) in chosen]
+    return PublishedQuery(
+        where=queries[0].where,
+        tables=tuple(table for query in queries for table in query.tables),
+        numbers=tuple(number + 1 for number in numbers),
+        statistics=tuple(kept if len(queries) == 1 else (_with_own(each, queries) for each in kept)),
+    )
 
 
-def _with_own(statistic: Mapping[str, Any], queries: Sequence[Query]) -> Mapping[str, Any]:
-    asked = [next(each for each in query["statistics"] if _variable(each) == _variable(statistic)) for query in queries]
-    own = {str(table["name"]): each for query, each in zip(queries, asked) for table in query["tables"]}
-    return {**statistic, "own": own, "names": [str(each["name"]) for each in asked]}
-
-
-def names_of(statistic: Mapping[str, Any]) -> list[str]:
-    """The name of a statistic in each of the joined queries."""
-    return list(statistic.get("names", [str(statistic["name"])]))
+def _with_own(statistic: PublishedStatistic, queries: Sequence[PublishedQuery]) -> PublishedStatistic:
+    asked = [next(each for each in query.statistics if _variable(each) == _variable(statistic)) for query in queries]
+    own = {table.name: each for query, each in zip(queries, asked) for table in query.tables}
+    return replace(statistic, own=own, names=tuple(each.name for each in asked))
 
 
 # The fit.
@@ -289,13 +272,25 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fitted:
-    """One variable: its best linear estimate, its fit by the method asked for, and the residuals of that."""
+    """One variable: its best linear estimate and its fit by the method asked for."""
 
     name: str
     best: FittedColumn
     fit: FittedColumn
     biased: bool
-    residuals: Mapping[str, Any]
+    reached: Fit
+    """The solution of the method, whose residuals tell a reader whether it converged."""
+
+    def note(self) -> VariableFit:
+        """What release.json says about it."""
+        return VariableFit(
+            kkt=float(np.max(self.reached.kkt)),
+            primal=float(np.max(self.reached.primal)),
+            converged=bool(np.all(self.reached.converged)),
+            fit=_how(self.fit),
+            best=_how(self.best),
+            note=UNCHANGED if self.best.how == RAW else "",
+        )
 
 
 @reported
@@ -311,7 +306,7 @@ def consistent(
 ) -> Release:
     """A release with columns ``NAME_fit`` and ``NAME_best`` beside every count and sum; see ``Release.consistent``."""
     release = _as_drawn(release)
-    plan, below = release.description["plan"], dict(at_most or {})
+    plan, below = release.published.queries, dict(at_most or {})
     _check(release, method, priority, below, zero_counts=zero_counts)
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     flags: dict[str, dict[str, str]] = {table.name: {} for table in release.tables}
@@ -324,39 +319,38 @@ def consistent(
             method=method,
             order=_order(family, priority),
             zero_counts=zero_counts,
-            rules=rules[query["numbers"][0] - 1],
-            confidence=float(release.description.get("interval_level", 0.95)),
+            rules=rules[query.numbers[0] - 1],
+            confidence=release.published.confidence,
             draws=draws,
-            digest=f"{release.digest}:q{query['numbers'][0]}",
+            digest=f"{release.digest}:q{query.numbers[0]}",
         )
         for found in _fits(family, setting):
-            statistic = next(each for each in family.statistics if each["name"] == found.name)
-            fits |= {f"q{number}:{name}": found for number, name in zip(query["numbers"], names_of(statistic))}
+            statistic = next(each for each in family.statistics if each.name == found.name)
+            fits |= {f"q{number}:{name}": found for number, name in zip(query.numbers, statistic.names)}
             for table, own in _own_names(family, statistic):
                 flags[table] |= flags_of(own, biased=found.biased, best=found.best)
             for end, column in ((FITTED, found.fit), (BEST, found.best)):
                 for name, values in _named(end, column):
                     for (table, own), part in zip(_own_names(family, statistic), family.by_table(values)):
                         columns[table][own + name] = part
-    together = [[table["name"] for table in query["tables"]] for query in queries if len(query["numbers"]) > 1]
-    note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": below}
     tables = tuple(_with_columns(table, columns[table.name], flags[table.name]) for table in release.tables)
-    # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
-    digest = digest_of({table.name: table.data for table in tables}, release.policy)
-    fit = {
-        **note,
-        **({"fitted_together": together} if together else {}),
-        "fits": {name: found.residuals for name, found in fits.items()},
-        "uncertainty": {name: spread_json(found.fit, found.best) for name, found in fits.items()},
-        "columns": columns_json(method),
-        "digest": digest,
-    }
-    return replace(release, tables=tables, description={**release.description, "consistent": fit})
+    note = FitNote(
+        method=method,
+        complete=complete,
+        zero_counts=zero_counts,
+        at_most=below,
+        together=tuple(tuple(table.name for table in query.tables) for query in queries if len(query.numbers) > 1),
+        fits={name: found.note() for name, found in fits.items()},
+        columns=columns_json(method),
+        # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
+        digest=digest_of({table.name: table.data for table in tables}, release.policy),
+    )
+    return replace(release, tables=tables, published=release.published.with_fit(note))
 
 
-def _own_names(family: Family, statistic: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _own_names(family: Family, statistic: PublishedStatistic) -> Iterator[tuple[str, str]]:
     """Each table, and the name under which it publishes a statistic."""
-    yield from ((table.name, str(own_statistic(statistic, table.name)["name"])) for table in family.tables)
+    yield from ((table.name, statistic.in_table(table.name).name) for table in family.tables)
 
 
 def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
@@ -367,12 +361,11 @@ def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
 
 def _as_drawn(release: Release) -> Release:
     """The release without what an earlier fit added, basic tables included; the noisy answers say all that is known."""
-    note = release.description.get("consistent")
-    if note is None:
+    if release.published.fit is None:
         return release
-    tables = tuple(replace(table, data=without_fits(table.data, note)) for table in release.tables)
-    kept = {name: said for name, said in release.description.items() if name not in ("consistent", "basic")}
-    return replace(release, tables=tables, basic_tables=(), description=kept)
+    added = release.published.added
+    tables = tuple(replace(table, data=without_fits(table.data, added)) for table in release.tables)
+    return replace(release, tables=tables, basic_tables=(), published=release.published.as_drawn())
 
 
 def _check(
@@ -383,7 +376,7 @@ def _check(
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
     if method == "ols" and at_most:
         raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
-    if any("statistics" not in query for query in release.description["plan"]):
+    if any(query.external for query in release.published.queries):
         raise ParameterError(
             parameter="release", problem="comes from an external mechanism, so its tables have no known cells to fit"
         )
@@ -402,36 +395,30 @@ def _fits(family: Family, setting: Setting) -> list[Fitted]:
     """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative
     are fitted by least squares, whatever the method: nothing else here is for them."""
     rules = setting.rules
-    wanted = [s for s in family.statistics if is_fitted(s)]
-    counts = {str(s["name"]) for s in wanted if _counts_records(s)}
+    wanted = [s for s in family.statistics if s.rules.fitted]
+    counts = {s.name for s in wanted if s.rules.counts_records}
     if setting.zero_counts and counts & (set(rules) | set(rules.values())):
         raise ParameterError(
             parameter="at_most", problem="names a count, which zero_counts fits before all other variables"
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
     found: list[Fitted] = []
-    ordered = sorted(
-        (s for s in wanted if s["name"] not in rules), key=lambda s: statistic_kind(s["kind"]).contribution == SUM
-    )
-    for statistic in tracked(ordered, lambda s: f"fitting {s['name']}"):
+    ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
+    for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
         chain = chain_to(statistic, wanted, rules)
-        signed = [str(s["name"]) for s in chain if s["of"] in family.signed]
+        signed = [s.name for s in chain if s.of in family.signed]
         if signed and len(chain) > 1:
             raise ParameterError(
                 parameter="at_most", problem=f"names '{signed[0]}', which may be negative and is fitted without rules"
             )
         found += _solve(family, chain, replace(setting, method="ols") if signed else setting, kept)
-        if setting.zero_counts and _counts_records(statistic):
+        if setting.zero_counts and statistic.rules.counts_records:
             rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)
             kept = np.concatenate([found[-1].fit.value[: family.own] > 0, rests])
     return found
 
 
-def _counts_records(statistic: Mapping[str, Any]) -> bool:
-    return statistic_kind(statistic["kind"]).counts_records
-
-
-def _solve(family: Family, statistics: list[Mapping[str, Any]], setting: Setting, kept: Any) -> Iterator[Fitted]:
+def _solve(family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any) -> Iterator[Fitted]:
     """Fit one variable, or several of which each includes the previous one, such as quarter and year = quarter + rest."""
     layers = len(statistics)
     workload, asked = _workload(family, statistics, setting, kept)
@@ -455,15 +442,17 @@ def _solve(family: Family, statistics: list[Mapping[str, Any]], setting: Setting
         columns = _bootstrap(family, statistics, noises, fitted, asked, refit, setting)
     for statistic, estimate, column in zip(statistics, best, columns):
         yield Fitted(
-            name=str(statistic["name"]),
+            name=statistic.name,
             best=estimate,
             fit=column,
             biased=setting.method != "ols",
-            residuals=_residuals(fit),
+            reached=fit,
         )
 
 
-def _workload(family: Family, statistics: list[Mapping[str, Any]], setting: Setting, kept: Any) -> tuple[Workload, Any]:
+def _workload(
+    family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+) -> tuple[Workload, Any]:
     """What is fitted together, and which answers have a cell that is kept."""
     if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
         return family.workload, np.diff(family.rows.indptr) > 0
@@ -474,20 +463,20 @@ def _workload(family: Family, statistics: list[Mapping[str, Any]], setting: Sett
     return Workload.matrix(block, _group_sizes(family, asked, statistics)), asked
 
 
-def _best(family: Family, statistic: Mapping[str, Any], noise: AnswerNoise, setting: Setting) -> FittedColumn:
+def _best(family: Family, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
     return best_fit(
         family,
         statistic,
         noise,
         confidence=setting.confidence,
         draws=draws_for(len(family.rows.indptr) if family.tree is None else 0, setting.confidence, setting.draws),
-        source=public_seed(setting.digest, str(statistic["name"]), "best"),
+        source=public_seed(setting.digest, statistic.name, "best"),
     )
 
 
 def _bootstrap(
     family: Family,
-    statistics: list[Mapping[str, Any]],
+    statistics: list[PublishedStatistic],
     noises: list[AnswerNoise],
     fitted: list[FloatArray],
     asked: Any,
@@ -496,7 +485,7 @@ def _bootstrap(
 ) -> list[FittedColumn]:
     """The spread of each variable when noise is drawn around the fitted values and fitted again."""
     draws = draws_for(len(asked), setting.confidence, setting.draws)
-    sources = [public_seed(setting.digest, str(statistic["name"]), "fit") for statistic in statistics]
+    sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
 
     def errors(some: int) -> FloatArray:
         drawn = [noise.errors(total, some, source) for noise, total, source in zip(noises, fitted, sources)]
@@ -520,29 +509,24 @@ def _bootstrap(
     ]
 
 
-def _residuals(fit: Fit) -> dict[str, Any]:
-    """The residuals the fit reached, so that a reader can tell whether it converged."""
-    return {
-        "kkt": float(np.max(fit.kkt)),
-        "primal": float(np.max(fit.primal)),
-        "converged": bool(np.all(fit.converged)),
-    }
-
-
 def _run(
-    workload: Workload, answers: FloatArray, variances: FloatArray, setting: Setting, statistics: list[Any]
+    workload: Workload,
+    answers: FloatArray,
+    variances: FloatArray,
+    setting: Setting,
+    statistics: list[PublishedStatistic],
 ) -> Fit:
     if setting.method != "sequential":
         return METHODS[setting.method](workload, answers, variances, noise="gaussian")
-    groups = [f"{statistic['name']}:{table}" for table in setting.order for statistic in statistics]
+    groups = [f"{statistic.name}:{table}" for table in setting.order for statistic in statistics]
     present = {group.name for group in workload.groups}
     return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
 
 
-def _group_sizes(family: Family, asked: Any, statistics: list[Mapping[str, Any]]) -> dict[str, int]:
+def _group_sizes(family: Family, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
     ends = np.cumsum([0, *family.sizes.values()])
     sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(family.sizes, ends, ends[1:])}
-    return {f"{s['name']}:{name}": size for s in statistics for name, size in sizes.items() if size}
+    return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
 def _scattered(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:

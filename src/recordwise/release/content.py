@@ -4,7 +4,7 @@ Every output format, the data package and the page are written from the same con
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +13,9 @@ import pyarrow as pa
 from recordwise.plan.describe import safe_name, table_name
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Publication, StatusRules, Words
-from recordwise.release.dictionary import Entry, dictionary_of, signed_variables, title_of
+from recordwise.release.dictionary import Entry, dictionary_of, title_of
 from recordwise.release.page.parts import PagePart
+from recordwise.release.published import Published
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
@@ -79,7 +80,7 @@ class Content:
 
 
 def content_of(
-    description: Mapping[str, Any],
+    published: Published,
     tables: Sequence[ReleasedTable],
     words: Words,
     *,
@@ -89,7 +90,7 @@ def content_of(
     """The content of a release.
 
     Args:
-        description: The release, as in release.json.
+        published: The release, as in release.json.
         tables: Its tables.
         words: Labels, units and who publishes it.
         privacy_label: Whether it is private.
@@ -101,34 +102,33 @@ def content_of(
     described = []
     for table in tables:
         noises = {part.statistic: part.noise for part in parts if part.table == table.name}
-        columns = dictionary_of(description, table, words, noises)
+        columns = dictionary_of(published, table, words, noises)
         described.append(
             DescribedTable(
                 table=table,
-                title=title_of(description, table, words),
+                title=title_of(published, table, words),
                 columns=columns,
-                signed=signed_variables(description, table),
+                signed=published.signed_variables(table.name),
             )
         )
     return Content(
-        dataset=str(description.get("dataset", "release")),
+        dataset=published.dataset,
         tables=tuple(described),
         words=words,
         privacy_label=privacy_label,
-        rules=StatusRules.from_json(description["basic"]["status"]) if "basic" in description else StatusRules(),
-        notes=tuple(_notes(description)),
+        rules=StatusRules() if published.basic is None else published.basic.rules,
+        notes=tuple(_notes(published)),
     )
 
 
-def _notes(description: Mapping[str, Any]) -> list[str]:
+def _notes(published: Published) -> list[str]:
     notes = [
         "Noise was added to every number to limit what can be learned from the tables about any one record. How much "
         "can be learned depends on the size of the record, by the public rule in policy.json.",
         "Intervals and standard deviations account for this noise only, not for errors of sampling or reporting.",
         "Negative numbers are due to noise: keep them when you add cells up.",
     ]
-    guarantee = description.get("guarantee")
-    return [*notes, f"Guarantee: {guarantee}"] if guarantee else notes
+    return [*notes, f"Guarantee: {published.guarantee}"] if published.guarantee else notes
 
 
 # datapackage.json: the release as a Data Package, each table with a Table Schema, so that codes stay text and units
@@ -242,7 +242,7 @@ def planned_content(plan: Plan, *, dataset: str, words: Words) -> Content:
         The content; a table whose keys will be selected has no rows.
     """
     tables = [_table(plan, each) for each in plan.tables()]
-    return content_of({"dataset": dataset}, tables, words, privacy_label=PRIVATE)
+    return content_of(Published({"dataset": dataset}), tables, words, privacy_label=PRIVATE)
 
 
 def _table(plan: Plan, table: PlannedTable) -> ReleasedTable:

@@ -1,24 +1,24 @@
-"""The data dictionary of a release, with status and code lists.
+"""The data dictionary of a release, and the status of its values.
 
 Each column of each table has a name, title, unit, type, meaning, computation and missing codes. The dictionary is written from
 the plan and the words of the release alone: no entry depends on a value.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import share_text
 from recordwise.plan.arrays import array_of, numpy_of, texts_of
+from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import StatusRules, Words
-from recordwise.plan.statistics import statistic_kind
-from recordwise.release.tables import BASIC, FITTED, ReleasedTable
+from recordwise.release.published import BasicNote, Published, PublishedGroup, PublishedQuery
+from recordwise.release.tables import FITTED, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable
@@ -80,40 +80,25 @@ def type_name(kind: pa.DataType) -> str:
     return TYPES["whole"] if pa.types.is_integer(kind) else TYPES["number"]
 
 
-def research_name(description: Mapping[str, Any], table: str) -> str:
-    """The table that a basic table is made of; any other table itself."""
-    return table.removesuffix(BASIC) if table in description.get("basic", {}).get("tables", {}) else table
-
-
-def query_of(description: Mapping[str, Any], table: str) -> Mapping[str, Any]:
-    """The query of release.json that a table belongs to; empty for the table of an external mechanism."""
-    table = research_name(description, table)
-    for query in description.get("plan", ()):
-        if any(each.get("name") == table for each in query.get("tables", ())):
-            found: Mapping[str, Any] = query
-            return found
-    return {}
-
-
-def title_of(description: Mapping[str, Any], table: ReleasedTable, words: Words) -> str:
+def title_of(published: Published, table: ReleasedTable, words: Words) -> str:
     """The title of a table: that of its query, and what it is grouped by where that is not clear from it."""
-    query, basic = query_of(description, table.name), table.name in description.get("basic", {}).get("tables", {})
-    kind = " (basic)" if basic else " (research)" if "basic" in description else ""
+    query, basic = published.query_of(table.name), table.name in published.basic_names
+    kind = " (basic)" if basic else " (research)" if published.basic_names else ""
     by = " and ".join(words.label(name) for name in table.keys)
-    if not query.get("title"):
+    if query is None or not query.title:
         return (f"By {by}" if by else "Total" if query else table.name) + kind
-    if len(query["tables"]) == 1:
-        return f"{query['title']}{kind}"
-    return f"{query['title']}, by {by}{kind}" if by else f"{query['title']}, total{kind}"
+    if len(query.tables) == 1:
+        return f"{query.title}{kind}"
+    return f"{query.title}, by {by}{kind}" if by else f"{query.title}, total{kind}"
 
 
 def dictionary_of(
-    description: Mapping[str, Any], table: ReleasedTable, words: Words, noises: Mapping[str, str]
+    published: Published, table: ReleasedTable, words: Words, noises: Mapping[str, str]
 ) -> tuple[Entry, ...]:
     """An entry for each column of a table, in order.
 
     Args:
-        description: The release, as in release.json.
+        published: The release, as in release.json.
         table: The table.
         words: Labels and units.
         noises: For each variable that noise was drawn for, a description of the noise.
@@ -121,11 +106,11 @@ def dictionary_of(
     Returns:
         The entries.
     """
-    if table.name in description.get("basic", {}).get("tables", {}):
-        return _basic(description, table, words)
-    query, flags = query_of(description, table.name), table.flags()
-    level = share_text(description.get("interval_level", 0.95))
-    entries = {name: _key(description, query, name, words) for name in table.keys}
+    if published.basic is not None and table.name in published.basic_names:
+        return _basic(published, published.basic, table, words)
+    query, flags = published.query_of(table.name), table.flags()
+    level = share_text(published.confidence)
+    entries = {name: _key(published, query, name, words) for name in table.keys}
     values = {name: _value(query, name, words, noises.get(name), flags.get(name)) for name in table.variables}
     shared = Counter(value["title"] for value in values.values())
     for name, value in values.items():
@@ -168,16 +153,16 @@ def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -
     return sorted(found.values(), key=lambda each: each.name.startswith("NAME_"))
 
 
-def _basic(description: Mapping[str, Any], table: ReleasedTable, words: Words) -> tuple[Entry, ...]:
+def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: Words) -> tuple[Entry, ...]:
     """The entries of a basic table: keys, values to publish, statuses."""
-    query, said = query_of(description, table.name), description["basic"]
-    entries = {name: _key(description, query, name, words) for name in table.keys}
-    limits = ", ".join(f"{name} up to {limit:g}" for name, limit in said["status"]["limits"].items())
-    withheld = " or ".join(said["status"]["withheld"])
+    query, rules = published.query_of(table.name), note.rules
+    entries = {name: _key(published, query, name, words) for name in table.keys}
+    limits = ", ".join(f"{name} up to {limit:g}" for name, limit in rules.limits)
+    withheld = " or ".join(rules.withheld)
     for name in table.variables:
         value = _value(query, name, words, None, None)
-        computed = f"made of the research table: the fitted value, rounded to a multiple of {said['rounded_to'][name]}"
-        if f"q{_number(description, query)}:{name}" not in said["largest_change"]:
+        computed = f"made of the research table: the fitted value, rounded to a multiple of {note.rounded_to[name]}"
+        if query is None or f"q{query.numbers[0]}:{name}" not in note.largest_change:
             computed = "the value of the research table, rounded to the digits that mean something"
         missing = f"empty: withheld because it is {withheld}; the research table has it" if withheld else EMPTY
         entries[name] = value | {"computed": computed, "missing": missing}
@@ -185,53 +170,46 @@ def _basic(description: Mapping[str, Any], table: ReleasedTable, words: Words) -
             "title": f"{value['title']}, status",
             "unit": "",
             "meaning": "how reliable the value is",
-            "computed": f"from the relative error sd / max(value, 2 sd): {limits}, otherwise {said['status']['otherwise']}",
+            "computed": f"from the relative error sd / max(value, 2 sd): {limits}, otherwise {rules.otherwise}",
             "missing": NEVER,
         }
     return tuple(Entry(name=each.name, type=type_name(each.type), **entries[each.name]) for each in table.data.schema)
 
 
-def _number(description: Mapping[str, Any], query: Mapping[str, Any]) -> int:
-    return 1 + next(at for at, each in enumerate(description["plan"]) if each is query)
-
-
-def _key(description: Mapping[str, Any], query: Mapping[str, Any], name: str, words: Words) -> dict[str, str]:
-    by = _group(query, name)
-    source = str(by.get("column", by.get("prefix_of", by.get("of", name))))
-    declared = description.get("schema", {}).get("columns", ())
-    category = any(each["name"] == source and each.get("null") == "category" for each in declared)
+def _key(published: Published, query: PublishedQuery | None, name: str, words: Words) -> dict[str, str]:
+    group = (query.group(name) if query else None) or PublishedGroup(name=name)
+    source, expression = group.source, group.expression
     meaning, computed = (
         "identifies the cell: the records counted in it have this value",
         "listed before the release was made",
     )
-    if "determined_by" in by:
+    if group.hierarchy is not None:
         meaning = "identifies the cell: the codes of the records counted in it lie in this value"
-        computed = f"a level of the list '{by['hierarchy']}', which has one for each code"
-    elif "part" in by:
-        computed = f"the {by['part']} of {source}"
-    if "prefix_of" in by:
-        meaning += f" as the first {by['length']} characters of {words.label(source)}"
+        computed = f"a level of the list '{group.hierarchy}', which has one for each code"
+    elif isinstance(expression, DatePart):
+        computed = f"the {expression.part} of {source}"
+    if isinstance(expression, Prefix):
+        meaning += f" as the first {expression.length} characters of {words.label(source)}"
     return {
         "title": words.label(name, source),
         "unit": "",
         "meaning": meaning,
         "computed": computed,
-        "missing": "empty: the value is missing in the records of the cell" if category else NEVER,
+        "missing": "empty: the value is missing in the records of the cell"
+        if source in published.categories
+        else NEVER,
     }
 
 
-def _group(query: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    groups: Sequence[Mapping[str, Any]] = [by for table in query.get("tables", ()) for by in table.get("by", ())]
-    return next((by for by in groups if by.get("name") == name), {})
-
-
-def _value(query: Mapping[str, Any], name: str, words: Words, noise: str | None, flag: str | None) -> dict[str, str]:
-    stated = next((each for each in query.get("statistics", ()) if each["name"] == name), None)
-    of = None if stated is None else stated.get("of")
+def _value(
+    query: PublishedQuery | None, name: str, words: Words, noise: str | None, flag: str | None
+) -> dict[str, str]:
+    stated = query.statistic(name) if query else None
+    of = None if stated is None else stated.of
     if stated is None:
         meaning = "a statistic that others of the table are computed from"
     else:
-        meaning = statistic_kind(stated["kind"]).means.format(of=words.label(of) if of else "")
+        meaning = stated.rules.means.format(of=words.label(of) if of else "")
     estimate = flag or "an unbiased estimate"
     how = "computed from other columns of the table" if noise is None else f"the exact number with {noise}"
     return {
@@ -307,62 +285,5 @@ def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, v
     return statuses(part, variable, content.rules, signed=variable in table.signed)
 
 
-def signed_variables(description: Mapping[str, Any], table: ReleasedTable) -> frozenset[str]:
-    """The variables that may truly be negative: statistics of a signed measure, and what is computed from others."""
-    declared = description.get("schema", {}).get("measures", ())
-    signed = {each["name"] for each in declared if each.get("signed")}
-    stated = query_of(description, table.name).get("statistics", ())
-    return frozenset(each["name"] for each in stated if each.get("of") in signed or _computed(each))
-
-
-def _computed(statistic: Mapping[str, Any]) -> bool:
-    """Whether it is a combination or ratio of other columns, whose sign is not known."""
-    return statistic.get("of") is None and statistic_kind(statistic["kind"]).derived
-
-
 def _floats(table: ReleasedTable, name: str) -> FloatArray:
     return np.asarray(numpy_of(table.data.column(name)), np.float64)
-
-
-# The public lists of codes in a release: which coarser value a code has, as release.json states it.
-
-
-@dataclass(frozen=True, slots=True)
-class CodeLists:
-    """The lists of a release, by the name of the hierarchy."""
-
-    lists: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, description: Mapping[str, Any]) -> "CodeLists":
-        """The lists that a release describes."""
-        return cls({str(each["name"]): each for each in description.get("hierarchies", ())})
-
-    def tables(self) -> dict[str, pa.Table]:
-        """Each list with a row for each finest code and a column for each level, the finest last."""
-        return {
-            name: pa.table({level: self._values(each["list"][level]) for level in each["levels"]})
-            for name, each in self.lists.items()
-        }
-
-    def above(self, group: Mapping[str, Any], source: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The values of a coarser level for a column of codes of the level ``source``."""
-        fine, coarse = self._level(group, source), self._level(group, group["level"])
-        return coarse.take(pc.index_in(column, value_set=fine))
-
-    def count_below(self, group: Mapping[str, Any], source: str, column: pa.ChunkedArray) -> FloatArray:
-        """How many values of the level ``source`` lie below each value of a coarser level in a column."""
-        pairs = pa.table({"fine": self._level(group, source), "coarse": self._level(group, group["level"])})
-        different = pairs.group_by(["fine", "coarse"]).aggregate([])
-        counts = different.group_by("coarse").aggregate([("fine", "count")])
-        found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
-        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
-
-    def _level(self, group: Mapping[str, Any], level: str) -> pa.Array:
-        """The value of a level for each listed code."""
-        return self._values(self.lists[str(group["hierarchy"])]["list"][level])
-
-    @staticmethod
-    def _values(listed: Mapping[str, Any]) -> pa.Array:
-        values = pa.array(listed["values"])
-        return values.take(pa.array(listed["codes"])) if "codes" in listed else values

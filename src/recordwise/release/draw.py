@@ -16,7 +16,7 @@ from recordwise.noise.randomness import BitSource
 from recordwise.plan.arrays import array_of
 from recordwise.plan.cost import CellMechanism, Run
 from recordwise.plan.describe import table_name
-from recordwise.plan.keys.selection import KeySelection, SelectFrom
+from recordwise.plan.keys.keys import Selection
 from recordwise.plan.parts import Part
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Schema
@@ -99,12 +99,13 @@ def select_cells(
     selection = plan.selection(table)
     assert selection is not None
     counts = exact.totals[selection.total()]
-    if not isinstance(selection, SelectFrom):
+    public = plan.domain(table)
+    if public is None:
         noisy = selection.law.noise.add_to(counts, rng)
         kept = np.flatnonzero(noisy >= selection.law.threshold)
         moved = _at_rows(exact, len(kept), kept, np.arange(len(kept)))
         return cells.take(array_of(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
-    domain = selection.domain.bound(table.shape.groups, plan.schema)
+    domain = public.bound(table.shape.groups, plan.schema)
     located = domain.locate(cells)
     inside = np.flatnonzero(located >= 0)
     noisy = selection.law.noise.add_to(counts[inside], rng)
@@ -125,9 +126,9 @@ def select_cells(
 
 def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
     """Look up every cell found in its domain before anything is charged, because a domain's functions are the user's code."""
-    selection = plan.selection(table)
-    if isinstance(selection, SelectFrom):
-        selection.domain.bound(table.shape.groups, plan.schema).locate(cells)
+    domain = plan.domain(table)
+    if plan.selection(table) is not None and domain is not None:
+        domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
 def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
@@ -154,7 +155,7 @@ def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
     return BinCounts(position=position[order], point=bins.point[order], held=bins.held[order])
 
 
-def _counts(selection: KeySelection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
+def _counts(selection: Selection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
     """The counts used for selection: biased given selection, with the truncated law's deviation and interval (T-TRUNCATED)."""
     low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
     return NoisyColumn(

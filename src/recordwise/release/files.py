@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
-from recordwise.ledger.chain import Head
 from recordwise.ledger.charges import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
-from recordwise.plan.publication import Publication, Words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import bands_from_json
 from recordwise.policy.loss_law import LatticePolicy
@@ -27,15 +25,11 @@ from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import known_formats, privacy_labels, require_held, require_packages
 from recordwise.release.page.history import History
-from recordwise.release.release import FORMAT, Release
+from recordwise.release.published import Published
+from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, without_fits
 
-WRITTEN_ANEW = (
-    *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
-    *("page", "sha256", "units", "publication"),
-)
-"""Entries that ``Release.to_json`` itself adds to the description."""
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
 
@@ -52,24 +46,28 @@ def load_release(folder: str | Path) -> Release:
     place, formats = Path(folder), known_formats().values()
     try:
         stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
-        known, tables = stated["recordwise_release"] == FORMAT, read_tables(place)
-        release = read_release(stated, policies, tables) if known else None
-        said = {"release.json": stated["mark"], "policy.json": policies["mark"], **privacy_labels(place, formats)}
+        published, tables = Published(stated), read_tables(place)
+        release = read_release(published, policies, tables) if published.known else None
+        fit, basics = published.fit, published.basic
+        said = {
+            "release.json": published.privacy_label,
+            "policy.json": policies["mark"],
+            **privacy_labels(place, formats),
+        }
     except UNREADABLE:
         raise SourceError(source=f"'{folder}'", problem="it is not a release folder, or it is damaged") from None
     if release is None:
         raise SourceError(source=f"'{folder}'", problem="it was written by an incompatible version of recordwise")
     if set(said.values()) != {release.privacy_label}:
         raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
-    fit = release.description.get("consistent")
-    drawn = {table.name: without_fits(table.data, fit) for table in release.tables}
+    drawn = {table.name: without_fits(table.data, published.added) for table in release.tables}
     if digest_of(drawn, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
     fitted = {table.name: table.data for table in release.tables}
-    if fit is not None and digest_of(fitted, release.policy) != fit["digest"]:
+    if fit is not None and digest_of(fitted, release.policy) != fit.digest:
         raise SourceError(source=f"'{folder}'", problem="its fitted columns are not those that were saved")
     basic = {table.name: table.data for table in release.basic_tables}
-    if basic and digest_of(basic, release.policy) != release.description["basic"]["digest"]:
+    if basics is not None and digest_of(basic, release.policy) != basics.digest:
         raise SourceError(source=f"'{folder}'", problem="its basic tables are not those that were saved")
     if release.firms is not None and release.firms.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
@@ -91,46 +89,29 @@ def disagreement(said: Mapping[str, str]) -> str:
     return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 
-def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+def read_release(published: Published, policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
     """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
     from recordwise.release.page.view import parts_of
 
-    # The first version saved nothing for the page.
-    page, bands = stated.get("page"), bands_from_json(policies.get("bands"))
+    page, bands = published.page, bands_from_json(policies.get("bands"))
     return Release(
-        tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
+        tables=tuple(_table(name, tables[name], each) for name, each in published.variables.items()),
         policy=Policy.from_json(policies["tight"], bands),
         paper_policy=Policy.from_json(policies["paper"], bands),
-        description={name: value for name, value in stated.items() if name not in WRITTEN_ANEW},
-        digest=str(stated["digest"]),
-        head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
-        private=stated["mark"] == PRIVATE,
+        published=published.description(),
+        digest=published.digest,
+        head=published.head,
+        private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_of(page, bands),
         lattice=LatticePolicy.from_json(policies["lattice"], bands) if "lattice" in policies else None,
         firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
-        basic_tables=tuple(_table(name, tables[name], list(each)) for name, each in _basic(stated).items()),
-        words=_words(stated),
+        basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
+        words=published.words,
         history=History.from_json(page["history"]) if page is not None and "history" in page else None,
     )
 
 
-def _basic(stated: dict[str, Any]) -> dict[str, Any]:
-    """The variables of each basic table."""
-    found: dict[str, Any] = stated.get("basic", {}).get("tables", {})
-    return found
-
-
-def _words(stated: dict[str, Any]) -> Words:
-    """Those of a release of the first version are empty."""
-    labels, units = stated.get("page", {}).get("labels", {}), stated.get("units", {})
-    return Words(
-        labels={str(name): str(word) for name, word in labels.items()},
-        units={str(name): str(word) for name, word in units.items()},
-        publication=Publication.from_json(stated.get("publication", {})),
-    )
-
-
-def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
+def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable:
     """The keys are the columns before the first variable; what an external mechanism released has neither."""
     first = min((data.column_names.index(each) for each in variables), default=0)
     keys = tuple(data.column_names[:first])

@@ -18,51 +18,35 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import read_fraction
 from recordwise.plan.arrays import null_as, numpy_of
-from recordwise.plan.expressions import ALL_OTHER
+from recordwise.plan.expressions import ALL_OTHER, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
-from recordwise.plan.keys.keys import encoded
+from recordwise.plan.keys.cells import encoded
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
 from recordwise.postprocess.workload import Workload
-from recordwise.release.dictionary import CodeLists
+from recordwise.release.published import (
+    CodeLists,
+    Groups,
+    Published,
+    PublishedGroup,
+    PublishedQuery,
+    PublishedStatistic,
+    PublishedTable,
+)
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-Groups: TypeAlias = Sequence[Mapping[str, Any]]
-"""The ``by`` of a table in release.json: for each group, its name and its column or prefix."""
 SEPARATOR = "\x1f"
 OUTSIDE = -1
 NO_LISTS = CodeLists()
 
 
-def source_of(group: Mapping[str, Any], finer: Groups) -> str | None:
+def source_of(group: PublishedGroup, finer: Groups) -> PublishedGroup | None:
     """The column of the finer table that determines a group; None if there is none."""
-    for candidate in finer:
-        if candidate == group:
-            return str(candidate["name"])
-        if _level(candidate) in group.get("determined_by", ()) and _same_list(candidate, group):
-            return str(candidate["name"])
-        if "prefix_of" not in group:
-            continue
-        if candidate.get("column") == group["prefix_of"]:
-            return str(candidate["name"])
-        if candidate.get("prefix_of") == group["prefix_of"] and candidate["length"] >= group["length"]:
-            return str(candidate["name"])
-    return None
-
-
-def _level(group: Mapping[str, Any]) -> str | None:
-    """The level of a hierarchy that a group may be: a coarser one, or the column that records hold."""
-    found = group.get("level", group.get("column"))
-    return None if found is None else str(found)
-
-
-def _same_list(candidate: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
-    return bool(candidate.get("hierarchy", group["hierarchy"]) == group["hierarchy"])
+    return next((each for each in finer if each.determines(group)), None)
 
 
 def nests(coarser: Groups, finer: Groups) -> bool:
@@ -84,24 +68,21 @@ def parents(
         return np.zeros(finer.data.num_rows, dtype=np.int64)
     derived = []
     for group in coarser_by:
-        name = source_of(group, finer_by) or ""
-        derived.append(_raised(group, _named(name, finer_by), finer.data.column(name), lists))
+        source = source_of(group, finer_by)
+        assert source is not None
+        derived.append(_raised(group, source, finer.data.column(source.name), lists))
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
-    own = [coarser.data.column(str(group["name"])).take(pa.array(listed)) for group in coarser_by]
+    own = [coarser.data.column(group.name).take(pa.array(listed)) for group in coarser_by]
     found = np.asarray(null_as(pc.index_in(_joined(derived), value_set=_joined(own)), OUTSIDE), np.int64)
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
 
-def _named(name: str, groups: Groups) -> Mapping[str, Any]:
-    return next(group for group in groups if group["name"] == name)
-
-
-def _raised(group: Mapping[str, Any], source: Mapping[str, Any], column: pa.ChunkedArray, lists: CodeLists) -> Any:
+def _raised(group: PublishedGroup, source: PublishedGroup, column: pa.ChunkedArray, lists: CodeLists) -> Any:
     """The values of a group, from the column that determines it."""
-    if "prefix_of" in group:
-        return pc.utf8_slice_codeunits(column, 0, group["length"])
-    return column if "level" not in group or source == group else lists.above(group, str(_level(source)), column)
+    if isinstance(group.expression, Prefix):
+        return pc.utf8_slice_codeunits(column, 0, group.expression.length)
+    return column if group.hierarchy is None or source == group else lists.above(group, str(source.level), column)
 
 
 def complete_rows(
@@ -114,10 +95,10 @@ def complete_rows(
         above = [group for group in coarser_by if source_of(group, [own]) is not None]
         if own in above:
             continue
-        if len(above) != 1 or "level" not in above[0]:
+        if len(above) != 1 or above[0].hierarchy is None:
             return np.zeros(len(wanted), dtype=bool)
-        column = coarser.data.column(str(above[0]["name"]))
-        wanted *= lists.count_below(above[0], str(_level(own)), column)
+        column = coarser.data.column(above[0].name)
+        wanted *= lists.count_below(above[0], str(own.level), column)
     up = parents(coarser, coarser_by, finer, finer_by, lists)
     listed = np.bincount(up[up != OUTSIDE], minlength=len(wanted))
     return np.asarray((listed == wanted) & ~rest_rows(coarser), bool)
@@ -136,12 +117,6 @@ def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
 
-def own_statistic(statistic: Mapping[str, Any], table: str) -> Mapping[str, Any]:
-    """What a table publishes of a statistic; where queries are joined, its column and mechanism are those of its own query."""
-    found: Mapping[str, Any] = statistic.get("own", {}).get(table, statistic)
-    return found
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Family:
     """The tables of one query, finest first, and its cells: those of the finest table, the "all other" cells of the others, and
@@ -150,15 +125,24 @@ class Family:
     tables: tuple[ReleasedTable, ...]
     rows: Any
     """Every published cell as a sum of cells, table by table."""
-    sizes: dict[str, int]
-    shares: dict[str, str]
-    statistics: tuple[Mapping[str, Any], ...]
-    schema: Mapping[str, Any]
-    sized: Mapping[str, Mapping[str, Any]]
-    """For each table the bands of the statistics whose noise is sized."""
+    query: PublishedQuery
+    published: Published
     bands: Mapping[str, BandTable]
-    by: Mapping[str, Groups]
-    lists: CodeLists
+
+    @property
+    def statistics(self) -> tuple[PublishedStatistic, ...]:
+        """The statistics of the query."""
+        return self.query.statistics
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The number of cells of each table."""
+        return {table.name: table.data.num_rows for table in self.tables}
+
+    @cached_property
+    def described(self) -> dict[str, PublishedTable]:
+        """The tables by name, as release.json describes them."""
+        return {table.name: table for table in self.query.tables}
 
     @property
     def own(self) -> int:
@@ -168,7 +152,7 @@ class Family:
     @cached_property
     def signed(self) -> frozenset[str]:
         """The measures that may be negative."""
-        return frozenset(str(each["name"]) for each in self.schema.get("measures", ()) if each.get("signed"))
+        return frozenset(name for name, each in self.published.measures.items() if each.signed)
 
     @property
     def undetermined(self) -> bool:
@@ -212,24 +196,24 @@ class Family:
         """Whether a coarser cell may hold records of no cell of the finest table."""
         return bool(self.rows.shape[1] > self.own)
 
-    def column(self, statistic: Mapping[str, Any], end: str) -> FloatArray:
+    def column(self, statistic: PublishedStatistic, end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
-        parts = [table.data.column(f"{own_statistic(statistic, table.name)['name']}{end}") for table in self.tables]
+        parts = [table.data.column(f"{statistic.in_table(table.name).name}{end}") for table in self.tables]
         return np.concatenate([numpy_of(part).astype(np.float64) for part in parts])
 
     def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
         """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""
-        start = 0
+        start, lists = 0, self.published.lists
         for table in self.tables:
-            count, stated = self.sizes[table.name], self.sized[table.name][name]
-            bands: IntArray = np.zeros(count, np.int64)
-            if stated["bands"] in self.bands:
-                columns, codes = _key_columns(self.by[table.name], self.lists), self.lists.tables()
-                bands = bands_of_cells(self.bands[stated["bands"]], columns, codes, table.data, count)
-            for band, edge in enumerate(stated["edges"]):
+            count, described = self.sizes[table.name], self.described[table.name]
+            sized, bands = described.sized[name], np.asarray(np.zeros(count), np.int64)
+            if sized.digest in self.bands:
+                columns = _key_columns(described.by, lists)
+                bands = bands_of_cells(self.bands[sized.digest], columns, lists.tables(), table.data, count)
+            for band, edge in enumerate(sized.edges):
                 rows = np.flatnonzero(bands == band) + start
                 if len(rows):
-                    yield rows, Fraction(self.shares[table.name]), read_fraction(edge)
+                    yield rows, described.share, edge
             start += count
 
     def by_table(self, answers: Any) -> list[Any]:
@@ -237,10 +221,10 @@ class Family:
         return list(np.split(answers, np.cumsum(list(self.sizes.values()))[:-1]))
 
 
-def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> Family:
+def family_of(release: Release, query: PublishedQuery, *, complete: bool) -> Family:
     """The tables of a described query and their cells."""
-    by = {table["name"]: table["by"] for table in query["tables"]}
-    if any("keys" in table for table in query["tables"]):
+    by = {table.name: table.by for table in query.tables}
+    if any(table.selected for table in query.tables):
         raise ParameterError(
             parameter="release", problem="has privately selected keys, so its tables have no fixed cells to fit"
         )
@@ -252,33 +236,24 @@ def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> 
         names = ", ".join(table.name for table in tables)
         raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
     ordered = (tables[at], *(table for table in tables if table is not tables[at]))
-    rests = any(table.get("rest") for table in query["tables"])
+    known, lists = complete or any(table.rest for table in query.tables), release.published.lists
     return Family(
         tables=ordered,
-        rows=cell_rows(ordered, by, complete=complete or rests, lists=CodeLists.of(release.description)),
-        sizes={table.name: table.data.num_rows for table in ordered},
-        shares={table["name"]: str(table["share"]) for table in query["tables"]},
-        statistics=tuple(query["statistics"]),
-        schema=release.description.get("schema", {}),
-        sized={table["name"]: table.get("sized", {}) for table in query["tables"]},
+        rows=cell_rows(ordered, by, complete=known, lists=lists),
+        query=query,
+        published=release.published,
         bands=release.policy.bands(),
-        by=by,
-        lists=CodeLists.of(release.description),
     )
 
 
 def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
-    """The columns of a table, with the levels of hierarchies that they hold; the finest is a column of the records."""
-    finest = {str(each["levels"][-1]): name for name, each in lists.lists.items()}
-    found = []
-    for group in by:
-        hierarchy = group.get("hierarchy", finest.get(str(group.get("column"))))
-        found.append(KeyColumn(str(group["name"]), None if hierarchy is None else _level(group), hierarchy))
-    return found
+    """The columns of a table, with the levels of hierarchies that they hold."""
+    found = [(group, lists.hierarchy_of(group)) for group in by]
+    return [KeyColumn(group.name, None if name is None else group.level, name) for group, name in found]
 
 
 def cell_rows(
-    tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool, lists: CodeLists = NO_LISTS
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
 ) -> Any:
     """The incidence of published cells and fitted cells: the finest table's cells first, then what every other table has of its
     own: "all other" cells if its remainders are known, a remainder for each cell otherwise."""
@@ -292,7 +267,9 @@ def cell_rows(
     return sparse.csr_array(sparse.block_array(grid, format="csr"))
 
 
-def _tiled(table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Any], lists: CodeLists) -> BoolArray:
+def _tiled(
+    table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists
+) -> BoolArray:
     """The cells of a table that the cells of another one make up completely, whatever those are made of."""
     found, after = np.zeros(table.data.num_rows, dtype=bool), False
     for other in tables:
@@ -305,7 +282,9 @@ def _tiled(table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[st
     return found
 
 
-def _block(table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Any], lists: CodeLists) -> Any:
+def _block(
+    table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Groups], lists: CodeLists
+) -> Any:
     """Which rows of ``table`` contain the cells ``own`` of ``owner``."""
     shape = (table.data.num_rows, len(own))
     if owner is table:

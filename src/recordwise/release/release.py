@@ -24,13 +24,12 @@ from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
 from recordwise.release.page.history import History, history_of
 from recordwise.release.page.parts import PagePart
+from recordwise.release.published import Published, release_json
 from recordwise.release.staging import file_digest, new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, accuracy
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -42,7 +41,7 @@ class Release:
     """The tight policy, which was charged to the ledger."""
     paper_policy: Policy
     """The same mechanisms, bounded as in the papers."""
-    description: dict[str, Any]
+    published: Published
     """Plan, mechanisms, parameters, versions and budget, as saved in release.json."""
     digest: str
     """The fingerprint of tables and policy, which the ledger also records."""
@@ -215,7 +214,7 @@ class Release:
         """The label in every file: whether the release is private."""
         return PRIVATE if self.private else NOT_PRIVATE
 
-    def described(
+    def with_labels(
         self,
         *,
         labels: Mapping[str, str] | None = None,
@@ -253,7 +252,7 @@ class Release:
     def content(self) -> Content:
         """What the files say: the tables with their titles and data dictionaries, and the words around them."""
         return content_of(
-            self.description,
+            self.published,
             (*self.tables, *self.basic_tables),
             self.words,
             privacy_label=self.privacy_label,
@@ -308,12 +307,12 @@ class Release:
                 write_json(self._policies(), staging / "policy.json")
                 view = view_of(self, self._files(chosen))
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
-                kept = page_json(self, self.words.labels)
+                saved = page_json(self, self.words.labels)
             for job in jobs:
                 job.result()
             write_json(datapackage_json(content, {name for _, name, _ in files}), staging / DATA_PACKAGE)
             digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
-            write_json(view.description | {"page": kept, "sha256": digests}, staging / "release.json")
+            write_json({**view.published.form, "page": saved, "sha256": digests}, staging / "release.json")
         return Path(folder)
 
     def keep(self, folder: Path) -> None:
@@ -355,21 +354,8 @@ class Release:
 
     def to_json(self) -> dict[str, Any]:
         """The content of release.json, which the page also uses: no row count, no number of non-empty cells, no exact totals."""
-        return {
-            "recordwise_release": FORMAT,
-            "mark": self.privacy_label,
-            "digest": self.digest,
-            "ledger": {"length": self.head.length, "digest": self.head.digest},
-            **self.description,
-            **self._said(),
-            "flags": {table.name: table.flags() for table in self.tables},
-            "accuracy": {table.name: accuracy(table) for table in self.tables},
-        }
-
-    def _said(self) -> dict[str, Any]:
-        """Units and publication; labels are with what is kept for the page."""
-        said = {"units": dict(self.words.units), "publication": self.words.publication.to_json()}
-        return {name: found for name, found in said.items() if found}
+        label, tables = self.privacy_label, self.tables
+        return release_json(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
 
     def __repr__(self) -> str:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.privacy_label}>"

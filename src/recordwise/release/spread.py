@@ -5,9 +5,8 @@ nothing: they simulate the law, they do not read a record.
 """
 
 import hashlib
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -19,11 +18,9 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import has_two_parts, inside, is_sized, shared
-from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
 from recordwise.noise.randomness import BitSource
-from recordwise.plan.statistics import statistic_kind
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
@@ -35,6 +32,7 @@ from recordwise.postprocess.linear import (
 )
 from recordwise.progress import tracked
 from recordwise.release.nesting import Family
+from recordwise.release.published import PublishedStatistic
 
 NORMAL_STEPS = 1000
 """Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
@@ -43,28 +41,25 @@ LEAST_STEPS = 0.5
 """Gaussian noise of at least so many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
 
 
-def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
+def noise_of(family: Family, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a described statistic in every table; where queries are joined, that of each by its own mechanism."""
-    if "own" not in statistic:
+    if not statistic.own:
         return _noise(family, statistic)
     ends = np.cumsum([0, *family.sizes.values()])
     places = {table.name: np.arange(start, stop) for table, start, stop in zip(family.tables, ends, ends[1:])}
-    queries: dict[str, list[str]] = {}
-    for name, own in statistic["own"].items():
-        queries.setdefault(json.dumps(own, sort_keys=True), []).append(name)
-    parts = []
-    for own, names in queries.items():
-        tables = tuple(table for table in family.tables if table.name in names)
-        some = replace(family, tables=tables, sizes={table.name: table.data.num_rows for table in tables})
-        parts.append((np.concatenate([places[table.name] for table in tables]), _noise(some, json.loads(own))))
+    owns, parts = list(statistic.own.values()), []
+    for own in (each for at, each in enumerate(owns) if each not in owns[:at]):
+        tables = tuple(table for table in family.tables if statistic.own[table.name] == own)
+        some = replace(family, tables=tables)
+        parts.append((np.concatenate([places[table.name] for table in tables]), _noise(some, own)))
     return JoinedNoise(tuple(parts))
 
 
-def _noise(family: Family, statistic: Mapping[str, Any]) -> "OwnNoise":
+def _noise(family: Family, statistic: PublishedStatistic) -> "OwnNoise":
     """The noise of a statistic of one query."""
     raw = family.column(statistic, "_sd") ** 2
-    mechanism = mechanism_from_json(statistic["mechanism"])
-    step = _step(family, statistic)
+    mechanism = statistic.mechanism()
+    step = family.published.measure(statistic.of).step
     ends = np.cumsum([0, *family.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
     if mechanism is None or has_two_parts(mechanism):
@@ -78,17 +73,15 @@ def _noise(family: Family, statistic: Mapping[str, Any]) -> "OwnNoise":
             for each in np.unique(scale)
         ]
         return VaryingNoise(raw, tuple(parts), step)
-    served = [shared(mechanism, Fraction(family.shares[name])) for name in family.sizes]
+    served = [shared(mechanism, family.described[name].share) for name in family.sizes]
     return _fixed(raw, list(zip(parted, served)), step)
 
 
 def _sized_noise(
-    family: Family, statistic: Mapping[str, Any], mechanism: Any, raw: FloatArray, step: Fraction
+    family: Family, statistic: PublishedStatistic, mechanism: Any, raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
     """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
-    served = [
-        (rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(str(statistic["name"]))
-    ]
+    served = [(rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
     if any(getattr(each, "variance_varies", False) for each in inside(mechanism)):
         return VaryingNoise(raw, tuple(served), step)
     return _fixed(raw, served, step)
@@ -106,11 +99,6 @@ def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -
         normal=gaussian and fine,
         step=float(step),
     )
-
-
-def _step(family: Family, statistic: Mapping[str, Any]) -> Fraction:
-    declared = {str(each["name"]): each["step"] for each in family.schema.get("measures", ())}
-    return Fraction(declared.get(statistic["of"], 1))
 
 
 def _law(mechanism: Any, step: Fraction) -> Any:
@@ -464,7 +452,7 @@ class FittedColumn:
 
 def best_fit(
     family: Family,
-    statistic: Mapping[str, Any],
+    statistic: PublishedStatistic,
     noise: AnswerNoise,
     *,
     confidence: float,
@@ -493,9 +481,9 @@ def best_fit(
     return _untouched(family, statistic, weights, found if noise.known else _around(family, statistic, found))
 
 
-def adds_up(family: Family, statistic: Mapping[str, Any]) -> bool:
+def adds_up(family: Family, statistic: PublishedStatistic) -> bool:
     """Whether the exact numbers of finer cells add up to those of coarser ones: a firm may be in several cells."""
-    return statistic_kind(statistic["kind"]).adds_up(statistic["of"], firm=family.schema.get("firm"))
+    return statistic.rules.adds_up(statistic.of, firm=family.published.firm)
 
 
 def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
@@ -504,7 +492,7 @@ def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
     return CrossingWeights.of(family.rows, variances, family.workload) if tree is None else tree.weights(variances)
 
 
-def _untouched(family: Family, statistic: Mapping[str, Any], weights: Any, found: FittedColumn) -> FittedColumn:
+def _untouched(family: Family, statistic: PublishedStatistic, weights: Any, found: FittedColumn) -> FittedColumn:
     """An answer that no other one says anything about keeps the interval it was published with."""
     alone = weights.untouched() if family.tree is None else ~family.tree.connected()
     ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
@@ -512,7 +500,7 @@ def _untouched(family: Family, statistic: Mapping[str, Any], weights: Any, found
     return FittedColumn(value=found.value, how=found.how, draws=found.draws, **kept)
 
 
-def _around(family: Family, statistic: Mapping[str, Any], found: FittedColumn) -> FittedColumn:
+def _around(family: Family, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
     """Where the law of the noise is not known, the interval contains that of the cell's own answer."""
     low, high = (family.column(statistic, end) for end in ("_low", "_high"))
     return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))

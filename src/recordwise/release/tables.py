@@ -3,10 +3,9 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,24 +114,37 @@ def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def without_fits(table: pa.Table, fit: Mapping[str, Any] | None) -> pa.Table:
-    """The columns that were drawn; fitted columns are computed from them afterward and prove nothing."""
-    # Fits of earlier versions added one column to each variable, and a variable might be called what another is added today.
-    ends = () if fit is None else ADDED if "uncertainty" in fit else (FITTED,)
+def without_fits(table: pa.Table, ends: Sequence[str]) -> pa.Table:
+    """The columns that were drawn; what a fit added under these ends is computed from them and proves nothing."""
     names = set(table.column_names)
     return table.drop_columns(sorted({name + end for name in names for end in ends} & names))
 
 
-def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
-    """The accuracy of each variable, from the noise laws and the released values alone; null if it is not finite."""
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The accuracy of a variable over its cells; None where it is not finite."""
+
+    median_sd: float | None
+    median_cv: float | None
+    share_below: float | None
+    """The share of the cells with a coefficient of variation below 0.1."""
+
+    @classmethod
+    def read(cls, form: Mapping[str, float | None]) -> "Accuracy":
+        """Read what ``to_json`` wrote."""
+        return cls(form["median_sd"], form["median_cv"], form["share_cv_below_0.1"])
+
+    def to_json(self) -> dict[str, float | None]:
+        """As in release.json."""
+        return {"median_sd": self.median_sd, "median_cv": self.median_cv, "share_cv_below_0.1": self.share_below}
+
+
+def accuracy(table: ReleasedTable) -> dict[str, Accuracy]:
+    """The accuracy of each variable, from the noise laws and the released values alone."""
     found = {}
     for name in table.variables:
         sd, cv = (numpy_of(table.data.column(f"{name}{end}").drop_null()) for end in ("_sd", "_cv"))
-        found[name] = {
-            "median_sd": _median(sd),
-            "median_cv": _median(cv),
-            "share_cv_below_0.1": float(np.mean(cv < 0.1)) if len(cv) else None,
-        }
+        found[name] = Accuracy(_median(sd), _median(cv), float(np.mean(cv < 0.1)) if len(cv) else None)
     return found
 
 

@@ -18,6 +18,7 @@ from recordwise.release.files import read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels, written
+from recordwise.release.published import Published
 from recordwise.release.staging import file_problems
 from recordwise.release.tables import digest_of, without_fits
 
@@ -135,8 +136,9 @@ def _within_budget(spent: Policy, terms: dict[str, Any], bands: Bands) -> bool:
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:
     """Disagreements between a folder and the ledger, or among the folder's own files."""
     try:
-        release, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
-        length, digest = int(release["ledger"]["length"]), str(release["ledger"]["digest"])
+        form, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
+        release = Published(form)
+        length, digest = release.head.length, release.head.digest
     except UNREADABLE:
         return ["release.json or policy.json cannot be read or does not refer to a ledger"]
     if length > len(events):
@@ -156,51 +158,52 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
         return ["its files cannot be read"]
 
 
-def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
+def _wrong_words(release: Published, policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
     """Facts that release.json and policy.json repeat from the ledger must agree with it."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     looks = counted_looks(events[: entry.body["charge"]])
     pairs = {
         # Releases of earlier versions say only whether there was a look other than a preflight.
-        "release.json states different looks": (release.get("looks", looks), looks),
+        "release.json states different looks": (looks if release.looks is None else release.looks, looks),
         "release.json says otherwise whether records were viewed": (_viewed(release, looks), bool(looks)),
-        "release.json states a different digest": (release["digest"], entry.body["digest"]),
-        "release.json carries a different privacy label": (release["mark"], entry.body["mark"]),
+        "release.json states a different digest": (release.digest, entry.body["digest"]),
+        "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies["mark"], entry.body["mark"]),
         "policy.json states a different policy": (policies["tight"], charged["policy"]),
-        "release.json describes a different plan": (release["plan"], charged["details"]),
-        # Ledgers of earlier versions state the schema once instead of with each charge.
-        "release.json names a different schema": (release["schema"], charged.get("schema", opened["schema"])),
-        "release.json names a different period": (_version(release.get("series", {})), _version(charged)),
-        **{f"release.json names a different {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
-    return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
+    # Ledgers of earlier versions state the schema once instead of with each charge.
+    known = {
+        "plan": charged["details"],
+        "schema": charged.get("schema", opened["schema"]),
+        "period": (charged.get("period"), charged.get("revision")),
+        "dataset": opened["dataset"],
+        "budget": opened["budget"],
+    }
+    for name, found in release.terms.items():
+        says = "describes" if name == "plan" else "names"
+        pairs[f"release.json {says} a different {name}"] = found, known[name]
+    return [f"{problem} than the ledger" for problem, (found, true) in pairs.items() if found != true]
 
 
-def _viewed(release: dict[str, Any], looks: dict[str, int]) -> bool:
+def _viewed(release: Published, looks: dict[str, int]) -> bool:
     """What a release says about looks; where an earlier version did not count preflights, what it should have said."""
-    stated = bool(release.get("looked_at_records", bool(looks)))
-    return stated if "looks" in release or set(looks) - {PREFLIGHT} else bool(looks)
+    stated = bool(looks) if release.looked_at_records is None else release.looked_at_records
+    return stated if release.looks is not None or set(looks) - {PREFLIGHT} else bool(looks)
 
 
-def _version(form: dict[str, Any]) -> tuple[Any, Any]:
-    """The period and the revision that a release or a charge states."""
-    return form.get("period"), form.get("revision")
-
-
-def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], entry: Event) -> list[str]:
+def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], entry: Event) -> list[str]:
     """Check the digest of the tables on disk, and the files in other formats beside them."""
     stored, formats = read_tables(folder), known_formats().values()
-    basic = {name: stored[name] for name in release.get("basic", {}).get("tables", {}) if name in stored}
+    basic = {name: stored[name] for name in release.basic_names if name in stored}
     tables = {name: table for name, table in stored.items() if name not in basic}
     problems = []
-    drawn = {name: without_fits(table, release.get("consistent")) for name, table in tables.items()}
+    drawn = {name: without_fits(table, release.added) for name, table in tables.items()}
     policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
     if digest_of(drawn, policy) != entry.body["digest"]:
         problems.append("its tables are not those that were released")
-    elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
+    elif release.fit is not None and digest_of(tables, policy) != release.fit.digest:
         problems.append("its fitted columns are not those release.json was written with")
-    if basic and digest_of(basic, policy) != release["basic"]["digest"]:
+    if release.basic is not None and digest_of(basic, policy) != release.basic.digest:
         problems.append("its basic tables are not those release.json was written with")
     labels = privacy_labels(folder, formats)
     wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
@@ -210,7 +213,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
         if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file beside it")
     # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
-    return problems or file_problems(folder, release.get("sha256", {}))
+    return problems or file_problems(folder, release.files)
 
 
 def _same(each: Format, path: Path, content: Content) -> bool:

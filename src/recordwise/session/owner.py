@@ -30,8 +30,7 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import check_policy, plan_policy
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Predicate, listed_cells
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
 from recordwise.plan.results import POSITION, FoundTotals, TableTotals
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from recordwise.session.simulated import Simulation
 
 
-ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
+ANY_CELL = Selection.of(rho=1, delta="1e-6")
 """Finds every cell that holds records; nothing is drawn with it."""
 MOST_VALUES = 4_000_000
 """At most this many combinations of values are fetched; beyond that, losses are binned inside the engine."""
@@ -147,7 +146,11 @@ class Owner:
 
     def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
         query = replace(
-            plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,), all_other=None
+            plan.queries[table.query],
+            groups=table.shape.groups,
+            axes=(),
+            key_lists=(Keys(selection=ANY_CELL),),
+            all_other=None,
         )
         found_plan = Plan(schema=self._schema, queries=(query,))
         (found,) = self._engine.totals(found_plan)

@@ -39,6 +39,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.page.parts import PagePart, external_part, page_parts
+from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
@@ -307,7 +308,7 @@ class Publisher:
             tables=tables,
             policy=policy,
             paper_policy=paper,
-            description={**self.stated, **self.ledger.stated(), **looked, "versions": versions(), **stated},
+            published=Published({**self.stated, **self.ledger.stated(), **looked, "versions": versions(), **stated}),
             digest=digest,
             head=charge.head,
             private=private,

@@ -22,7 +22,7 @@ from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
 from recordwise.plan.keys.hierarchies import Hierarchy, hierarchy_words
-from recordwise.plan.keys.selection import GivenKeys
+from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Words
 from recordwise.plan.query import Query

@@ -17,6 +17,7 @@ from recordwise.ledger.chain import START
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, schema_json, table_name
+from recordwise.plan.keys.cells import Rows
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
@@ -25,6 +26,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
 from recordwise.release.draw import PreparedTable, in_turn, prepare_table, publish_table
+from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
 from recordwise.session.owner import FOR_OWNER
@@ -164,7 +166,7 @@ class Simulation:
         values = self._values(Sum(measure=str(part.of), mechanism=FOR_OWNER), other)
         if not cells.num_columns or isinstance(other, TableTotals):
             return values
-        return Keys(cells).matched(_cells(other), values)
+        return Keys(Rows.of(cells)).matched(_cells(other), values)
 
     def _values(self, part: Drawable, found: TableTotals | FoundTotals) -> FloatArray:
         """The exact values of what is drawn, in units; the two parts of a signed sum are put together."""
@@ -183,11 +185,11 @@ class Simulation:
         return prepare_table(self.plan, found.table, found.cells, confidence=self._confidence)
 
     @cached_property
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> Published:
         listed = self.plan.schema.hierarchies
         stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
         stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
-        return stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {})
+        return Published(stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {}))
 
     def draw(self, rng: BitSource) -> Release:
         """One release, NOT PRIVATE.
@@ -209,7 +211,7 @@ class Simulation:
             tables=tables,
             policy=policy,
             paper_policy=policy,
-            description=self._described,
+            published=self._described,
             digest=digest_of({table.name: table.data for table in tables}, policy),
             head=START,
             private=False,

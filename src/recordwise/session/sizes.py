@@ -6,7 +6,7 @@ for every record; the band of a cell is raised until it does (T-SIZE). Nothing h
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from recordwise.ledger.periods import terms_before
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import query_names
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import KeyList
 from recordwise.plan.keys.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -56,7 +55,7 @@ def with_sizes(plan: Plan) -> Plan:
     waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
     if not waiting:
         return plan
-    read: dict[int, KeyList] = {own: _read(keys) for own, keys in waiting.items()}
+    read: dict[int, Keys] = {own: _read(keys) for own, keys in waiting.items()}
     return replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries))
 
 
@@ -65,12 +64,12 @@ def query_with_sizes(query: Query) -> Query:
     return _with_lists(query, {id(keys): _read(keys) for keys in query.key_lists if _waits(keys)})
 
 
-def _with_lists(query: Query, read: Mapping[int, KeyList]) -> Query:
+def _with_lists(query: Query, read: Mapping[int, Keys]) -> Query:
     return replace(query, key_lists=tuple(read.get(id(keys), keys) for keys in query.key_lists))
 
 
-def _waits(keys: KeyList) -> TypeGuard[Keys]:
-    return isinstance(keys, Keys) and keys.sizes is not None and bool(keys.sizes.waiting)
+def _waits(keys: Keys) -> bool:
+    return keys.sizes is not None and bool(keys.sizes.waiting)
 
 
 def _read(keys: Keys) -> Keys:
@@ -78,7 +77,7 @@ def _read(keys: Keys) -> Keys:
     assert sizes is not None
     for name, given in sizes.waiting.items():
         sizes = sizes.joined(name, *_sizes(keys, given))
-    return Keys(keys.table, sizes)
+    return Keys(keys.domain, sizes=sizes)
 
 
 def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
@@ -161,7 +160,7 @@ def _uncovered(digests: list[str], ledger: Ledger) -> str | None:
 
 
 def _all_sizes(plan: Plan) -> list[Sizes]:
-    lists = [keys for query in plan.queries for keys in query.key_lists if isinstance(keys, Keys)]
+    lists = [keys for query in plan.queries for keys in query.key_lists]
     return [keys.sizes for keys in lists if keys.sizes is not None]
 
 
@@ -205,14 +204,14 @@ def _one_up(table: BandTable, band: int) -> BandTable:
     return BandTable(table.columns, edges, table.values, table.places, bands, table.level)
 
 
-def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:
-    if not isinstance(keys, Keys) or keys.sizes is None:
+def _changed(keys: Keys, changes: dict[str, BandTable]) -> Keys:
+    if keys.sizes is None:
         return keys
     # A table that was raised before is raised further; the one it replaces is that of the sizes.
     raised = {first: changes.get(now.digest, now) for first, now in keys.sizes.raised.items()}
     known = {now.digest for now in keys.sizes.raised.values()}
     raised |= {digest: table for digest, table in changes.items() if digest not in known}
-    return Keys(keys.table, replace(keys.sizes, raised=raised))
+    return Keys(keys.domain, sizes=replace(keys.sizes, raised=raised))
 
 
 def size_sources(plan: Plan) -> dict[str, str]:

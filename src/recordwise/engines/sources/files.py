@@ -14,7 +14,7 @@ from recordwise.engines.compile.records import MOST_DIGITS, OFF, Stored
 from recordwise.engines.engine import check_headed, check_present
 from recordwise.errors import DataError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.arrays import listed
-from recordwise.plan.keys.keys import arrow_type
+from recordwise.plan.keys.cells import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Frame, ParquetFiles, compression
 

@@ -9,21 +9,20 @@ from typing import Any, TypeAlias
 from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Entry, Node, suggestion
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import KeyList, SelectFrom, SelectKeys
 from recordwise.plan.keys.sizes import EVERY_STATISTIC, FromRelease
 from recordwise.plan.plan import crossed
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import read_code_file
 
 
-def read_select(node: Node, schema: Schema) -> SelectKeys | None:
+def read_select(node: Node, schema: Schema) -> Keys | None:
     """``select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``."""
     numbers = (Entry("rho", Node.number, needed=True), Entry("delta", Node.number, needed=True))
     read = node.section((*numbers, Entry("pieces", lambda each: _pieces(each, schema))))
     return None if read is None else node.attempt(lambda: Keys.select(**read))
 
 
-def read_select_from(node: Node, schema: Schema, domain: Any | None) -> SelectFrom | None:
+def read_select_from(node: Node, schema: Schema, domain: Any | None) -> Keys | None:
     """``select_from = { product = { county = [...] }, rho = 0.1, threshold = 12 }``; the domain has been read already."""
     if not isinstance(node.value, dict):
         return None
@@ -50,12 +49,12 @@ def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
 WAYS = ("product", "rows", "file")
 
 
-def named_keys(node: Node, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
+def named_keys(node: Node, folder: Path, schema: Schema) -> dict[str, Keys | None]:
     """The named key lists; None stands for one with a problem."""
     return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
-def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schema: Schema) -> list[KeyList] | None:
+def query_keys(node: Node, folder: Path, named: dict[str, Keys | None], schema: Schema) -> list[Keys] | None:
     """The key lists of one query, by name or inline."""
     found = []
     for each in node.items():
@@ -65,7 +64,7 @@ def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schem
     return None if None in found else [keys for keys in found if keys is not None]
 
 
-def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
+def read_keys(node: Node, folder: Path, schema: Schema) -> Keys | None:
     """A ``product`` of lists, ``rows`` column by column, a ``file``, ``select`` from the data, or ``select_from`` a domain."""
     entries = node.table(*WAYS, "select", "select_from", "size", "sized_on")
     size, sized_on = entries.pop("size", None), entries.pop("sized_on", None)

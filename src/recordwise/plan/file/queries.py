@@ -13,7 +13,7 @@ from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Entry, Node, one_of
-from recordwise.plan.keys.selection import KeyList
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Schema
@@ -84,7 +84,7 @@ class Shelf:
 
     schema: Schema
     mechanisms: dict[str, Any]
-    keys: dict[str, KeyList | None]
+    keys: dict[str, Keys | None]
     folder: Path
 
     def mechanism(self, node: Node) -> Any | None:
@@ -218,7 +218,7 @@ def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], 
     return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 
-def _keys(draft: Draft, shelf: Shelf) -> list[KeyList] | None:
+def _keys(draft: Draft, shelf: Shelf) -> list[Keys] | None:
     if "keys" not in draft.entries:
         return None
     found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys, shelf.schema)

@@ -34,7 +34,6 @@ from recordwise.plan.file.node import (
 from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_master, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_problems
 from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
 from recordwise.plan.query import Query
@@ -206,7 +205,7 @@ def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
         keys = draft.query.keys_of(level)
-        if known and isinstance(keys, Keys):
+        if known and keys is not None and keys.selection is None:
             good = place.attempt(partial(keys.cells, level.groups, shelf.schema)) is not None and good
     return good
 

@@ -89,7 +89,9 @@ def _part(node: Node, schema: Schema) -> Policy | None:
         return _of_mechanism(entries["measure"], entries["mechanism"], schema)
     if given == {"select"}:
         found = read_select(entries["select"], schema)
-        return None if found is None else node.attempt(lambda: found.policy(schema))
+        return (
+            None if found is None or found.selection is None else node.attempt(partial(found.selection.policy, schema))
+        )
     if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
         node.problem("must contain rho, rho and at (with or without growth), measure and mechanism, or select")
         return None

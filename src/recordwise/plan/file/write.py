@@ -35,9 +35,9 @@ from recordwise.plan.expressions import (
 )
 from recordwise.plan.file.node import written
 from recordwise.plan.file.sections import CSV, SCHEMA
+from recordwise.plan.keys.cells import Product, Rows
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.keys.selection import KeyList, ListedDomain, ProductDomain, SelectFrom, SelectKeys
+from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.keys.sizes import EVERY_STATISTIC, PUBLIC, Sizes
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -219,7 +219,7 @@ def plan_text(
     Returns:
         The text, and the key lists that are too long for it.
     """
-    lists: list[KeyList] = []
+    lists: list[Keys] = []
     for query in queries:
         for keys in query.key_lists:
             if not any(keys is other or keys == other for other in lists):
@@ -276,13 +276,12 @@ def _key_file(name: str) -> str:
     return f"{name}.parquet"
 
 
-def _in_a_file(keys: KeyList) -> Keys | None:
+def _in_a_file(keys: Keys) -> Keys | None:
     """The cells that are kept in a file of their own: too many to list, or of a type that TOML would change."""
-    listed = keys.domain.listed if isinstance(keys, SelectFrom) and isinstance(keys.domain, ListedDomain) else keys
-    if not isinstance(listed, Keys):
+    if not isinstance(keys.domain, Rows):
         return None
-    plain = all(_in_text(column) for column in listed.table.columns) and not _columns_of(listed.sizes)
-    return None if plain and listed.table.num_rows <= MOST_LISTED else listed
+    plain = all(_in_text(column) for column in keys.table.columns) and not _columns_of(keys.sizes)
+    return None if plain and keys.table.num_rows <= MOST_LISTED else keys
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -298,13 +297,18 @@ def _in_text(column: pa.ChunkedArray) -> bool:
     return kind in (pa.string(), pa.int64(), pa.bool_()) and None not in column.to_pylist()
 
 
-def _keys(name: str, keys: KeyList) -> dict[str, Any]:
-    if isinstance(keys, Keys):
+def _keys(name: str, keys: Keys) -> dict[str, Any]:
+    if keys.selection is None:
         return _listed(name, keys)
-    pieces = {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
-    if isinstance(keys, SelectKeys):
-        return {"select": {"rho": keys.rho, "delta": keys.delta, **pieces}}
-    return {"select_from": {**_domain(name, keys), "rho": keys.rho, "threshold": keys.threshold, **pieces}}
+    selection = selection_entry(keys.selection)
+    return {"select": selection} if keys.domain is None else {"select_from": {**_domain(name, keys), **selection}}
+
+
+def selection_entry(selection: Selection) -> dict[str, Any]:
+    """Return the parameters of a selection."""
+    when = {"threshold": selection.threshold} if selection.delta is None else {"delta": selection.delta}
+    pieces = {"pieces": dict(selection.splitting.thresholds)} if selection.splitting else {}
+    return {"rho": selection.rho, **when, **pieces}
 
 
 def _columns_of(sizes: Sizes | None) -> dict[str, str]:
@@ -349,11 +353,11 @@ def _listed(name: str, keys: Keys) -> dict[str, Any]:
     }
 
 
-def _domain(name: str, keys: SelectFrom) -> dict[str, Any]:
+def _domain(name: str, keys: Keys) -> dict[str, Any]:
     match keys.domain:
-        case ListedDomain(listed=listed):
-            return _listed(name, listed)
-        case ProductDomain(columns=columns) if all(_in_text(pa.chunked_array([values])) for _, values in columns):
+        case Rows():
+            return _listed(name, keys)
+        case Product(columns=columns) if all(_in_text(pa.chunked_array([values])) for _, values in columns):
             return {"product": {column: values.to_pylist() for column, values in columns}}
         case _:
             raise ParameterError(
@@ -363,7 +367,7 @@ def _domain(name: str, keys: SelectFrom) -> dict[str, Any]:
             )
 
 
-def _used(query: Query, names: dict[str, KeyList]) -> list[str]:
+def _used(query: Query, names: dict[str, Keys]) -> list[str]:
     """The names of a query's key lists, in its own order: a table takes the first that has all its columns."""
     return [next(name for name, keys in names.items() if keys is own or keys == own) for own in query.key_lists]
 

@@ -2,8 +2,8 @@
 
 In reading order:
 
-- ``keys``: cells listed in advance
-- ``selection``: cells selected privately, or from a public domain
+- ``cells``: public cells: rows, a product of columns, or functions
+- ``keys``: cells listed in advance, or selected privately
 - ``hierarchies``: levels from public lists of codes
 - ``sizes``: public sizes of cells
 - ``bands``: bands of sizes, in the columns that records hold

@@ -18,7 +18,8 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Level, Prefix
-from recordwise.plan.keys.keys import Keys, encoded, plain_column, row_codes
+from recordwise.plan.keys.cells import encoded, plain_column, row_codes
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable, IntArray
@@ -62,7 +63,7 @@ class HeldCells:
 def sized_keys(query: Query, level: Level, names: Names) -> Keys | None:
     """The keys whose sizes a statistic uses in a table; for a grand total the first list that has sizes for it."""
     lists = query.key_lists if not level.groups else (query.keys_of(level),)
-    sized = (keys for keys in lists if isinstance(keys, Keys) and keys.sizes is not None)
+    sized = (keys for keys in lists if keys is not None)
     return next((keys for keys in sized if keys.sizes is not None and keys.sizes.asked(*names)), None)
 
 
@@ -74,7 +75,7 @@ def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names
     given = None if keys.sizes is None else keys.sizes.of(*names)
     if given is None or not groups:
         return None if given is None else np.array([given.sum()])
-    place = np.unique(row_codes(keys.columns_at(groups, schema))[0], return_inverse=True)[1]
+    place = np.unique(row_codes(keys.rows.columns_at(groups, schema))[0], return_inverse=True)[1]
     return np.asarray(np.bincount(place, weights=given), np.float64)
 
 

@@ -176,6 +176,7 @@ class Hierarchy:
         Raises:
             KeysError: The hierarchy has no such level.
         """
+        from recordwise.plan.keys.cells import Rows
         from recordwise.plan.keys.keys import Keys
 
         if level not in self.levels:
@@ -185,7 +186,7 @@ class Hierarchy:
                 advice=f"Its levels are {', '.join(self.levels)}.",
             )
         kept = [each for each in self.levels if self.determines(level, each)]
-        return Keys(self.codes.select(kept).group_by(kept, use_threads=False).aggregate([]).select(kept))
+        return Keys(Rows.of(self.codes.select(kept).group_by(kept, use_threads=False).aggregate([]).select(kept)))
 
     def above(self, level: str, coarse: str) -> tuple[pa.Array, pa.Array]:
         """The values of a level, each once, and beside them the values of a coarser level that they determine.

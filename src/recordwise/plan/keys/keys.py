@@ -1,212 +1,158 @@
-"""Public keys: the cells that will be published whatever the data contains.
+"""Keys: the cells of a query, listed in advance or selected privately.
 
-Keys are first cast to the declared type of their column, by casts that can be undone, and must then be a partition (T-KEYS): an
-engine that joins both '01' and '1' to the integer 1 would count a record twice and double its loss. Rows are sorted and compared as
-whole numbers: each column by the rank of its value, all columns as the digits of one number.
+Public keys are published whatever the data contains. Of selected ones, a cell is published where its noisy count reaches a
+threshold.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import KeysError
+from recordwise.errors import KeysError, ParameterError, PlanError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number
-from recordwise.plan.arrays import array_of, null_as, numpy_of, whole
-from recordwise.plan.expressions import Case, DatePart, Expression, Field, Group, Prefix
+from recordwise.exact.numbers import Number, fraction_text, positive, rational
+from recordwise.exact.text import whole_text
+from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
+from recordwise.plan.arrays import array_of, null_as, numpy_of
+from recordwise.plan.expressions import Group
+from recordwise.plan.keys.cells import Cells, Domain, Product, Rows, check_size, plain_column
 from recordwise.plan.keys.sizes import Given, Sizes, read_sizes
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_measure, threshold_problems
 from recordwise.plan.sources import as_array, as_public
+from recordwise.plan.statistics import CountPieces, CountUnits
+from recordwise.plan.statistics.totals import Splitting, threshold_steps
 from recordwise.policy.bands import BandTable
+from recordwise.policy.constructors import By, selection
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
 
-if TYPE_CHECKING:
-    from recordwise.plan.keys.selection import PiecesAt, SelectFrom, SelectKeys
-
-
-# The columns of keys: casts to a declared type that can be undone, and rows distinguished and sorted by whole
-# numbers. A column is stored as the ranks of its values, and all columns of a row are the digits of one number.
-
-
-def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
-    """The declared type of a group's values and whether NULL is one of them."""
-    if isinstance(expression, Case):
-        return ("text" if isinstance(expression.default, str) else "integer"), False
-    name = expression.name if isinstance(expression, Field) else expression.column
-    column = schema.column(name)
-    if column is None:
-        raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
-    kind = "integer" if isinstance(expression, DatePart) else column.type
-    return kind, column.null == "category" and name not in schema.coarser_names()
+MOST_EMPTY_CELLS = 10_000_000
+PiecesAt: TypeAlias = Mapping[str, Number | By]
 
 
-def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
-    """The values in the declared type; NULL only if it is a category; every cast must round-trip (T-KEYS)."""
-    plain = _plain(values)
-    if plain.null_count and not nullable:
-        raise KeysError(
-            column=f"'{name}'",
-            problem="contains NULL",
-            advice="Declare null='category' or remove the NULLs.",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The loss of one piece, what counts as a piece, and when a cell is published.
+
+    Keys found in the data have a delta (T-SELECT). Those of a public domain have a threshold: every cell gets noise, even an empty
+    one, so there is no delta (T-EMPTY).
+    """
+
+    rho: Fraction
+    splitting: Splitting | None = None
+    """None if whole records are counted, each as one piece."""
+    delta: Fraction | None = None
+    """The largest probability that a key appears because of a single piece; None for a public domain."""
+    threshold: int | None = None
+    """The noisy count from which a cell of a public domain is listed."""
+
+    @classmethod
+    def of(
+        cls, *, rho: Number, delta: Number | None = None, threshold: int | None = None, pieces: PiecesAt | None = None
+    ) -> "Selection":
+        """Check the parameters of a selection."""
+        if delta is None and (isinstance(threshold, bool) or not isinstance(threshold, int) or abs(threshold) > 2**53):
+            raise ParameterError(parameter="threshold", problem="must be a whole number of pieces or rows")
+        built = cls(
+            rho=positive(rho, parameter="rho"),
+            splitting=None if pieces is None else Splitting.of(pieces),
+            delta=None if delta is None else rational(delta, parameter="delta"),
+            threshold=threshold,
         )
-    if pa.types.is_null(plain.type):
-        return plain.cast(arrow_type(kind))
-    cast = _cast(name, plain, kind)
-    back = _cast_back(cast, plain.type)
-    if back is None or not pc.all(pc.equal(back, plain), min_count=0).as_py():
-        raise _no_round_trip(name, kind)
-    return cast
+        _ = built.law
+        return built
 
+    @property
+    def law(self) -> SelectionLaw:
+        """The noise of the counts, and the threshold."""
+        if self.delta is not None:
+            return SelectionLaw.for_delta(rho=self.rho, delta=self.delta)
+        assert self.threshold is not None
+        return SelectionLaw(sigma=selection_sigma(self.rho), threshold=self.threshold)
 
-def arrow_type(kind: str) -> pa.DataType:
-    """How values of a declared type are held."""
-    return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_(), "date": pa.date32()}[kind]
+    @property
+    def alias(self) -> str:
+        """The name of the noisy counts used for the selection; its ending says so."""
+        return "rows_selected_on" if self.splitting is None else "pieces_selected_on"
 
+    def total(self) -> CountUnits | CountPieces:
+        """The total that an engine counts in each cell."""
+        return CountUnits() if self.splitting is None else CountPieces(self.splitting)
 
-def _plain(values: pa.Array) -> pa.Array:
-    narrow = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
-    return values.cast(pa.string()) if narrow else values
+    def shared(self, share: Fraction) -> "Selection":
+        """Return the selection with a table's share of rho and delta; a threshold is unchanged."""
+        if self.delta is None:
+            return replace(self, rho=self.rho * share)
+        return replace(self, rho=self.rho * share, delta=self.delta * share)
 
+    def policy(self, schema: Schema) -> Policy:
+        """Return what the selection costs a record."""
+        law = self.law
+        if self.delta is None:
+            return selection(law.sigma, self.piece_thresholds(schema), ())
+        return selection(law.sigma, self.piece_thresholds(schema), law.deltas())
 
-def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
-    given = values.type
-    allowed = {
-        "text": pa.types.is_string(given),
-        "integer": pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_string(given),
-        "boolean": pa.types.is_boolean(given),
-    }[kind]
-    if not allowed:
-        raise KeysError(
-            column=f"'{name}'", problem=f"has {given} keys for a column of type {kind}", advice=_advice(kind, given)
-        )
-    try:
-        return values.cast(arrow_type(kind), safe=True)
-    except pa.ArrowInvalid:
-        raise _no_round_trip(name, kind) from None
+    def piece_thresholds(self, schema: Schema) -> dict[Measure | str, Fraction | By]:
+        """The thresholds in the policy language."""
+        found: dict[Measure | str, Fraction | By] = {}
+        for name, at in self.splitting.thresholds if self.splitting else ():
+            found[policy_measure(name, schema)] = at
+        return found
 
+    def problems(self, schema: Schema, cells: int | None) -> list[str]:
+        """Find problems before any record is read.
 
-def _advice(kind: str, given: pa.DataType) -> str:
-    """1001 is a number, '01001' a code: written as a number it would match no record."""
-    return (
-        "Write codes as text, with their leading zeros: '01001'."
-        if kind == "text" and pa.types.is_integer(given)
-        else ""
-    )
+        They are those of the thresholds of pieces, and a threshold so low that noise alone would publish more of the ``cells`` of a
+        domain than a table may have.
+        """
+        problems = threshold_problems(dict(self.splitting.thresholds), schema) if self.splitting else []
+        for name, at in self.splitting.thresholds if self.splitting else ():
+            if isinstance(at, By) and at.default is None:
+                problems.append(
+                    f"the thresholds of '{name}' by '{at.column.name}' need a default, because keys are selected on its pieces"
+                )
+            numbers = [number for _, number in at.values] if isinstance(at, By) else [at]
+            for number in numbers + ([at.default] if isinstance(at, By) and at.default else []):
+                try:
+                    threshold_steps(number, name, schema)
+                except PlanError as error:
+                    problems += error.problems
+        expected = 0.0 if cells is None else cells * float(self.law.noise.sf(self.law.threshold))
+        if expected > MOST_EMPTY_CELLS:
+            problems.append(
+                f"about {whole_text(expected)} empty cells would reach the threshold {self.threshold}; "
+                f"at most {MOST_EMPTY_CELLS:,} may: raise it"
+            )
+        return problems
 
-
-def _cast_back(cast: pa.Array, given: pa.DataType) -> pa.Array | None:
-    try:
-        return cast.cast(given, safe=True)
-    except pa.ArrowInvalid:
-        return None
-
-
-def _no_round_trip(name: str, kind: str) -> KeysError:
-    return KeysError(
-        column=f"'{name}'",
-        problem=f"has keys that do not survive a cast to {kind} and back",
-        advice="Write the keys exactly as the column's declared type holds them.",
-    )
-
-
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
-    """A column as the ranks of its rows among its distinct values, which are sorted with NULL last."""
-
-    values: pa.Array
-    ranks: IntArray
-
-    def at(self, rows: IntArray) -> pa.Array:
-        return self.values.take(array_of(self.ranks[rows]))
-
-
-def plain_column(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array of its values."""
-    plain = whole(column)
-    return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
-
-
-def encoded(column: pa.ChunkedArray) -> pa.Array:
-    """A column as a dictionary of its different values, NULL among them; a dictionary that was given is not trusted."""
-    plain = plain_column(column)
-    return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
-
-
-def ranked(values: pa.Array, places: IntArray) -> Ranked:
-    """The column whose rows hold ``values[places]``; values may repeat."""
-    different = values.dictionary_encode(null_encoding="encode")
-    order = numpy_of(pc.sort_indices(different.dictionary))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return Ranked(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][places])
-
-
-MOST_GAPS = 8
-"""Rows are sorted by a look-up table where there are at most this many possible ones for each."""
-
-
-def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
-    """The rows to take so that every distinct row appears once, in ascending order."""
-    rows = len(columns[0].ranks)
-    code, size = row_codes(columns)
-    if size > MOST_GAPS * rows:
-        return np.unique(code, return_index=True)[1]
-    # Few of the possible rows are missing: a look-up table of all of them is faster than sorting.
-    place = np.full(size, -1, dtype=np.int64)
-    place[code] = np.arange(rows)
-    return place[place >= 0]
-
-
-def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
-    """A number for each row, in the order of the rows, and how many numbers there can be."""
-    rows = len(columns[0].ranks)
-    code, size = np.zeros(rows, dtype=np.int64), 1
-    for column in columns:
-        count = len(column.values)
-        if size * count >= 2**63:
-            # The distinct rows so far are at most as many as the rows, so the next product fits.
-            code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
-        code, size = code * count + column.ranks, size * count
-    return code, size
-
-
-MOST_CELLS = 20_000_000
-
-
-def check_size(rows: int) -> None:
-    """Refuse an empty list of cells, and one of more cells than a query may publish."""
-    if rows == 0:
-        raise KeysError(column="the list", problem="is empty")
-    if rows > MOST_CELLS:
-        raise KeysError(
-            column="the list",
-            problem=f"has {rows:,} cells, more than the {MOST_CELLS:,} one query may publish",
-            advice="Use coarser levels, fewer columns, or Keys.select_from for a sparse domain.",
-        )
-
-
-def check_key_type(name: str, kind: pa.DataType) -> None:
-    """A key is text, a number, a truth value or NULL; whether it fits its column is checked once the schema is known."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise KeysError(column=f"'{name}'", problem=f"has {kind} values, which cannot be keys")
-
-
-# The keys.
+    def to_json(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        found: dict[str, Any] = {"selected": "from a public domain"}
+        if self.delta is not None:
+            found = {"selected": "from the data", "delta": fraction_text(self.delta)}
+        listed = self.splitting.thresholds if self.splitting else ()
+        pieces = {name: fraction_text(at) if isinstance(at, Fraction) else str(at) for name, at in listed}
+        return found | {
+            "rho": fraction_text(self.rho),
+            "sigma": fraction_text(self.law.sigma),
+            "threshold": self.law.threshold,
+            "pieces": pieces if self.splitting else None,
+            "counts": self.alias,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """A public list of cells. It must not depend on the records: every listed cell is published, even if it is empty.
+    """The cells of a query: a public list, or a private selection.
+
+    A list must not depend on the records: every listed cell is published, even if it is empty. A selection (``select``,
+    ``select_from``) publishes the cells whose noisy count reaches a threshold.
 
     Example:
         >>> import recordwise as rw
@@ -216,22 +162,25 @@ class Keys:
         <Keys: 6 cells of county x size>
     """
 
-    table: pa.Table
+    domain: Cells | None = None
+    """The public cells; None for any that occur."""
+    selection: Selection | None = None
+    """How some of the cells are selected; None where all are published."""
     sizes: Sizes | None = None
     """The public sizes of the cells, if noise may be scaled by them (T-SIZE)."""
     made_bands: dict[Any, BandTable] = field(default_factory=dict)
     """The bands of the cells of each table, made once."""
 
-    def __post_init__(self) -> None:
-        if self.table.num_columns == 0:
-            raise KeysError(column="the list", problem="has no column")
-        if len(set(self.table.column_names)) < self.table.num_columns:
-            raise KeysError(column="the list", problem="names a column twice")
-        check_size(self.table.num_rows)
-        for name, column in zip(self.table.column_names, self.table.columns):
-            check_key_type(name, column.type)
-        columns = {name: encoded(self.table.column(name)) for name in self.table.column_names}
-        object.__setattr__(self, "table", pa.table(columns))
+    @property
+    def rows(self) -> Rows:
+        """The list of public keys."""
+        assert isinstance(self.domain, Rows)
+        return self.domain
+
+    @property
+    def table(self) -> pa.Table:
+        """The listed cells, a row each."""
+        return self.rows.table
 
     @classmethod
     def of(cls, frame: Any, *, size: Given | None = None, sized_on: str | None = None) -> "Keys":
@@ -252,7 +201,7 @@ class Keys:
                 is not stated; or it was read from a Parquet file of a release of ours, which is no public list.
         """
         table, sizes = read_sizes(as_public(frame), size, sized_on)
-        return cls(table, sizes)
+        return cls(Rows.of(table), sizes=sizes)
 
     def sized(self, frame: Any, *, size: Given, sized_on: str | None = None) -> "Keys":
         """The same keys with sizes from another list, matched by the columns of the keys; cells it does not list have none.
@@ -272,7 +221,7 @@ class Keys:
         assert sizes is not None
         columns = {name: self.matched(table, each) for name, each in sizes.columns.items()}
         found = replace(sizes, columns=columns)
-        return Keys(self.table, found if self.sizes is None else self.sizes.with_others(found))
+        return Keys(self.domain, sizes=found if self.sizes is None else self.sizes.with_others(found))
 
     def matched(self, table: pa.Table, values: FloatArray) -> FloatArray:
         """Numbers of another list of cells at the cells of these keys; 0 where it does not list one.
@@ -344,7 +293,7 @@ class Keys:
             repeat //= len(array)
             table[name] = array.take(array_of(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
             tile *= len(array)
-        return cls(pa.table(table))
+        return cls(Rows.of(pa.table(table)))
 
     @staticmethod
     def crossed(*lists: "Keys") -> "Keys":
@@ -369,7 +318,7 @@ class Keys:
         return crossed(lists)
 
     @staticmethod
-    def select(*, rho: Number, delta: Number, pieces: "PiecesAt | None" = None) -> "SelectKeys":
+    def select(*, rho: Number, delta: Number, pieces: PiecesAt | None = None) -> "Keys":
         """Keys found in the data: those whose noisy number of rows, or of split pieces, reaches a threshold (T-SELECT).
 
         Args:
@@ -378,14 +327,12 @@ class Keys:
             pieces: The threshold of each measure at which records are split into pieces; whole records are counted unless given.
 
         Returns:
-            The selection, to be given as keys.
+            The keys.
         """
-        from recordwise.plan.keys.selection import SelectKeys
-
-        return SelectKeys.of(rho=rho, delta=delta, pieces=pieces)
+        return Keys(selection=Selection.of(rho=rho, delta=delta, pieces=pieces))
 
     @staticmethod
-    def select_from(domain: Any, *, rho: Number, threshold: int, pieces: "PiecesAt | None" = None) -> "SelectFrom":
+    def select_from(domain: Any, *, rho: Number, threshold: int, pieces: PiecesAt | None = None) -> "Keys":
         """Keys of a public domain whose noisy count reaches a threshold; empty cells are included, so there is no delta (T-EMPTY).
 
         The domain is a mapping of value lists (their product), ``Keys``, or a ``Domain`` of functions.
@@ -397,26 +344,28 @@ class Keys:
             pieces: The threshold of each measure at which records are split into pieces; whole records are counted unless given.
 
         Returns:
-            The selection, to be given as keys.
+            The keys.
         """
-        from recordwise.plan.keys.selection import SelectFrom
-
-        return SelectFrom.of(domain, rho=rho, threshold=threshold, pieces=pieces)
+        return Keys(as_domain(domain), Selection.of(rho=rho, threshold=threshold, pieces=pieces))
 
     def __repr__(self) -> str:
+        if self.domain is None:
+            return "<Keys: selected from the data>"
+        if self.selection is not None:
+            return f"<Keys: selected from {self.domain.size:,} cells>"
         return f"<Keys: {self.table.num_rows:,} cell{'s' * (self.table.num_rows != 1)} of {' x '.join(self.table.column_names)}>"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Keys) or (self.sizes is None) != (other.sizes is None):
-            return False
-        same = self.sizes is None or other.sizes is None or self.sizes.digest() == other.sizes.digest()
-        return same and bool(self.table.equals(other.table))
+        return isinstance(other, Keys) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash((self.table.num_rows, *self.table.column_names))
+        return hash((self.domain, self.selection))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.selection, None if self.sizes is None else self.sizes.digest(), self.domain
 
     def covers(self, groups: tuple[Group, ...]) -> bool:
-        """Whether every group is a column of the keys or can be derived from one.
+        """Whether every group is a column of the keys or can be derived from one; any can be selected from the data.
 
         Args:
             groups: The groups of a table.
@@ -424,30 +373,10 @@ class Keys:
         Returns:
             True or false.
         """
-        return all(self._origin(group) is not None for group in groups)
-
-    def _origin(self, group: Group) -> str | None:
-        if group.name in self.table.column_names:
-            return group.name
-        if isinstance(group.expression, Prefix) and group.expression.column in self.table.column_names:
-            return group.expression.column
-        return None
-
-    def check(self, groups: tuple[Group, ...], schema: Schema) -> None:
-        """Refuse keys that do not fit the declared types; done once for each different value, so that a plan can ask early.
-
-        Args:
-            groups: The groups of a table.
-            schema: The schema of the plan.
-        """
-        for group in groups:
-            origin = self._origin(group)
-            if origin is None:
-                raise KeysError(column=f"'{group.name}'", problem="is a group but has no column in the keys")
-            _typed(group, origin, self.table.column(origin).chunk(0), schema)
+        return self.domain is None or self.domain.covers(groups)
 
     def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
-        """The cells of one table: cast, checked to be distinct, brought to the level, sorted.
+        """The listed cells of one table: cast, checked to be distinct, brought to the level, sorted.
 
         Args:
             groups: The groups of a table.
@@ -456,58 +385,61 @@ class Keys:
         Returns:
             The cells, a row each.
         """
-        columns = self.columns_at(groups, schema)
-        rows = sorted_distinct(columns)
-        names = [group.name for group in groups]
-        if len(rows) < self.table.num_rows and not self._is_projection(groups):
-            raise _doubled(names, self.table.num_rows - len(rows))
-        return pa.table({name: column.at(rows) for name, column in zip(names, columns)})
-
-    def columns_at(self, groups: tuple[Group, ...], schema: Schema) -> list[Ranked]:
-        """The columns of the list for the groups of a table, cast and brought to its level, a row for each cell of the list.
-
-        Args:
-            groups: The groups of a table.
-            schema: The schema of the plan.
-
-        Returns:
-            The columns.
-        """
-        self.check(groups, schema)
-        origins = [(group, str(self._origin(group))) for group in groups]
-        return [_at_level(group, origin, self.table.column(origin).chunk(0), schema) for group, origin in origins]
-
-    def _is_projection(self, groups: tuple[Group, ...]) -> bool:
-        """Whether a level drops columns or shortens codes, so that repeated rows are expected and not a mistake."""
-        origins = {group: self._origin(group) for group in groups}
-        shortened = any(
-            isinstance(group.expression, Prefix) and group.expression.column == origin
-            for group, origin in origins.items()
-        )
-        return shortened or set(origins.values()) != set(self.table.column_names)
+        return self.rows.bound(groups, schema).table
 
 
-def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
-    """A column of the keys, cast to its declared type and shortened to the level."""
-    places = numpy_of(given.indices) if pa.types.is_dictionary(given.type) else np.arange(len(given))
-    return ranked(_typed(group, origin, given, schema), places)
-
-
-def _typed(group: Group, origin: str, given: pa.Array, schema: Schema) -> pa.Array:
-    """The distinct values of a column of the keys, cast to its declared type and shortened to the level."""
-    kind, nullable = cell_type(group.expression, schema)
-    values = cast_keys(origin, given.dictionary if pa.types.is_dictionary(given.type) else given, kind, nullable)
-    if isinstance(group.expression, Prefix):
-        shortened = pc.utf8_slice_codeunits(values, 0, group.expression.length)
-        if origin == group.name != group.expression.column and not shortened.equals(values):
-            raise KeysError(column=f"'{origin}'", problem=f"has keys longer than {group.expression.length} characters")
-        values = shortened
-    return values
-
-
-def _doubled(names: list[str], doubled: int) -> KeysError:
-    return KeysError(
-        column=" x ".join(f"'{name}'" for name in names),
-        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} more than once after casting to the declared type",
-        advice="A record in such a cell would be counted twice; remove the duplicates.",
+def as_domain(given: Any) -> Cells:
+    """Public cells from a mapping of value lists, from listed keys, or unchanged."""
+    if isinstance(given, Domain | Product | Rows):
+        return given
+    if isinstance(given, Keys) and given.selection is None:
+        return given.rows
+    if isinstance(given, Mapping):
+        return Product.of(given)
+    raise ParameterError(
+        parameter="domain",
+        problem=f"is a {type(given).__name__}",
+        advice="Give a mapping of value lists, Keys, or a Domain of functions.",
     )
+
+
+# Keys in the forms users give them: lists of keys, mappings, frames, or the values of one column.
+
+
+GivenKeys: TypeAlias = Keys | Mapping[str, Any] | Iterable[Any]
+"""Also any pandas, Polars or Arrow frame."""
+ADVICE = "Give Keys, a mapping of columns, a frame, or the values of the only grouping column."
+
+
+def read_keys(given: Any, columns: tuple[str, ...]) -> tuple[Keys, ...]:
+    """The key lists; plain values belong to the only column in ``columns``."""
+    if _is_whole(given):
+        return (_whole(given),)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise KeysError(column="keys", problem=f"is a {type(given).__name__}, not a list of cells", advice=ADVICE)
+    listed = given if hasattr(given, "__arrow_array__") or hasattr(given, "__arrow_c_stream__") else list(given)
+    if not isinstance(listed, list) or not any(map(_is_whole, listed)):
+        return (_of_values(listed, columns),)
+    if not all(map(_is_whole, listed)):
+        raise KeysError(column="keys", problem="mixes lists of cells with single values", advice=ADVICE)
+    return tuple(map(_whole, listed))
+
+
+def _is_whole(given: Any) -> bool:
+    """Whether a value names its own columns, as a frame of any library does and an Arrow array does not."""
+    return isinstance(given, Keys | Mapping | pa.Table) or (
+        hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))
+    )
+
+
+def _whole(given: Any) -> Keys:
+    return given if isinstance(given, Keys) else Keys.of(given)
+
+
+def _of_values(values: Any, columns: tuple[str, ...]) -> Keys:
+    if len(columns) != 1:
+        grouped = f"{len(columns)} columns" if columns else "no column"
+        raise KeysError(
+            column="keys", problem=f"is a plain list of values, but the query is grouped by {grouped}", advice=ADVICE
+        )
+    return Keys.of({columns[0]: values})

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from recordwise.errors import SqlError
 from recordwise.plan.expressions import Case, Expression, Group
-from recordwise.plan.keys.selection import GivenKeys
+from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.query import Query
 from recordwise.plan.sql.gate import read_statement
 from recordwise.plan.sql.grammar import column_name, expression, only, predicate, refused

@@ -24,8 +24,8 @@ from recordwise.planning.scope import PlanTotals, plan_totals
 from recordwise.planning.search.families import by_band, level_sizes
 from recordwise.planning.search.goals import Goal, GoalTable, counted_cells, goal_scope
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
-from recordwise.release.dictionary import CodeLists
 from recordwise.release.nesting import cell_rows, nests
+from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session.owner import OwnerView
 
@@ -325,7 +325,7 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
             advice="Give the query all_other='publish', or say complete=True if the keys list every cell.",
         )
-    shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
+    shapes = [(each, read_groups(group_json(group, schema) for group in each.groups)) for each in goal.query.tables()]
     for (one, by), (other, other_by) in combinations(shapes, 2):
         if nests(by, other_by) == nests(other_by, by):
             names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (one, other))
@@ -335,13 +335,15 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
 
 def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLevels:
     names = [str(each.number) for each in found]
-    by = {name: [group_json(group, schema) for group in each.level.groups] for name, each in zip(names, found)}
+    by = {
+        name: read_groups(group_json(group, schema) for group in each.level.groups) for name, each in zip(names, found)
+    }
     tables = [
         ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
         for name, each in zip(names, found)
     ]
     order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
-    lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
+    lists = CodeLists.read(each.to_json() for each in schema.hierarchies)
     tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)

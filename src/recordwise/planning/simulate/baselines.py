@@ -16,6 +16,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.gaussian import Clamped, Gaussian
 from recordwise.noise.randomness import Seeded
+from recordwise.plan.keys.cells import Rows
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.query import Query
 from recordwise.plan.statistics import Drawable
@@ -167,7 +168,7 @@ def at_cells(table: SimulatedTable, cells: pa.Table, values: FloatArray) -> Floa
     """Numbers of a list of cells at the cells of a table; 0 where a cell is not listed."""
     if not table.cells.num_columns or table.cells is cells or table.cells.equals(cells):
         return values
-    return Keys(table.cells).matched(cells, values)
+    return Keys(Rows.of(table.cells)).matched(cells, values)
 
 
 def is_listed(release: Release, table: SimulatedTable) -> Any:

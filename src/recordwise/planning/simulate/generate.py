@@ -31,9 +31,8 @@ from recordwise.plan.expressions import (
     operand_name,
 )
 from recordwise.plan.keys.bands import sizes_at
+from recordwise.plan.keys.cells import arrow_type, encoded
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.keys.keys import Keys, arrow_type, encoded
-from recordwise.plan.keys.selection import SelectFrom
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import DEFAULT_BOUND_STEPS, Column, Measure
@@ -139,10 +138,10 @@ def plan_lists(plan: Plan, seed: int) -> Iterator[Listed]:
 
 def _cells(plan: Plan, query: Query, level: Level, seed: int) -> Listed | None:
     keys, groups = query.keys_of(level), level.groups
-    if isinstance(keys, Keys):
+    if keys is not None and keys.selection is None:
         cells = keys.cells(groups, plan.schema)
         sizes = None if keys.sizes is None else sizes_at(keys, groups, plan.schema, ("count", *keys.sizes.columns))
-    elif isinstance(keys, SelectFrom):
+    elif keys is not None and keys.domain is not None:
         domain, sizes = keys.domain.bound(groups, plan.schema), None
         places = np.arange(domain.size) if domain.size <= MOST_DRAWN else _some_places(domain.size, seed)
         cells = domain.keys(places)
@@ -272,7 +271,7 @@ def mean_size(plan: Plan, measure: str) -> float | None:
     """The public total of a measure divided by the public number of records, where keys have both."""
     for query in plan.queries:
         for keys in query.key_lists:
-            sizes = keys.sizes if isinstance(keys, Keys) else None
+            sizes = keys.sizes
             total, number = (None, None) if sizes is None else (sizes.columns.get(measure), sizes.columns.get(COUNT))
             if total is not None and number is not None and total.sum() > 0 and number.sum() > 0:
                 return float(total.sum() / number.sum())

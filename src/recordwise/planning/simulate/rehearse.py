@@ -27,7 +27,7 @@ from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
-from recordwise.release.dictionary import has_status, signed_variables, statuses
+from recordwise.release.dictionary import has_status, statuses
 from recordwise.release.formats.registry import formats_named, require_held
 from recordwise.release.release import Release
 from recordwise.session import Session
@@ -299,7 +299,7 @@ def _rehearsed(
             notes += problems
     about = {"records": "given" if given else "generated", "private": False, "ledger": "thrown away"}
     about |= {"data": data} if given else {}
-    done = replace(done, description={**done.description, "rehearsal": about})
+    done = replace(done, published=done.published.with_rehearsal(about))
     content = done.content()
     formats = tuple(each.name for each in formats_named(file.formats) if each.problem(content) is None)
     notes += [
@@ -351,7 +351,7 @@ def _notes(file: PlanFile) -> Iterator[str]:
 
 def _columns(release: Release, rules: StatusRules) -> Iterator[RehearsedColumn]:
     for table in release.tables:
-        signed = signed_variables(release.description, table)
+        signed = release.published.signed_variables(table.name)
         for name in table.variables:
             if has_status(table, name):
                 found = statuses(table, name, rules, signed=name in signed).value_counts()

@@ -25,7 +25,7 @@ from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import STATUS, Entry, has_status, status_words
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
 from recordwise.release.page.parts import PagePart
-from recordwise.release.tables import FITTED, ReleasedTable
+from recordwise.release.tables import FITTED, Accuracy, ReleasedTable
 
 ROOM = 4_500_000
 """The approximate number of characters for the cells of all tables; with everything else the page stays below 5 MB."""
@@ -343,10 +343,9 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"{cell_text(low)} to {cell_text(high)}"
 
 
-Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-
-
-def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]], content: Content) -> list[dict[str, str]]:
+def accuracy_rows(
+    accuracy: Mapping[str, Mapping[str, Accuracy]], notes: Mapping[str, Mapping[str, str]], content: Content
+) -> list[dict[str, str]]:
     """The accuracy of each variable of each table, from the noise and the released values alone, and why one is biased."""
     titles = {(table.name, each.name): heading(each) for table in content.tables for each in table.columns}
     tables = {table.name: table.title for table in content.tables}
@@ -354,9 +353,9 @@ def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]], co
         {
             "table": tables.get(table, table),
             "statistic": titles.get((table, name), name),
-            "sd": _shown(found["median_sd"], number_text),
-            "cv": _shown(found["median_cv"], percent_text),
-            "share": _shown(found["share_cv_below_0.1"], "{:.1%}".format),
+            "sd": _shown(found.median_sd, number_text),
+            "cv": _shown(found.median_cv, percent_text),
+            "share": _shown(found.share_below, "{:.1%}".format),
             "note": notes.get(table, {}).get(name, ""),
         }
         for table, variables in accuracy.items()
@@ -371,9 +370,9 @@ def _shown(value: float | None, write: Callable[[float], str]) -> str:
 CUT_DOWN = "of clamped records: biased downward, and the interval covers the sum of the clamped values"
 
 
-def notes(description: Mapping[str, Any], parts: Sequence[PagePart]) -> dict[str, dict[str, str]]:
+def notes(flags: Mapping[str, Mapping[str, str]], parts: Sequence[PagePart]) -> dict[str, dict[str, str]]:
     """Which variables are not unbiased, and why: those flagged in the files, and sums of clamped records."""
-    found = {table: dict(flags) for table, flags in description.get("flags", {}).items()}
+    found = {table: dict(each) for table, each in flags.items()}
     for part in parts:
         if part.cut_down:
             found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)

@@ -188,8 +188,7 @@ def history_of(now: "Release", earlier: Sequence["Release"]) -> History:
 
 
 def _period(release: "Release") -> str:
-    series = release.description.get("series", {})
-    named = series.get("period") or release.words.publication.period
+    named = release.published.series.period or release.words.publication.period
     if not named:
         raise ParameterError(
             parameter="earlier",

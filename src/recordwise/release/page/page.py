@@ -16,6 +16,7 @@ from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
+from recordwise.ledger.chain import Head
 from recordwise.ledger.looks import looks_in_words
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
@@ -31,6 +32,7 @@ from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.value_change import change_js, has_band
 from recordwise.release.page.view import View, payload
+from recordwise.release.published import CodeList, DeclaredLoss, Published
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
@@ -150,58 +152,57 @@ def in_words(policy: Policy) -> str:
     return f"{words[:LONGEST].rsplit(';', 1)[0]}; and further parts, all listed in policy.json."
 
 
-def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[tuple[str, Any]]:
+def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[str, Any]]:
     """The facts that link the page to the ledger."""
-    reason = f"accepted because: {description.get('accept_tuning')}"
+    reason = f"accepted because: {published.tuning_reason}"
     tuned = {
         "public": "on public data",
         "synthetic": "on synthetic data",
         "past": "on past releases",
         "confidential": f"on the confidential data; {reason}",
     }
-    chosen = tuned.get(str(description.get("tuned_on")), "in a way not stated")
-    if description.get("looked_at_records"):
-        looks = looks_in_words(description.get("looks", {}))
+    chosen = tuned.get(published.tuned_on, "in a way not stated")
+    if published.looked_at_records:
+        looks = looks_in_words(published.looks or {})
         viewed = f"the confidential records had been viewed before{f' ({looks})' if looks else ''}"
-        chosen += f"; {viewed}" if description.get("tuned_on") == "confidential" else f"; {viewed}, {reason}"
+        chosen += f"; {viewed}" if published.tuned_on == "confidential" else f"; {viewed}, {reason}"
     told = {
-        "Guarantee": description.get("guarantee", ""),
+        "Guarantee": published.guarantee,
         "Mechanisms and thresholds were chosen": chosen,
-        **_declared(description),
-        **{f"List of codes '{each['name']}'": _list_words(each) for each in description.get("hierarchies", ())},
-        **_band_sizes(description),
+        **_declared(published.declared_elsewhere),
+        **{f"List of codes '{name}'": _list_words(each) for name, each in published.lists.lists.items()},
+        **_band_sizes(published),
         "Digest of tables and policy": digest,
         "Ledger entry": f"{head.length}, {head.digest}",
-        "Ledger": description.get("ledger_storage", description.get("books", "")),
-        "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
+        "Ledger": published.storage,
+        "Made with": ", ".join(f"{name} {number}" for name, number in published.versions.items()),
     }
     return list(told.items())
 
 
-def _declared(description: dict[str, Any]) -> dict[str, str]:
+def _declared(found: Sequence[DeclaredLoss]) -> dict[str, str]:
     """The losses that other packages answer for."""
-    found = description.get("declared_elsewhere", ())
-    named = [f"{each['name']} of {each['package']} {each['version'] or '(version unknown)'}" for each in found]
-    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0]['policy']}"} if found else {}
+    named = [f"{each.name} of {each.package} {each.version or '(version unknown)'}" for each in found]
+    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0].policy}"} if found else {}
 
 
-def _band_sizes(description: dict[str, Any]) -> dict[str, str]:
+def _band_sizes(published: Published) -> dict[str, str]:
     """Where the public sizes of cells are from, and what that means for the promise over time (T-SIZE)."""
-    if "sized_noise" not in description:
+    if not published.promise:
         return {}
-    tables = [table for query in description.get("plan", ()) for table in query["tables"]]
-    sources = dict.fromkeys((source, table["sizes"]) for table in tables for source in table.get("sized_on", ()))
+    tables = [table for query in published.queries for table in query.tables]
+    sources = dict.fromkeys((source, table.sizes) for table in tables for source in table.sized_on)
     return {
         "Sizes of cells": "; ".join(f"{source}; SHA-256 {digest}" for source, digest in sources),
-        "Promise over time": description["sized_noise"],
+        "Promise over time": published.promise,
     }
 
 
-def _list_words(hierarchy: dict[str, Any]) -> str:
+def _list_words(listed: CodeList) -> str:
     """Where a public list of codes is from, and which of its levels do not nest."""
-    crossing = [" and ".join(pair) for pair in hierarchy.get("not_nested", ())]
+    crossing = [" and ".join(pair) for pair in listed.not_nested]
     apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
-    return f"{hierarchy['source']}; levels {', '.join(hierarchy['levels'])}{apart}; SHA-256 {hierarchy['digest']}"
+    return f"{listed.source}; levels {', '.join(listed.levels)}{apart}; SHA-256 {listed.digest}"
 
 
 # The page.
@@ -266,7 +267,7 @@ def page_html(view: View) -> str:
     context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {
         "periods": view.periods,
-        "series": view.description.get("series", {}),
+        "series": view.published.series,
         "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
         "style": Html(style),
         "script": Html(script),
@@ -318,7 +319,7 @@ def _top(view: View) -> dict[str, Any]:
         "about": _about(view),
         "titles": TITLES,
         "shown": [name for name in TITLES if name not in absent],
-        "version": view.description.get("versions", {}).get("recordwise", ""),
+        "version": view.published.versions.get("recordwise", ""),
         "privacy_label": view.release.privacy_label,
         "private": view.release.privacy_label == PRIVATE,
     }
@@ -333,7 +334,7 @@ def _about(view: View) -> list[tuple[str, str]]:
 def _dictionary(view: View) -> dict[str, Any]:
     tables = view.content.tables
     variables = {name for table in tables for name in table.table.variables}
-    level = share_text(view.description.get("interval_level", 0.95))
+    level = share_text(view.published.confidence)
     return {"dictionary": in_short((entry for table in tables for entry in table.columns), variables, level)}
 
 
@@ -395,11 +396,11 @@ def _sizes(view: View) -> dict[str, Any]:
 
 
 def _tables(view: View) -> dict[str, Any]:
-    level = view.description.get("interval_level", 0.95)
-    known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
+    level = view.published.confidence
+    known = {table: found for table, found in view.published.accuracy.items() if found}
     return {
         "level": f"{share_text(level)}",
-        "accuracy": accuracy_rows(known, notes(view.description, view.release.parts), view.content),
+        "accuracy": accuracy_rows(known, notes(view.published.flags, view.release.parts), view.content),
         "several_tables": len(known) > 1,
         "names": [table.described.title for table in view.tables],
         "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
@@ -418,5 +419,5 @@ def _spent(view: View) -> dict[str, Any]:
         "no_parts": NO_PARTS,
         "rule": in_words(release.policy),
         "formulas": formulas(release.policy, release.parts),
-        "ledger": ledger_entries(view.description, release.digest, release.head),
+        "ledger": ledger_entries(view.published, release.digest, release.head),
     }

@@ -16,7 +16,7 @@ import pyarrow as pa
 from recordwise.errors import RecordError
 from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, formula_text, share_text
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.keys.keys import encoded
+from recordwise.plan.keys.cells import encoded
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import Truth, Value
 from recordwise.policy.conditions import Among, Compare

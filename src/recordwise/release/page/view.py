@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,14 +14,11 @@ from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import gaussian_sigma
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.firms import FirmPolicy
-from recordwise.policy.json import Bands, bands_from_json, policy_json_in_order
-from recordwise.policy.loss_law import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
-from recordwise.policy.measure import Measure
+from recordwise.policy.json import Bands, policy_json_in_order
+from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
-from recordwise.release.dictionary import CodeLists
 from recordwise.release.page.cells import PageTable, page_cells, titled
 from recordwise.release.page.charts import (
     LEFT,
@@ -34,7 +31,6 @@ from recordwise.release.page.charts import (
     sizes_up_to,
     variances,
 )
-from recordwise.release.page.history import History
 from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import (
     DELTA,
@@ -46,51 +42,20 @@ from recordwise.release.page.questions import (
     start_record,
 )
 from recordwise.release.page.value_change import BAND_LOSS, has_band
-from recordwise.release.tables import PRIVATE, ReleasedTable
+from recordwise.release.published import Period, Published
+from recordwise.release.tables import PRIVATE
 
-
-class Published(Protocol):
-    """The attributes of a release that its page uses."""
-
-    @property
-    def tables(self) -> tuple[ReleasedTable, ...]: ...
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def parts(self) -> tuple[PagePart, ...]: ...
-    @property
-    def lattice(self) -> LatticePolicy | None: ...
-    @property
-    def firms(self) -> FirmPolicy | None: ...
-    @property
-    def history(self) -> History | None: ...
-    @property
-    def digest(self) -> str: ...
-    @property
-    def head(self) -> Any: ...
-    @property
-    def description(self) -> dict[str, Any]: ...
-    @property
-    def privacy_label(self) -> str: ...
-    def to_json(self) -> dict[str, Any]: ...
-    def content(self) -> Content: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """One published period of a series: everything charged for it, and when its budget was declared."""
-
-    name: str
-    policy: Policy
-    budget: str
+if TYPE_CHECKING:
+    from recordwise.release.release import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """Everything the page shows."""
 
-    release: Published
-    description: dict[str, Any]
+    release: "Release"
+    published: Published
+    """With what is in its file alone."""
     questions: tuple[Question, ...]
     places: FirmPlaces
     start: dict[str, Any]
@@ -108,85 +73,60 @@ class View:
     """The periods of the series so far, with this one; empty outside a series."""
 
 
-def view_of(release: Published, files: Mapping[str, str]) -> View:
+def view_of(release: "Release", files: Mapping[str, str]) -> View:
     content = release.content()
     labels = content.words.labels
-    description = release.to_json()
-    declared = description.get("schema", {}).get("columns", ())
-    missing = {column["name"] for column in declared if column["null"] == "category"}
-    questions = questions_of(release.policy, labels, missing)
+    published = Published(release.to_json())
+    questions = questions_of(release.policy, labels, published.categories)
     start = start_record(release.policy, questions)
-    budget = description.get("budget")
-    bands = {**release.policy.bands(), **bands_from_json(description.get("budget_bands"))}
     with ThreadPoolExecutor(1) as pool:
         # Sorting, packing and compressing cells leaves the interpreter free for the rest.
         cells = pool.submit(page_cells, content, release.history)
-        figures, meaning = _figures(release, description, start, content), _meaning(release)
+        figures, meaning = _figures(release, start, content), _meaning(release)
         tables, packed = cells.result()
     return View(
         release=release,
-        description=description,
+        published=published,
         questions=questions,
-        places=FirmPlaces.of(release.firms, questions, CodeLists.of(description).tables().values()),
+        places=FirmPlaces.of(release.firms, questions, published.lists.tables().values()),
         start=start,
         figures=figures,
         tables=tables,
         packed=packed,
         files=files,
-        budget=None if budget is None else Policy.from_json(budget, bands),
+        budget=published.budget(release.policy.bands()),
         labels=labels,
         content=content,
         meaning=meaning,
-        periods=_periods(description),
+        periods=published.series.periods,
     )
 
 
-def _periods(description: Mapping[str, Any]) -> tuple[Period, ...]:
-    stated = description.get("series", {})
-    bands = bands_from_json(stated.get("bands"))
-    return tuple(
-        Period(name=each["period"], policy=Policy.from_json(each["policy"], bands), budget=each["budget_declared"])
-        for each in stated.get("periods", ())
-    )
-
-
-def _figures(
-    release: Published, description: dict[str, Any], start: dict[str, Any], content: Content
-) -> tuple[Figure, ...]:
+def _figures(release: "Release", start: dict[str, Any], content: Content) -> tuple[Figure, ...]:
     found, labels = [], content.words.labels
-    parts = titled(release.parts, content)
+    parts, sizes = titled(release.parts, content), _sizes(release, start)
     for measure in release.policy.inputs():
         label = labels.get(measure.name, measure.name)
-        sizes = sizes_up_to(measure, _reach(release.policy, description, measure, start))
-        found.append(figure_of(release.policy, parts, measure, label, start, sizes))
+        found.append(figure_of(release.policy, parts, measure, label, start, sizes[measure.name]))
     return tuple(found)
 
 
-def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start: dict[str, Any]) -> float:
-    return reach_of(policy, measure, start, bound_of(description, measure.name))
-
-
-def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
+def sizes_of(release: "Release") -> dict[str, tuple[float, ...]]:
     """The sizes at which the charts of each measure are drawn, whatever its label."""
-    policy, description = release.policy, release.description
-    start = start_record(policy, questions_of(policy, {}))
-    return {
-        measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.inputs()
-    }
+    return _sizes(release, start_record(release.policy, questions_of(release.policy, {})))
 
 
-def bound_of(description: dict[str, Any], name: str) -> float:
-    """The public bound of a measure, in its own unit."""
-    for measure in description.get("schema", {}).get("measures", ()):
-        if measure["name"] == name:
-            return float(Fraction(measure["bound"]))
-    return 2.0**53
+def _sizes(release: "Release", start: dict[str, Any]) -> dict[str, tuple[float, ...]]:
+    policy, published = release.policy, release.published
+    bounds = {measure: float(published.measure(measure.name).bound) for measure in policy.inputs()}
+    return {each.name: sizes_up_to(each, reach_of(policy, each, start, bound)) for each, bound in bounds.items()}
 
 
 def payload(view: View) -> dict[str, Any]:
     """The data the script needs in addition to the formulas."""
     release = view.release
-    bounds = {figure.measure.name: bound_of(view.description, figure.measure.name) for figure in view.figures}
+    names = [figure.measure.name for figure in view.figures]
+    bounds = {name: float(view.published.measure(name).bound) for name in names}
     return {
         "fields": [each.to_json() | {"bound": bounds.get(each.name)} for each in view.questions],
         "start": view.start,
@@ -194,8 +134,8 @@ def payload(view: View) -> dict[str, Any]:
         "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},
         "statuses": list(view.content.rules.names()),
         "tables": [table.to_json(table.first_rows()) for table in view.tables],
-        "level": view.description.get("interval_level", 0.95),
-        "period": view.description.get("series", {}).get("period") or view.content.words.publication.period,
+        "level": view.published.confidence,
+        "period": view.published.series.period or view.content.words.publication.period,
         "sentences": SENTENCES,
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
@@ -207,7 +147,7 @@ def payload(view: View) -> dict[str, Any]:
     }
 
 
-def _meaning(release: Published) -> MeaningTable | None:
+def _meaning(release: "Release") -> MeaningTable | None:
     """The table of a release whose parts are known one by one, as its noise is; a part is known by its policy, not by its place."""
     if release.lattice is None or len(release.lattice.parts) != len(release.parts):
         return None
@@ -245,7 +185,7 @@ def why_no_band(parts: Sequence[PagePart]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNoise:
+class SavedNoise:
     """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
 
     noise_sigma: float | None
@@ -259,7 +199,7 @@ class KeptNoise:
             return np.asarray(np.exp(np.interp(np.log(total), np.log(self.sizes), np.log(self.variances))))
 
 
-def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
+def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
     """Labels and parts; policies, charts and curves that parts share are written once."""
     sizes, policies, curves = sizes_of(release), list[Any](), list[Any]()
     parts = []
@@ -284,22 +224,22 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
             }
         )
     shown = {name: list(points) for name, points in sizes.items()}
-    kept = {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
-    return kept if release.history is None else kept | {"history": release.history.to_json()}
+    saved = {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
+    return saved if release.history is None else saved | {"history": release.history.to_json()}
 
 
-def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
+def parts_of(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
     """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
-    policies = [Policy.from_json(form, bands) for form in kept["policies"]]
-    curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in kept["variances"]]
-    return tuple(_part(each, policies, curves, kept["sizes"]) for each in kept["parts"])
+    policies = [Policy.from_json(form, bands) for form in saved["policies"]]
+    curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
+    return tuple(_part(each, policies, curves, saved["sizes"]) for each in saved["parts"])
 
 
 def _part(
     form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]
 ) -> PagePart:
     noises = tuple(
-        KeptNoise(
+        SavedNoise(
             noise_sigma=noise["sigma"],
             sizes=tuple(map(float, sizes[form["measure"]])),
             variances=curves[noise["variances"]],

@@ -1,0 +1,721 @@
+"""What release.json says, as typed values: the only module that knows its entries by name.
+
+Files of every earlier version are read. What was read is written again unchanged, with entries that only other versions know.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import read_fraction
+from recordwise.ledger.chain import Head
+from recordwise.mechanisms.registry import mechanism_from_json
+from recordwise.plan.arrays import numpy_of
+from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
+from recordwise.plan.publication import Publication, StatusRules, Words
+from recordwise.plan.statistics import Statistic, statistic_kind
+from recordwise.policy.json import Bands, bands_from_json
+from recordwise.policy.policy import Policy
+from recordwise.release.tables import ADDED, BASIC, FITTED, Accuracy, ReleasedTable, accuracy
+
+Form: TypeAlias = Mapping[str, Any]
+FORMAT = 1
+LEVEL = 0.95
+"""The confidence of intervals where a release does not state it."""
+LARGEST = Fraction(2**53)
+"""The bound of a measure that states none."""
+FIT, BASIC_TABLES = "consistent", "basic"
+OF_THE_FILE = (
+    *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
+    *("page", "sha256", "units", "publication"),
+)
+"""Entries that follow from the rest of a release and are written each time it is saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedGroup:
+    """A column that tells the cells of a table apart."""
+
+    name: str
+    expression: Operand | None = None
+    """What its values are; None for a CASE."""
+    case: str = ""
+    """The branches of a CASE, as text."""
+    hierarchy: str | None = None
+    """The list of codes, where it is a coarser level of one."""
+    determined_by: tuple[str, ...] = ()
+    """The other levels of the list that determine it."""
+
+    @classmethod
+    def read(cls, form: Form) -> "PublishedGroup":
+        """Read a group of a table."""
+        name = str(form["name"])
+        if "level" in form:
+            below = tuple(map(str, form["determined_by"]))
+            return cls(name=name, expression=Field(form["level"]), hierarchy=form["hierarchy"], determined_by=below)
+        if "prefix_of" in form:
+            return cls(name=name, expression=Prefix(form["prefix_of"], form["length"]))
+        if "part" in form:
+            return cls(name=name, expression=DatePart(form["of"], form["part"]))
+        if "column" in form:
+            return cls(name=name, expression=Field(form["column"]))
+        return cls(name=name, case=json.dumps([form.get("case"), form.get("else")], sort_keys=True))
+
+    @property
+    def source(self) -> str:
+        """The column or level that its values are from; its own name for a CASE."""
+        return self.name if self.expression is None else operand_name(self.expression)
+
+    @property
+    def level(self) -> str | None:
+        """The level of a hierarchy that it may be: a coarser one, or the column that records hold."""
+        return self.expression.name if isinstance(self.expression, Field) else None
+
+    def determines(self, other: "PublishedGroup") -> bool:
+        """Whether the value of the other group is a function of the value of this one."""
+        if self == other or self.expression is None or other.expression is None:
+            return self == other
+        # A column that two tables publish under two names was never taken for the same, and fits of such releases exist.
+        if not isinstance(other.expression, Prefix) and self.expression == other.expression:
+            return False
+        return finer(self.expression, other.expression, {other.source: other.determined_by})
+
+
+Groups: TypeAlias = Sequence[PublishedGroup]
+
+
+def read_groups(forms: Iterable[Form]) -> tuple[PublishedGroup, ...]:
+    """Read the groups of a table."""
+    return tuple(map(PublishedGroup.read, forms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedBands:
+    """The bands of the cells of a table for a statistic whose noise is sized."""
+
+    digest: str
+    edges: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """One table of a query."""
+
+    name: str
+    by: tuple[PublishedGroup, ...]
+    share: Fraction
+    rest: bool
+    """Whether the rests of a coarser table are published in it."""
+    selected: bool
+    """Whether its keys were selected privately."""
+    sized: Mapping[str, SizedBands]
+    sized_on: tuple[str, ...]
+    """Where the sizes of its cells are from."""
+    sizes: str
+    """The digest of these sizes."""
+
+    @classmethod
+    def read(cls, form: Form) -> "PublishedTable":
+        """Read a table of a query."""
+        sized = {
+            str(name): SizedBands(digest=str(each["bands"]), edges=tuple(map(read_fraction, each["edges"])))
+            for name, each in form.get("sized", {}).items()
+        }
+        return cls(
+            name=str(form["name"]),
+            by=read_groups(form["by"]),
+            share=Fraction(form["share"]),
+            rest="rest" in form,
+            selected="keys" in form,
+            sized=sized,
+            sized_on=tuple(map(str, form.get("sized_on", ()))),
+            sizes=str(form.get("sizes", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedStatistic:
+    """One statistic of a query."""
+
+    name: str
+    kind: str
+    of: str | None = None
+    noise: Form | None = None
+    """Its mechanism, as saved; None where it is computed from others."""
+    own: Mapping[str, "PublishedStatistic"] = field(default_factory=dict)
+    """Where queries are joined, what each table publishes: name and mechanism may differ from query to query."""
+    names: tuple[str, ...] = ()
+    """Where queries are joined, its name in each of them."""
+
+    @classmethod
+    def read(cls, form: Form) -> "PublishedStatistic":
+        """Read a statistic of a query."""
+        name = str(form["name"])
+        return cls(name=name, kind=str(form["kind"]), of=form.get("of"), noise=form.get("mechanism"), names=(name,))
+
+    @property
+    def rules(self) -> type[Statistic]:
+        """The kind of statistic, which says how its numbers behave."""
+        return statistic_kind(self.kind)
+
+    def mechanism(self) -> Any | None:
+        """Return its mechanism; None if it has none or one of another package."""
+        return None if self.noise is None else mechanism_from_json(self.noise)
+
+    def in_table(self, table: str) -> "PublishedStatistic":
+        """Return what a table publishes of it."""
+        return self.own.get(table, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedQuery:
+    """One query, or several that are fitted together."""
+
+    numbers: tuple[int, ...]
+    """Where it is in the plan, counted from 1."""
+    title: str = ""
+    where: Any = None
+    """The condition, as saved."""
+    tables: tuple[PublishedTable, ...] = ()
+    statistics: tuple[PublishedStatistic, ...] = ()
+    external: bool = False
+
+    @classmethod
+    def read(cls, form: Form, number: int) -> "PublishedQuery":
+        """Read a query of the plan."""
+        return cls(
+            numbers=(number,),
+            title=str(form.get("title", "")),
+            where=form.get("where"),
+            tables=tuple(map(PublishedTable.read, form.get("tables", ()))),
+            statistics=tuple(map(PublishedStatistic.read, form.get("statistics", ()))),
+            external="statistics" not in form,
+        )
+
+    def group(self, name: str) -> PublishedGroup | None:
+        """Return a group of any of its tables by name."""
+        return next((each for table in self.tables for each in table.by if each.name == name), None)
+
+    def statistic(self, name: str) -> PublishedStatistic | None:
+        """Return a statistic by name."""
+        return next((each for each in self.statistics if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedMeasure:
+    """A measure of the records."""
+
+    step: Fraction = Fraction(1)
+    bound: Fraction = LARGEST
+    signed: bool = False
+    derived: bool = False
+
+    @classmethod
+    def read(cls, form: Form) -> "PublishedMeasure":
+        """Read a measure of the schema."""
+        return cls(
+            step=Fraction(form["step"]),
+            bound=Fraction(form["bound"]),
+            signed=bool(form.get("signed")),
+            derived="derive" in form,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeList:
+    """A public list of codes: a value of each level for every finest code."""
+
+    name: str
+    levels: tuple[str, ...]
+    source: str
+    digest: str
+    not_nested: tuple[tuple[str, str], ...]
+    values: Mapping[str, Form]
+
+    @classmethod
+    def read(cls, form: Form) -> "CodeList":
+        """Read a hierarchy."""
+        return cls(
+            name=str(form["name"]),
+            levels=tuple(map(str, form["levels"])),
+            source=str(form["source"]),
+            digest=str(form["digest"]),
+            not_nested=tuple((str(one), str(two)) for one, two in form.get("not_nested", ())),
+            values=form["list"],
+        )
+
+    def level(self, name: str) -> pa.Array:
+        """Return the value of a level for each listed code."""
+        listed = self.values[name]
+        values = pa.array(listed["values"])
+        return values.take(pa.array(listed["codes"])) if "codes" in listed else values
+
+    def table(self) -> pa.Table:
+        """Return a row for each finest code and a column for each level, the finest last."""
+        return pa.table({name: self.level(name) for name in self.levels})
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLists:
+    """The lists of a release, by the name of the hierarchy."""
+
+    lists: Mapping[str, CodeList] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, forms: Iterable[Form]) -> "CodeLists":
+        """Read hierarchies."""
+        return cls({each.name: each for each in map(CodeList.read, forms)})
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return each list as a table."""
+        return {name: each.table() for name, each in self.lists.items()}
+
+    def hierarchy_of(self, group: PublishedGroup) -> str | None:
+        """Return the list that a group is a level of; the finest level is a column of the records."""
+        finest = {each.levels[-1]: name for name, each in self.lists.items()}
+        return group.hierarchy or (None if group.level is None else finest.get(group.level))
+
+    def above(self, group: PublishedGroup, source: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return the values of a coarser level for a column of codes of the level ``source``."""
+        fine, coarse = self._pair(group, source)
+        return coarse.take(pc.index_in(column, value_set=fine))
+
+    def count_below(self, group: PublishedGroup, source: str, column: pa.ChunkedArray) -> FloatArray:
+        """Count the values of the level ``source`` below each value of a coarser level."""
+        pairs = pa.table(self._pair(group, source), names=["fine", "coarse"])
+        different = pairs.group_by(["fine", "coarse"]).aggregate([])
+        counts = different.group_by("coarse").aggregate([("fine", "count")])
+        found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
+        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
+
+    def _pair(self, group: PublishedGroup, source: str) -> list[pa.Array]:
+        listed = self.lists[str(group.hierarchy)]
+        return [listed.level(source), listed.level(group.source)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """One published period of a series: everything charged for it, and when its budget was declared."""
+
+    name: str
+    policy: Policy
+    budget: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedSeries:
+    """The series and period that a release belongs to."""
+
+    name: str = ""
+    period: str = ""
+    revision: int = 0
+    revises: tuple[Form, ...] = ()
+    """Date and digest of the releases that this one revises."""
+    periods: tuple[Period, ...] = ()
+    """The periods so far, with this one."""
+
+    @classmethod
+    def read(cls, form: Form) -> "PublishedSeries":
+        """Read the series."""
+        bands = bands_from_json(form.get("bands"))
+        periods = tuple(
+            Period(name=each["period"], policy=Policy.from_json(each["policy"], bands), budget=each["budget_declared"])
+            for each in form.get("periods", ())
+        )
+        return cls(
+            name=form.get("name", ""),
+            period=form.get("period") or "",
+            revision=form.get("revision", 0),
+            revises=tuple(form.get("revises", ())),
+            periods=periods,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLoss:
+    """A loss that recordwise did not prove."""
+
+    name: str
+    package: str
+    version: str | None
+    policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableFit:
+    """How one variable was fitted."""
+
+    kkt: float
+    primal: float
+    converged: bool
+    fit: Form = field(default_factory=dict)
+    """Where the intervals of its fitted column come from."""
+    best: Form = field(default_factory=dict)
+    """Where those of its best linear estimate come from."""
+    note: str = ""
+
+    @classmethod
+    def read(cls, reached: Form, spread: Form) -> "VariableFit":
+        """Read the residuals of a fit and the origin of its intervals."""
+        return cls(
+            kkt=reached.get("kkt", math.nan),
+            primal=reached.get("primal", math.nan),
+            converged=reached.get("converged", False),
+            fit=spread.get("fit", {}),
+            best=spread.get("best", {}),
+            note=spread.get("note", ""),
+        )
+
+    @property
+    def intervals(self) -> tuple[str, str]:
+        """Where the intervals of the fitted column and of the best estimate come from."""
+        return str(self.fit["intervals"]), str(self.best["intervals"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitNote:
+    """How the fitted columns of a release were made."""
+
+    method: str
+    complete: bool
+    zero_counts: bool
+    at_most: Mapping[str, str]
+    digest: str
+    """The digest of the tables with their fitted columns."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """The tables of different queries that were fitted together."""
+    fits: Mapping[str, VariableFit] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What each kind of added column is."""
+    added: tuple[str, ...] = ADDED
+    """The suffixes of the columns that were added."""
+
+    @classmethod
+    def read(cls, form: Form) -> "FitNote":
+        """Read the note; fits of earlier versions added one column and said nothing about intervals."""
+        spreads = form.get("uncertainty", {})
+        return cls(
+            method=str(form.get("method")),
+            complete=bool(form.get("complete")),
+            zero_counts=bool(form.get("zero_counts")),
+            at_most=form.get("at_most", {}),
+            digest=str(form["digest"]),
+            together=tuple(map(tuple, form.get("fitted_together", ()))),
+            fits={name: VariableFit.read(each, spreads.get(name, {})) for name, each in form.get("fits", {}).items()},
+            columns=form.get("columns", {}),
+            # A variable of theirs may be called what is added to another today.
+            added=ADDED if "uncertainty" in form else (FITTED,),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the note."""
+        fits = self.fits.items()
+        return {
+            "method": self.method,
+            "complete": self.complete,
+            "zero_counts": self.zero_counts,
+            "at_most": dict(self.at_most),
+            **({"fitted_together": [list(some) for some in self.together]} if self.together else {}),
+            "fits": {name: {"kkt": f.kkt, "primal": f.primal, "converged": f.converged} for name, f in fits},
+            "uncertainty": {
+                name: {"fit": dict(f.fit), "best": dict(f.best), **({"note": f.note} if f.note else {})}
+                for name, f in fits
+            },
+            "columns": dict(self.columns),
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicNote:
+    """How the basic tables of a release were made."""
+
+    tables: Mapping[str, Sequence[str]]
+    """The variables of each."""
+    rounded_to: Mapping[str, str]
+    largest_change: Mapping[str, float]
+    """By how many units a number changed at most."""
+    moved_more: Mapping[str, int]
+    """How many numbers changed by a unit or more."""
+    rules: StatusRules
+    digest: str
+
+    @classmethod
+    def read(cls, form: Form) -> "BasicNote":
+        """Read the note."""
+        return cls(
+            tables=form["tables"],
+            rounded_to=form["rounded_to"],
+            largest_change=form["largest_change"],
+            moved_more=form.get("moved_more", {}),
+            rules=StatusRules.from_json(form["status"]),
+            digest=str(form["digest"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the note."""
+        return {
+            "tables": {name: list(variables) for name, variables in self.tables.items()},
+            "rounded_to": dict(self.rounded_to),
+            "largest_change": dict(self.largest_change),
+            "moved_more": dict(self.moved_more),
+            "status": self.rules.to_json(),
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A release as its file describes it; each entry is read when it is first asked for."""
+
+    form: Form
+    """The entries of release.json."""
+
+    @property
+    def dataset(self) -> str:
+        """The name of the dataset."""
+        return str(self.form.get("dataset", "release"))
+
+    @cached_property
+    def queries(self) -> tuple[PublishedQuery, ...]:
+        """The queries of the plan, in order."""
+        return tuple(PublishedQuery.read(each, number) for number, each in enumerate(self.form.get("plan", ()), 1))
+
+    @cached_property
+    def measures(self) -> dict[str, PublishedMeasure]:
+        """The measures of the schema by name."""
+        listed = self.form.get("schema", {}).get("measures", ())
+        return {str(each["name"]): PublishedMeasure.read(each) for each in listed}
+
+    @cached_property
+    def categories(self) -> frozenset[str]:
+        """The columns of which a missing value is a category."""
+        listed = self.form.get("schema", {}).get("columns", ())
+        return frozenset(str(each["name"]) for each in listed if each.get("null") == "category")
+
+    @cached_property
+    def lists(self) -> CodeLists:
+        """The public lists of codes."""
+        return CodeLists.read(self.form.get("hierarchies", ()))
+
+    @cached_property
+    def series(self) -> PublishedSeries:
+        """The series it belongs to; empty outside a series."""
+        return PublishedSeries.read(self.form.get("series", {}))
+
+    @cached_property
+    def fit(self) -> FitNote | None:
+        """How its fitted columns were made."""
+        return FitNote.read(self.form[FIT]) if FIT in self.form else None
+
+    @cached_property
+    def basic(self) -> BasicNote | None:
+        """How its basic tables were made."""
+        return BasicNote.read(self.form[BASIC_TABLES]) if BASIC_TABLES in self.form else None
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The ends of the names of fitted columns."""
+        return () if self.fit is None else self.fit.added
+
+    @property
+    def guarantee(self) -> str:
+        """What the ledger guarantees."""
+        return str(self.form.get("guarantee") or "")
+
+    @property
+    def tuned_on(self) -> str:
+        """What mechanisms were chosen on."""
+        return str(self.form.get("tuned_on"))
+
+    @property
+    def tuning_reason(self) -> str:
+        """Why choices made on confidential records were accepted."""
+        return str(self.form.get("accept_tuning"))
+
+    @property
+    def looked_at_records(self) -> bool | None:
+        """Whether records were viewed before; None if that is not stated."""
+        return self.form.get("looked_at_records")
+
+    @property
+    def looks(self) -> dict[str, int] | None:
+        """How often records were viewed, by kind; None for a release of a version that did not count."""
+        return self.form.get("looks")
+
+    @property
+    def promise(self) -> str:
+        """What sized noise promises over time; empty where no noise is sized."""
+        return str(self.form.get("sized_noise", ""))
+
+    @property
+    def storage(self) -> str:
+        """Where the ledger was; the first version called it the books."""
+        return str(self.form.get("ledger_storage", self.form.get("books", "")))
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions of the software that made it."""
+        return dict(self.form.get("versions", {}))
+
+    @property
+    def declared_elsewhere(self) -> tuple[DeclaredLoss, ...]:
+        """The losses that other packages answer for."""
+        found = self.form.get("declared_elsewhere", ())
+        return tuple(DeclaredLoss(each["name"], each["package"], each["version"], each["policy"]) for each in found)
+
+    @property
+    def firm(self) -> str | None:
+        """The column that says which firm a record belongs to."""
+        found = self.form.get("schema", {}).get("firm")
+        return None if found is None else str(found)
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the intervals."""
+        return float(self.form.get("interval_level", LEVEL))
+
+    @property
+    def basic_names(self) -> Mapping[str, Sequence[str]]:
+        """The variables of each basic table."""
+        found: Mapping[str, Sequence[str]] = self.form.get(BASIC_TABLES, {}).get("tables", {})
+        return found
+
+    def measure(self, name: str | None) -> PublishedMeasure:
+        """Return a measure by name; the plainest one if none is declared."""
+        return self.measures.get(name or "", PublishedMeasure())
+
+    def query_of(self, table: str) -> PublishedQuery | None:
+        """Return the query of a table, or of the table that a basic one is made of; None for an external mechanism."""
+        table = table.removesuffix(BASIC) if table in self.basic_names else table
+        return next((query for query in self.queries if any(each.name == table for each in query.tables)), None)
+
+    def signed_variables(self, table: str) -> frozenset[str]:
+        """Return the variables that may truly be negative: of a signed measure, or computed from others."""
+        query = self.query_of(table)
+        return frozenset(
+            each.name
+            for each in (query.statistics if query else ())
+            if (each.of is None and each.rules.derived) or (each.of is not None and self.measure(each.of).signed)
+        )
+
+    def with_fit(self, note: FitNote) -> "Published":
+        """Return the same with fitted columns."""
+        return Published({**self.form, FIT: note.to_json()})
+
+    def with_basic(self, note: BasicNote) -> "Published":
+        """Return the same with basic tables."""
+        return Published({**self.form, BASIC_TABLES: note.to_json()})
+
+    def as_drawn(self) -> "Published":
+        """Return the same without fitted columns and basic tables."""
+        return Published({name: each for name, each in self.form.items() if name not in (FIT, BASIC_TABLES)})
+
+    def with_rehearsal(self, about: Form) -> "Published":
+        """Return the same, marked as a rehearsal."""
+        return Published({**self.form, "rehearsal": about})
+
+    # What is in the file of a saved release alone.
+
+    @property
+    def known(self) -> bool:
+        """Whether this version reads such files."""
+        return bool(self.form["recordwise_release"] == FORMAT)
+
+    @property
+    def privacy_label(self) -> str:
+        """Whether the release is private."""
+        return str(self.form["mark"])
+
+    @property
+    def digest(self) -> str:
+        """The digest of tables and policy."""
+        return str(self.form["digest"])
+
+    @property
+    def head(self) -> Head:
+        """The end of the ledger's chain when the release was recorded."""
+        form = self.form["ledger"]
+        return Head(length=int(form["length"]), digest=str(form["digest"]))
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The digests of its files; releases of earlier versions do not list them."""
+        return dict(self.form.get("sha256", {}))
+
+    @property
+    def page(self) -> Form | None:
+        """What is saved for the page; the first version saved nothing."""
+        return self.form.get("page")
+
+    @property
+    def flags(self) -> dict[str, dict[str, str]]:
+        """For each table the variables that are not unbiased, and why."""
+        return {table: dict(each) for table, each in self.form.get("flags", {}).items()}
+
+    @property
+    def accuracy(self) -> dict[str, dict[str, Accuracy]]:
+        """The accuracy of each variable of each table."""
+        return {
+            table: {name: Accuracy.read(form) for name, form in found.items()}
+            for table, found in self.form.get("accuracy", {}).items()
+        }
+
+    @property
+    def variables(self) -> dict[str, list[str]]:
+        """The variables of each table."""
+        return {table: list(found) for table, found in self.form["accuracy"].items()}
+
+    @property
+    def words(self) -> Words:
+        """Labels, units and who publishes it; those of a release of the first version are empty."""
+        labels, units = (self.page or {}).get("labels", {}), self.form.get("units", {})
+        return Words(
+            labels={str(name): str(word) for name, word in labels.items()},
+            units={str(name): str(word) for name, word in units.items()},
+            publication=Publication.from_json(self.form.get("publication", {})),
+        )
+
+    def description(self) -> "Published":
+        """Return the same without what is written each time it is saved."""
+        return Published({name: value for name, value in self.form.items() if name not in OF_THE_FILE})
+
+    def budget(self, bands: Bands) -> Policy | None:
+        """Return the budget, which may name bands of its own."""
+        form = self.form.get("budget")
+        known = {**bands, **bands_from_json(self.form.get("budget_bands"))}
+        return None if form is None else Policy.from_json(form, known)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What the ledger says about it too, as saved: what is charged for, and under which terms."""
+        series = self.form.get("series", {})
+        stated = {name: self.form[name] for name in ("plan", "schema", "dataset", "budget")}
+        return stated | {"period": (series.get("period"), series.get("revision"))}
+
+
+def release_json(
+    published: Published, tables: Sequence[ReleasedTable], words: Words, *, privacy_label: str, digest: str, head: Head
+) -> dict[str, Any]:
+    """Write release.json but for the page and the digests of files: no row count, no exact totals."""
+    said = {"units": dict(words.units), "publication": words.publication.to_json()}
+    return {
+        "recordwise_release": FORMAT,
+        "mark": privacy_label,
+        "digest": digest,
+        "ledger": {"length": head.length, "digest": head.digest},
+        **published.form,
+        # Labels are with what is saved for the page.
+        **{name: found for name, found in said.items() if found},
+        "flags": {table.name: table.flags() for table in tables},
+        "accuracy": {table.name: {name: each.to_json() for name, each in accuracy(table).items()} for table in tables},
+    }
