@@ -16,7 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A hundred commands that tests start find the package compiled, instead of compiling it each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-import small_release
+import build
 from engine_choice import Choice, as_installed, local_spark
 from warm_process import Warm
 
@@ -128,8 +128,8 @@ def opens(request):
 
 @pytest.fixture
 def on_both_engines(opens, monkeypatch):
-    """``small_release.session`` opens its tables on each engine in turn."""
-    monkeypatch.setattr(small_release, "HOW", opens.session_options())
+    """``build.session`` opens its tables on each engine in turn."""
+    monkeypatch.setattr(build, "HOW", opens.session_options())
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import code_lists
+import build
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.policy import ConditionColumn
@@ -114,10 +114,10 @@ def by_sizes() -> rw.Release:
 @cache
 def by_code_lists() -> rw.Release:
     """Two hierarchies crossed, three levels of each, with basic tables, labels, units and who publishes them."""
-    lists = [code_lists.places(labels={"county": "county_name"}), code_lists.industries()]
+    lists = [build.places(labels={"county": "county_name"}), build.industries()]
     chance = np.random.default_rng(4)
     table = establishments(400).drop_columns(["county"])
-    for column, listed in (("county", code_lists.PLACES["county"]), ("naics", code_lists.INDUSTRIES["naics"])):
+    for column, listed in (("county", build.PLACES["county"]), ("naics", build.INDUSTRIES["naics"])):
         table = table.append_column(column, pa.array(chance.choice(listed, 400)))
     keys_of_all = rw.Keys.crossed(lists[0].keys("county"), lists[1].keys("naics"))
     asked = rw.query().named("patterns", title="Establishments and employment")

@@ -160,8 +160,8 @@ def preload() -> None:
 
 def release_once() -> None:
     """A release by the command line, with its files, and the check of its ledger."""
+    from build import PLAN, write_records
     from recordwise.cli import app
-    from small_release import PLAN, write_records
 
     with tempfile.TemporaryDirectory() as folder:
         plan, out, ledger = (Path(folder) / name for name in ("plan.toml", "out", "small.ledger"))

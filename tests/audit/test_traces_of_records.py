@@ -23,6 +23,8 @@ import recordwise as rw
 import recordwise.release.draw as publish
 import recordwise.session.publisher as publisher
 from audit.drawn_laws_of_two import joint_divergence
+from build import keys, question, records
+from build import session as opened
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError
@@ -31,8 +33,6 @@ from recordwise.plan import Plan, Schema
 from recordwise.plan.results import Sensitive
 from recordwise.policy import Measure, group_loss, group_loss_by_cell
 from recordwise.release.formats import known_formats
-from small_release import keys, question, records
-from small_release import session as opened
 
 SECRET = "98765432123"
 ROLES: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}, "tuned_on": "past"}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import recordwise as rw
 from browser.kept_pictures import ARTEFACTS
+from build import generous, records, session
 from report_releases import HOSTILE_LABELS, LABELS, OTHERS, by_industry, hostile_release, private_keys
-from small_release import generous, records, session
 
 ARGUMENTS = [
     "--no-sandbox",

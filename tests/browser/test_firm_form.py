@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-import code_lists
+import build
 from browser.shown import read
 
 
@@ -77,7 +77,7 @@ def test_levels_are_found_from_the_finest_codes(visit: Any, saved: Any) -> None:
             {"emp": 80, "county": county, "naics": naics},
         ]
         fill(page, units)
-        placed = [code_lists.levels_of(unit | {"county": unit["county"].strip()}) for unit in units]
+        placed = [build.levels_of(unit | {"county": unit["county"].strip()}) for unit in units]
         known = {name: [unit[name] or "no cell" for unit in placed] for name in ("emp", *firms.columns())}
         assert told(page) == pytest.approx(firms.loss(known).rho, rel=1e-3)
         seen.append(told(page))

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import recordwise as rw
+from build import MEASURES, generous, question
 from recordwise.engines import Engine
 from recordwise.noise import Seeded
 from recordwise.plan.sources import SparkMaster
-from small_release import MEASURES, generous, question
 
 OPTIONS = {
     "spark.executor.memory": "512m",

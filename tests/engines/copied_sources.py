@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from exact_totals import exact_totals
+from build import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError
 from recordwise.plan import Plan, Schema

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from build import exact_totals
 from engines.plain_mechanism import Plain
-from exact_totals import exact_totals
 from recordwise.errors import PlanError
 from recordwise.plan import Case, Column, Group, Keys, Measure, Plan, Schema, Splitting, prefix, query
 from recordwise.plan.cost import plan_policy

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from code_lists import LISTED, industries, levels_of, places
+from build import LISTED, industries, levels_of, places
 from engine_choice import Choice
 from engines.plain_mechanism import Plain
 from recordwise.engines import totals as engine_totals

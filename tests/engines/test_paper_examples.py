@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from exact_totals import exact_totals
+from build import exact_totals
 from paper_tables import SPLIT_AT, TABLE_1, TABLE_2A, TABLE_2B
 from recordwise.mechanisms import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.key_selection import SelectionLaw

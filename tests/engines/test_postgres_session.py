@@ -9,8 +9,8 @@ import traceback
 import pytest
 
 import recordwise as rw
+from build import MEASURES, exact_totals, generous, question, records
 from engines.postgres_server import GUARDED, PASSWORD
-from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines.sources.columns import declared, looked_at
 from recordwise.engines.sources.postgres import _snapshot, postgres_columns, postgres_parts
@@ -19,7 +19,6 @@ from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
 from recordwise.plan.sources import Postgres, open_source
 from recordwise.policy import Policy
-from small_release import MEASURES, generous, question, records
 
 COLUMNS = {"county": "text", "naics": "text"}
 SCHEMA = Schema.of(unit="id", firm="firm", measures=MEASURES, columns=COLUMNS)

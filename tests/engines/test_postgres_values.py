@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import CODES, COUNTIES, records
 from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF
@@ -16,7 +17,6 @@ from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
 from recordwise.errors import SourceError
 from recordwise.plan import Column, Measure, Plan, Schema
 from recordwise.plan.sources import Postgres
-from small_release import CODES, COUNTIES, records
 
 SCHEMA = Schema.of(unit="id", firm="firm", measures={"emp": 1, "pay": 1}, columns={"county": "text", "naics": "text"})
 

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from build import exact_totals
 from engines.plain_mechanism import Plain
-from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines import totals as passes
 from recordwise.engines import totals as rolling

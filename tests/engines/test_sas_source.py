@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
+from build import CODES, COUNTIES, MEASURES, question, records
 from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.sources import stat
@@ -20,7 +21,6 @@ from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Column, Plan, Schema
 from recordwise.plan.sources import StatFiles, open_source
-from small_release import CODES, COUNTIES, MEASURES, question, records
 
 COLUMNS = {"county": "text", "naics": "text"}
 SCHEMA = Schema.of(unit="id", firm="firm", measures=MEASURES, columns=COLUMNS)

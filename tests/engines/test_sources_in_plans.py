@@ -7,13 +7,13 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from build import records
 from recordwise.cli import app
 from recordwise.engines import DuckDB
 from recordwise.errors import ExtraError, PlanFileError
 from recordwise.plan import Schema
 from recordwise.plan.file import load_plan
 from recordwise.plan.sources import Postgres
-from small_release import records
 
 PLAN = """\
 dataset = "small"

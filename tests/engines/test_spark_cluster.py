@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from build import question, records
 from engine_choice import need_java
 from engines.cluster_driver import opened, totals
 from recordwise.noise import Seeded
 from recordwise.release.verify import verify
-from small_release import question, records
 
 FILES, ROWS = 24, 60_000
 HERE = Path(__file__).resolve()

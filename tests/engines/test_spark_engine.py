@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordwise as rw
+from build import exact_totals, keys, question, records
 from engines.plain_mechanism import Plain
-from exact_totals import exact_totals
 from recordwise.engines import Spark
 from recordwise.engines.spark.session import check_java, checked, java_version, pyspark_sql
 from recordwise.engines.spark.store import BITS, HIGH, LOW, joined
@@ -27,7 +27,6 @@ from recordwise.noise import Seeded
 from recordwise.plan import Field, Keys, Plan, Schema, query
 from recordwise.plan.expressions import Compare
 from recordwise.plan.sources import ANSI, SparkMaster
-from small_release import keys, question, records
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")
 

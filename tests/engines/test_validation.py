@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build import exact_totals
 from engines.plain_mechanism import Plain
-from exact_totals import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import Stored, largest_steps
 from recordwise.errors import DataError, EngineError, PlanError, SourceError

@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from build import generous, question, session
 from recordwise.errors import RecordwiseError
-from small_release import generous, question, session
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ import signal
 import sys
 from pathlib import Path
 
+from build import generous, question, session
 from engine_choice import local_spark
 from recordwise.errors import RecordwiseError
-from small_release import generous, question, session
 
 
 def main() -> None:

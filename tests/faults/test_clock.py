@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from build import generous, question, records, session
 from recordwise.errors import BudgetError
 from recordwise.ledger import chain as books
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 from recordwise.release.verify import verify
-from small_release import generous, question, records, session
 
 START = datetime(2026, 3, 29, 2, 30, tzinfo=UTC)
 JUMPS = [0, -3600, -86400 * 400, 7200, 7200, 0, -1, 86400 * 3650]

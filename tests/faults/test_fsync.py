@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from build import generous, question, session, write_records
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
-from small_release import generous, question, session, write_records
 from warm_process import Warm
 
 HERE = Path(__file__).parent

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from build import PLAN, write_records
 from recordwise.cli import app
 from recordwise.cli.failing import ALREADY
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
-from small_release import PLAN, write_records
 from warm_process import Warm
 
 STAGES = ["reading records", "charging the ledger", "drawing noise", "recording the release", "writing files"]

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import generous, question, records, session, write_records
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError, SourceError
 from recordwise.policy import constant
 from recordwise.release.verify import verify
-from small_release import generous, question, records, session, write_records
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from build import generous, question, session, write_records
 from recordwise.release.verify import verify
-from small_release import generous, question, session, write_records
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import recordwise as rw
+from build import generous, keys, records, session, write_records
 from recordwise.errors import BudgetError, LedgerError
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 from recordwise.release.verify import verify
-from small_release import generous, keys, records, session, write_records
 
 BUDGET = constant("1/2")
 
@@ -38,7 +38,7 @@ import sys
 from pathlib import Path
 from recordwise.errors import BudgetError
 from faults.test_two_sessions import BUDGET, asked
-from small_release import session
+from build import session
 work, name = Path(sys.argv[1]), sys.argv[2]
 with session(work / "records.parquet", work / "l", BUDGET) as opened:
     sys.stdin.readline()

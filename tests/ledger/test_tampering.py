@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import generous, keys, question, records, session
 from recordwise.errors import LedgerError
 from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
 from recordwise.release.verify import verify
-from small_release import generous, keys, question, records, session
 
 
 @pytest.fixture(scope="module")

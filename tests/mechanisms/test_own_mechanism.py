@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import build
 import recordwise as rw
-import small_release
 from recordwise import planning
 from recordwise.audit import Runs, audit
 from recordwise.audit.subjects import every_subject
@@ -54,11 +54,11 @@ def test_it_describes_itself(laplace):
 
 def test_a_plan_file_names_it_and_a_release_states_it(laplace, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
-    small_release.write_records(tmp_path / "records.parquet")
+    build.write_records(tmp_path / "records.parquet")
     (query,) = load_plan(tmp_path / "plan.toml").plan.queries
     wanted = laplace(relative_error="0.1", at_total=1000, confidence=0.9)
     assert query.statistics[0].mechanism == wanted
-    with small_release.session(str(tmp_path / "records.parquet")) as session:
+    with build.session(str(tmp_path / "records.parquet")) as session:
         release = session.run(query)
         release.save(tmp_path / "release")
     assert release.table.num_rows == 4
@@ -77,9 +77,9 @@ DECLARED = {
 
 def test_who_answers_for_its_loss_is_said_before_and_in_the_release(laplace, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
-    small_release.write_records(tmp_path / "records.parquet")
+    build.write_records(tmp_path / "records.parquet")
     file = load_plan(tmp_path / "plan.toml")
-    with small_release.session(str(tmp_path / "records.parquet")) as session:
+    with build.session(str(tmp_path / "records.parquet")) as session:
         (warned,) = session.warnings_of(*file.plan.queries)
         release = session.run(*file.plan.queries)
         release.save(tmp_path / "release")
@@ -101,8 +101,8 @@ def test_who_answers_for_its_loss_is_said_before_and_in_the_release(laplace, tmp
 
 
 def test_planning_compares_fits_and_shares_it(laplace):
-    shape = rw.query().group_by("county", keys=rw.Keys.of({"county": small_release.COUNTIES}))
-    with small_release.session(small_release.records()) as session:
+    shape = rw.query().group_by("county", keys=rw.Keys.of({"county": build.COUNTIES}))
+    with build.session(build.records()) as session:
         compared = planning.compare(session, {"own": laplace(scale=30)}, measure="emp", query=shape, variance=400)
         goal = planning.Goal("emp", shape, within="0.1", confidence=0.9)
         fitted = planning.recommend(session, goal, candidates={"own": laplace(scale=1)}, keep_offsets=True)

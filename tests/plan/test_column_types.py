@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from exact_totals import exact_totals
+from build import exact_totals
 from recordwise.engines import DuckDB
 from recordwise.errors import PlanError, PlanFileError
 from recordwise.mechanisms.base import Mechanism

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from code_lists import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
+from build import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
 from recordwise.errors import KeysError, ParameterError, PlanError, PlanFileError
 from recordwise.plan import Column, Plan, Schema, query
 from recordwise.plan.cost import cell_mechanisms, check_policy, firm_policy, plan_policy, plan_warnings

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from build import generous, question, records, session
 from recordwise.errors import RecordwiseError
 from recordwise.release.verify import verify
-from small_release import generous, question, records, session
 
 
 def told(action: Callable[[], object]) -> list[str]:

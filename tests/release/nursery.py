@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from small_release import generous, question, session
+from build import generous, question, session
 
 WATCHED = ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.listdir", "shutil.rmtree", "sqlite3.connect")
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import generous, keys, question, records, session
 from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan.publication import StatusRules
 from recordwise.release.dictionary import relative_error, sd_column, value_column
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
-from small_release import generous, keys, question, records, session
 
 
 def levels() -> rw.Query:

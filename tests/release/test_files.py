@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
+from build import generous, keys, question, records, session
 from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
@@ -35,7 +36,6 @@ from recordwise.release.tables import (
     digest_of,
 )
 from recordwise.release.verify import verify
-from small_release import generous, keys, question, records, session
 
 
 @pytest.fixture(scope="module")
@@ -418,7 +418,7 @@ def test_a_release_outlives_its_session_and_its_process(tmp_path) -> None:
 import sys
 sys.path[:0] = {[str(Path(__file__).parent.parent), *sys.path]!r}
 from pathlib import Path
-from small_release import generous, question, records, session
+from build import generous, question, records, session
 with session(records(), Path({str(tmp_path / "l")!r}), generous()) as opened:
     release = opened.run(question())
 release.save({str(tmp_path / "out")!r})

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import generous, question, records, session
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.content import Content
@@ -20,7 +21,6 @@ from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.parquet import Parquet
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 from recordwise.release.verify import verify
-from small_release import generous, question, records, session
 
 EVERY = ("parquet", "csv", "json_lines")
 

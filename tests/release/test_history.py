@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import COUNTIES, generous, records, session
 from recordwise.noise import Seeded
-from small_release import COUNTIES, generous, records, session
 
 
 def released(place, period, counties=COUNTIES, **how):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from small_release import generous, question, records, session
+from build import generous, question, records, session
 
 NEEDED = ("pysdmx[data]==1.21.0", "frictionless==5.21.0")
 READ = """

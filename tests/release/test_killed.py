@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from build import generous, question, session, write_records
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy
 from recordwise.release.verify import verify
-from small_release import generous, question, session, write_records
 from warm_process import Warm
 
 FILES = {"datapackage.json", "policy.json", "release.json", "report.html"} | {
@@ -168,7 +168,7 @@ def test_a_release_killed_at_a_stage_has_charged_if_noise_could_have_been_drawn(
     script = f"""
 import os, signal
 from pathlib import Path
-from small_release import generous, question, session
+from build import generous, question, session
 work = Path({str(tmp_path)!r})
 with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
     opened.run(question(), progress=lambda stage: stage == {stage!r} and os.kill(os.getpid(), signal.SIGKILL))

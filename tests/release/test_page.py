@@ -14,6 +14,7 @@ import pytest
 import quickjs
 
 import recordwise as rw
+from build import generous, question, records, session
 from recordwise.exact.text import chance_text, factor_text
 from recordwise.noise import Seeded
 from recordwise.policy import meaning
@@ -35,7 +36,6 @@ from report_releases import (
     private_keys,
     random_records,
 )
-from small_release import generous, question, records, session
 
 LIMIT = 100_000
 

@@ -9,10 +9,10 @@ import pytest
 
 import recordwise as rw
 import report_releases as releases
+from build import keys, question, records, session
 from recordwise.errors import SourceError
 from recordwise.release.files import load_release
 from recordwise.release.page.page import NO_PARTS
-from small_release import keys, question, records, session
 
 KEPT = Path(__file__).parent.parent / "old_files" / "0.1.0"
 

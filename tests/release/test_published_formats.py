@@ -16,6 +16,7 @@ import pyreadstat
 import pytest
 
 import recordwise as rw
+from build import generous, records, session
 from recordwise.errors import OutputError, ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.content import content_of
@@ -27,7 +28,6 @@ from recordwise.release.formats.statistical import short_names
 from recordwise.release.published import Published
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 from recordwise.release.verify import verify
-from small_release import generous, records, session
 
 ALL = ("parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "cbp")
 PLACES = rw.Keys.product(county=["01001", "02003"], naics=["111", "112", "221"])

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import generous, keys, question, records, session, write_records
 from recordwise.errors import ParameterError, PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.read import load_plan
 from recordwise.release.files import load_release
-from small_release import generous, keys, question, records, session, write_records
 
 ABOUT = {
     "title": "Small business patterns",

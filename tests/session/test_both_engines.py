@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import CODES, COUNTIES, keys, question, records
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
-from small_release import CODES, COUNTIES, keys, question, records
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from exact_totals import exact_totals
+from build import exact_totals
 from recordwise.errors import DataError, ParameterError, RecordwiseError
 from recordwise.noise import Seeded
 from recordwise.plan import Column

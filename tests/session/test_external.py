@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
+from build import generous, records, session
 from divergences import ROUNDING, renyi
 from recordwise.errors import BudgetError, DataError, ExternalError, ParameterError, PlanError, SqlError
 from recordwise.mechanisms.external import per_row_loss
 from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy import Measure, among, by, constant, pure_split, pure_to_zcdp, split
 from recordwise.release.verify import verify
-from small_release import generous, records, session
 
 dp.enable_features("contrib")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import build
 import recordwise as rw
-import small_release
 from divergences import ORDERS, ROUNDING, log_pmf, renyi
 from recordwise.mechanisms import fat_tailed, quantile
 from recordwise.mechanisms import gaussian as gaussian_noise
@@ -84,7 +84,7 @@ def handed_over(rows, queries, how):
         for module in (gaussian_noise, fat_tailed, transforming):
             stack.enter_context(patch.object(module, "noised", spy))
         stack.enter_context(patch.object(quantile, "DiscreteGaussian", nodes))
-        session = stack.enter_context(small_release.session(pa.table(rows), max_outside="accept", **how))
+        session = stack.enter_context(build.session(pa.table(rows), max_outside="accept", **how))
         release = session.run(*queries, rng=Seeded(3))
     return seen, release
 
@@ -121,7 +121,7 @@ def test_no_firm_loses_more_by_a_random_plan_than_is_stated_for_it(opens) -> Non
         assert truth <= stated.rho * ROUNDING
         assert stated.rho <= np.sqrt(release.policy.loss(own)).sum() ** 2 * ROUNDING
         exceeded += truth > release.policy.loss(own).sum() * 1.01
-        with small_release.session(pa.table(own), max_outside="accept", **how) as alone:
+        with build.session(pa.table(own), max_outside="accept", **how) as alone:
             counted = alone.owner.firm_loss_summary(*queries)
         assert counted.counts.sum() == 1
         assert counted.quantile(1.0) * ROUNDING >= stated.rho

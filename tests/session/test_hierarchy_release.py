@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from code_lists import LISTED, SECTORS, industries, levels_of, places
+from build import LISTED, SECTORS, industries, levels_of, places
 from recordwise.errors import OutsideError, TuningError, UnkeptLedgerWarning
 from recordwise.noise import Seeded
 

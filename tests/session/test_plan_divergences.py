@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import build
 import recordwise as rw
-import small_release
 from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
@@ -39,7 +39,7 @@ def run(queries, record):
         return noised(points, law, source)
 
     with (
-        small_release.session(pa.table(rows), max_outside="accept") as session,
+        build.session(pa.table(rows), max_outside="accept") as session,
         patch.object(gaussian_noise, "noised", spy),
         patch.object(fat_tailed, "noised", spy),
         patch.object(transforming, "noised", spy),

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import CODES, COUNTIES, generous, keys, question, records, session
 from recordwise.errors import BudgetError, DataError, DrawingError, ParameterError, PlanError, RangeError, TuningError
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
 from recordwise.noise import Secure, Seeded
 from recordwise.policy import Policy, constant
 from recordwise.release.tables import NOT_PRIVATE
-from small_release import CODES, COUNTIES, generous, keys, question, records, session
 
 
 def kinds(opened: rw.Session) -> list[str]:

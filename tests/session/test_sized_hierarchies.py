@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
-from code_lists import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
+from build import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
 from divergences import published, zcdp
 from recordwise.engines.owner import EDGES
 from recordwise.errors import KeysError

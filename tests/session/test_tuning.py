@@ -6,11 +6,11 @@ import warnings
 import pytest
 
 import recordwise as rw
+from build import COUNTIES, keys, records, session
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
 from recordwise.planning import Goal, allocate, compare, evaluate, frontier, recommend, recommend_within, sweep
 from recordwise.policy import constant
 from recordwise.release.verify import verify
-from small_release import COUNTIES, keys, records, session
 
 
 def shape():

@@ -12,11 +12,11 @@ import pytest
 import quickjs
 
 import recordwise as rw
+from build import COUNTIES, generous, keys, records, session
 from recordwise.errors import RELEASED, UNFINISHED, WASTED, AlreadyReleasedError, LedgerError, SourceError
 from recordwise.release.page.page import model_js
 from recordwise.release.release import Release
 from recordwise.release.verify import verify
-from small_release import COUNTIES, generous, keys, records, session
 
 
 def asked(rho: str = "0.1", counties=COUNTIES) -> rw.Query:

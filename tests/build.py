@@ -1,4 +1,4 @@
-"""A small table of establishments, a session on it and a query, for tests of what happens around them."""
+"""What tests are made of: small records, code lists, sessions on them, queries, plan texts and exact totals."""
 
 from pathlib import Path
 from typing import Any
@@ -74,3 +74,47 @@ def question() -> Any:
     asked = rw.query().group_by("county", keys=keys()).levels(rw.prefix("naics", 2), rw.prefix("naics", 3))
     asked = asked.count(rw.Gaussian(rho="0.1"), alias="n").sum("emp", rw.UnitSplit(at=50, rho="0.1"))
     return asked.sum("pay", rw.LogTransform(offset=1000, sigma="0.2"))
+
+
+PLACES = {
+    "region": ["South", "West", "West", "West", "South"],
+    "state": ["01", "01", "02", "02", "13"],
+    "county": ["01001", "0103", "02013", "02", "13001"],
+    "county_name": ["Autauga", "Baldwin", "Aleutians", "Rest of Alaska", "Appling"],
+}
+INDUSTRIES = {"sector": ["31-33", "31-33", "31-33", "11"], "naics": ["311", "3121", "332", "111"]}
+LISTED = dict(zip(PLACES["county"], zip(PLACES["region"], PLACES["state"])))
+SECTORS = dict(zip(INDUSTRIES["naics"], INDUSTRIES["sector"]))
+
+
+def places(**changed: Any) -> rw.Hierarchy:
+    """Places with regions that are no prefix and do not nest with states."""
+    given: dict[str, Any] = {
+        "levels": ["nation", "region", "state", "county"],
+        "source": "public: a list of places",
+    } | changed
+    return rw.Hierarchy.of("place", given.pop("codes", PLACES), totals={"nation": "US"}, **given)
+
+
+def industries() -> rw.Hierarchy:
+    """Industries with a range among their sectors."""
+    return rw.Hierarchy.of(
+        "industry",
+        INDUSTRIES,
+        levels=["total", "sector", "naics"],
+        totals={"total": "00"},
+        source="public: a list of industries",
+    )
+
+
+def levels_of(record: dict[str, Any]) -> dict[str, Any]:
+    """The reference: what a record has at every level, None where its code is not listed."""
+    region, state = LISTED.get(record["county"], (None, None))
+    sector = SECTORS.get(record["naics"])
+    own = {"region": region, "state": state, "nation": "US" if state else None}
+    return {**record, **own, "sector": sector, "total": "00" if sector else None}
+
+
+def exact_totals(found: Any) -> list[list[int]]:
+    """The totals of one table, a list of integers for each, in the order of the plan."""
+    return [each.tolist() for each in found.exact.reveal().totals.values()]
