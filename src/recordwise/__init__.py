@@ -1,4 +1,6 @@
-"""recordwise: statistics about skewed data, with a privacy guarantee that is a public function of each record's value.
+"""recordwise: statistics about skewed data with a per-record privacy guarantee.
+
+The guarantee is a public function of each record's value.
 
     >>> import recordwise as rw
     >>> policy = rw.UnitSplit(at=50, rho="0.1").policy("emp")

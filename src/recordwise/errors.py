@@ -45,14 +45,14 @@ from fractions import Fraction
 
 
 class RecordwiseError(Exception):
-    """Base class of every error below; catch it to catch everything recordwise refuses."""
+    """Base class of every recordwise error."""
 
     __context__: BaseException | None = None
     """Always None: the exception being handled can quote a record, and ``from None`` only keeps it from being printed."""
 
 
 class ParameterError(RecordwiseError, ValueError):
-    """A parameter is out of range or of the wrong type; raised when the object is built, before anything else happens."""
+    """A parameter out of range or of the wrong type."""
 
     def __init__(self, *, parameter: str, problem: str, advice: str = "") -> None:
         self.parameter = parameter
@@ -76,7 +76,7 @@ class ChoiceError(ParameterError):
 
 
 class RecordError(RecordwiseError, ValueError):
-    """A record or table does not fit the function it was passed to. Names columns and counts, never values."""
+    """A record or table that does not fit; never quotes values."""
 
     def __init__(self, *, column: str, problem: str, count: int | None = None, counted: str = "row") -> None:
         self.column = column
@@ -87,7 +87,7 @@ class RecordError(RecordwiseError, ValueError):
 
 
 class UnknownFormError(RecordwiseError, ValueError):
-    """A saved policy or function has a form this version does not know; it is refused rather than guessed."""
+    """A saved policy or function of a form unknown to this version."""
 
     def __init__(self, *, what: str, found: object) -> None:
         self.what = what
@@ -99,7 +99,7 @@ class UnknownFormError(RecordwiseError, ValueError):
 
 
 class BudgetError(RecordwiseError):
-    """A query was refused because the budget does not cover it for every possible record."""
+    """A query that the budget does not cover for every possible record."""
 
     def __init__(
         self, *, query: str, witness: dict[str, object] | None, needed: float, left: float, reason: str
@@ -119,7 +119,7 @@ class BudgetError(RecordwiseError):
 
 
 class TuningError(RecordwiseError):
-    """A plan was tuned on the confidential table itself, which no budget covers, or does not state what it was tuned on."""
+    """A plan tuned on the confidential table, or of unknown tuning."""
 
     def __init__(self, *, problem: str, advice: str) -> None:
         self.problem = problem
@@ -128,11 +128,11 @@ class TuningError(RecordwiseError):
 
 
 class UnkeptLedgerWarning(UserWarning):
-    """A session publishes without a ledger file: no later session will know what it spent."""
+    """A session without a ledger file, whose spending nobody will know."""
 
 
 class OutputError(RecordwiseError):
-    """The files of a release could not be written; no partial output is left behind."""
+    """A failure to write a release's files; no partial output remains."""
 
     def __init__(self, *, folder: str, problem: str, advice: str = "") -> None:
         self.folder = folder
@@ -141,7 +141,7 @@ class OutputError(RecordwiseError):
 
 
 class LedgerError(RecordwiseError):
-    """The ledger cannot be used: it is damaged, belongs to another dataset, or cannot be written to disk."""
+    """A ledger that is damaged, of another dataset, or not writable."""
 
     def __init__(self, *, path: str, problem: str, advice: str = "") -> None:
         self.path = path
@@ -166,7 +166,10 @@ WAYS_ON = {
 
 
 class AlreadyReleasedError(RecordwiseError):
-    """The same queries, keys, sizes and mechanisms were charged before, for the same period and revision. Nothing was charged."""
+    """A repeated charge for the same release. Nothing was charged.
+
+    The same queries, keys, sizes and mechanisms, for the same period and revision.
+    """
 
     def __init__(self, *, ledger: str, charge: int, date: str, state: str) -> None:
         self.ledger = ledger
@@ -178,7 +181,10 @@ class AlreadyReleasedError(RecordwiseError):
 
 
 class DrawingError(RecordwiseError, RuntimeError):
-    """Adding noise failed after the charge. The original message can quote a total, so only the exception type is reported."""
+    """A failure to add noise after the charge.
+
+    The original message can quote a total, so only the exception type is reported.
+    """
 
     def __init__(self, *, kind: str) -> None:
         self.kind = kind
@@ -189,7 +195,10 @@ class DrawingError(RecordwiseError, RuntimeError):
 
 
 class ExternalError(RecordwiseError):
-    """An external mechanism was refused or failed. Its own message can quote a record, so only the exception type is reported."""
+    """An external mechanism that was refused or failed.
+
+    Its message can quote a record, so only the exception type is reported.
+    """
 
     def __init__(self, *, mechanism: str, problem: str, state: str, advice: str = "") -> None:
         self.mechanism = mechanism
@@ -200,7 +209,7 @@ class ExternalError(RecordwiseError):
 
 
 class GroupLossError(RecordwiseError, ValueError):
-    """The joint loss of several records was requested where no valid bound exists."""
+    """A joint loss of several records without a valid bound."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -208,7 +217,10 @@ class GroupLossError(RecordwiseError, ValueError):
 
 
 class PlanError(RecordwiseError, ValueError):
-    """A plan does not fit its schema or its keys. Lists every problem, not only the first."""
+    """A plan that does not fit its schema or keys.
+
+    Lists every problem, not only the first.
+    """
 
     def __init__(self, *, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -227,7 +239,10 @@ class PlanFileError(RecordwiseError, ValueError):
 
 
 class SqlError(RecordwiseError, ValueError):
-    """SQL text contains something outside the whitelist. Names the construct; no part of the text was run."""
+    """SQL text with something outside the whitelist.
+
+    Names the construct; no part of the text was run.
+    """
 
     def __init__(self, *, construct: str, advice: str = "") -> None:
         self.construct = construct
@@ -246,7 +261,10 @@ class KeysError(RecordwiseError, ValueError):
 
 
 class SourceError(RecordwiseError, ValueError):
-    """A table cannot be opened as declared: a missing file, a missing column, a different type. Nothing was spent."""
+    """A table that cannot be opened as declared.
+
+    A missing file, a missing column, a different type. Nothing was spent.
+    """
 
     def __init__(self, *, source: str, problem: str, advice: str = "", read: bool = False) -> None:
         self.source = source
@@ -258,7 +276,10 @@ class SourceError(RecordwiseError, ValueError):
 
 
 class DataError(RecordwiseError, ValueError):
-    """Records break the declared schema. Gives counts and column names, never a value; for the owner of the data only."""
+    """Records that break the declared schema.
+
+    States counts and column names, never a value; for the owner of the data only.
+    """
 
     def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
         self.problems = problems
@@ -267,7 +288,10 @@ class DataError(RecordwiseError, ValueError):
 
 
 class OutsideError(RecordwiseError):
-    """Too many records are outside the published cells, so that the keys probably do not match the codes in the records."""
+    """Too many records outside the published cells.
+
+    The keys probably do not match the codes in the records.
+    """
 
     def __init__(self, *, share: float) -> None:
         self.share = share
@@ -279,7 +303,10 @@ class OutsideError(RecordwiseError):
 
 
 class EngineError(RecordwiseError, RuntimeError):
-    """The engine failed. Its own message can quote a record, so only the exception type is reported."""
+    """A failure of the engine.
+
+    Its message can quote a record, so only the exception type is reported.
+    """
 
     def __init__(self, *, engine: str, kind: str) -> None:
         self.engine = engine
@@ -288,7 +315,7 @@ class EngineError(RecordwiseError, RuntimeError):
 
 
 class MissingPartError(RecordwiseError, RuntimeError):
-    """An optional feature needs a program or a package that is missing or too old."""
+    """A program or package that is missing or too old."""
 
     def __init__(self, *, needed_by: str, part: str, advice: str, found: str = "") -> None:
         self.needed_by = needed_by
@@ -300,7 +327,10 @@ class MissingPartError(RecordwiseError, RuntimeError):
 
 
 class ServerError(RecordwiseError, RuntimeError):
-    """A database server failed while it was read. Records are read before the budget is charged, so nothing was charged."""
+    """A database server that failed while it was read.
+
+    Records are read before the budget is charged, so nothing was charged.
+    """
 
     def __init__(self, *, server: str, problem: str) -> None:
         self.server = server
@@ -336,7 +366,10 @@ class RangeError(RecordwiseError, ValueError):
 
 
 class ExtremeDrawError(RecordwiseError, OverflowError):
-    """A draw from the exact law does not fit a 64-bit integer; it is neither wrapped nor clipped."""
+    """A draw that does not fit a 64-bit integer.
+
+    It is from the exact law, and neither wrapped nor clipped.
+    """
 
     def __init__(self, *, count: int) -> None:
         self.count = count
@@ -347,7 +380,10 @@ class ExtremeDrawError(RecordwiseError, OverflowError):
 
 
 class SolverError(RecordwiseError, RuntimeError):
-    """A numerical solver did not converge; no fit is returned, because it would not be the minimizer it claims to be."""
+    """A numerical solver that did not converge.
+
+    No fit is returned, because it would not be the minimizer it claims to be.
+    """
 
     def __init__(self, *, problem: str, status: str) -> None:
         self.problem = problem
@@ -359,8 +395,10 @@ LONGEST_SHOWN = 60
 
 
 def shown(value: object) -> str:
-    """A parameter as messages show it: short scalars verbatim, everything else by its type, so that no input can break the
-    message or flood the screen.
+    """Return a parameter as messages show it.
+
+    Short scalars verbatim, everything else by its type, so that no input can break the message or flood the
+    screen.
 
     Args:
         value: Anything a user passed.

@@ -1,8 +1,9 @@
-"""What a long computation says while it runs, and where that is shown: a bar on a terminal or in a notebook, after a second.
+"""Progress messages of long computations, and their display.
 
-A public function that may take long is marked ``@reported``. Inside, ``tell("reading records")`` says what is done now, and
-``for family in tracked(families, "fitting"):`` how far a loop is; loops within loops share one bar. In a pipe or a test nothing is
-shown. ``listening`` hands all of it to a function of one's own.
+A bar on a terminal or in a notebook, after a second. A public function that may take long is marked
+``@reported``. Inside, ``tell("reading records")`` says what is done now, and ``for family in
+tracked(families, "fitting"):`` how far a loop is; loops within loops share one bar. In a pipe or a test
+nothing is shown. ``listening`` passes all of it to a function of the caller.
 
     >>> from recordwise import progress
     >>> with progress.listening(print):
@@ -38,7 +39,7 @@ REDRAWN_AFTER = 0.2
 
 
 class Report:
-    """What is told to one listener: the part of the whole that the running loop covers."""
+    """Progress of one listener: the share that the running loop covers."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener, self.start, self.end = listener, 0.0, 1.0
@@ -89,7 +90,9 @@ def tracked(items: Collection[T], doing: str | Callable[[T], str]) -> Iterator[T
 
 
 def steps(count: int) -> Callable[[str], object]:
-    """A function that says the next of several steps, to whoever listens now.
+    """Return a function that reports the next of several steps.
+
+    To the current listener.
 
     Args:
         count: How many steps there are.
@@ -129,7 +132,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def reported(function: Callable[P, R]) -> Callable[P, R]:
-    """Show what a function tells while it runs, unless something shows or hears it already.
+    """Show a function's progress unless something shows or hears it already.
 
     Args:
         function: A public function that may take longer than a second.
@@ -147,7 +150,7 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextManager[None]:
-    """Show what is told inside, where somebody can see it and nothing shows it already.
+    """Show progress of the block, where visible and not shown already.
 
     Args:
         doing: What is shown before anything is told.
@@ -182,7 +185,7 @@ class Bar(Protocol):
 
 @contextmanager
 def _displayed(bar: Bar, doing: str, after: float) -> Iterator[None]:
-    """A bar that opens after a while and is gone at the end, however it ends."""
+    """Display a bar after a while, and remove it at the end."""
     late = _Late(bar, doing, after)
     token = _active.set(Report(late.show))
     try:
@@ -193,7 +196,7 @@ def _displayed(bar: Bar, doing: str, after: float) -> Iterator[None]:
 
 
 class _Late:
-    """Opens a bar after a while, in a thread of its own because the computation does not stop for it."""
+    """A bar that opens after a while, in its thread."""
 
     def __init__(self, bar: Bar, doing: str, after: float) -> None:
         self._bar, self._latest, self._lock = bar, (doing, 0.0), Lock()
@@ -223,7 +226,7 @@ class _Late:
 
 
 class TerminalBar:
-    """A bar on standard error that leaves no trace; before a share is known it only moves."""
+    """A bar on standard error that leaves no trace."""
 
     _bar: Any
     _task: Any
@@ -248,7 +251,7 @@ class TerminalBar:
 
 
 class NotebookBar:
-    """A line below a notebook's cell that is empty again at the end."""
+    """A line below a notebook's cell, empty at the end."""
 
     _handle: Any
 

@@ -36,7 +36,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Which cell contains what: cells cycle through the groups, the first of which lacks the record."""
+    """The contents of each cell; the first group lacks the record."""
 
     subject: Subject
     cells: int
@@ -61,7 +61,7 @@ class Layout:
         pyarrow.parquet.write_table(self.table(), path)
 
     def table(self) -> pa.Table:
-        """Every record in its row or rows; some are in cells outside the public keys, unless keys are found in the data."""
+        """Return the records in their rows, some in unpublished cells."""
         blocks = [self._block(record, self._cells_of(place)) for place, record in self._placed()]
         if self.subject.lists_every_cell:
             giant = list(self.subject.records.values())[-1]
@@ -103,7 +103,7 @@ BITS = 53
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Published:
-    """The features of every cell, the policy stated in the files, and any defects of the rows."""
+    """The features of every cell, the stated policy, and row defects."""
 
     features: dict[str, FloatArray]
     policy: Policy
@@ -111,7 +111,7 @@ class Published:
 
 
 def read_published(folder: Path, layout: Layout) -> Published:
-    """Read the files of a release back, tables from Parquet, which holds every digit."""
+    """Read back a release's files, with tables from Parquet."""
     import pyarrow.parquet
 
     features: dict[str, FloatArray] = {}
@@ -167,7 +167,7 @@ def tells(numbers: FloatArray) -> bool:
 
 
 def lowest_bit(numbers: FloatArray) -> FloatArray:
-    """The exponent of the last nonzero binary digit of a float, which continuous noise cannot hide (Mironov 2012)."""
+    """Return the exponent of a float's last nonzero bit (Mironov 2012)."""
     fraction, exponent = np.frexp(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
     whole = np.abs(fraction * 2.0**BITS).astype(np.int64)
     trailing = np.log2((whole & -whole).astype(np.float64))
@@ -193,7 +193,7 @@ KEPT, BROKEN = "kept", "BROKEN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One comparison: the loss that the files state for a record, and a lower bound on the loss observed."""
+    """A record's stated loss and a lower bound on its observed loss."""
 
     subject: str
     keys: str
@@ -236,7 +236,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """How many releases an audit makes, how large they are, and on which engine."""
+    """The number, size and engine of an audit's releases."""
 
     engine: str = "duckdb"
     spark: Any = None
@@ -246,7 +246,7 @@ class Runs:
 
 
 def audit(subject: Subject, how: Runs, *, tell: Callable[[str], object] = lambda _: None) -> list[Finding]:
-    """Publish the subject's query on neighboring tables and compare the results, record by record.
+    """Publish the subject's query on neighboring tables and compare, by record.
 
     Args:
         subject: The query, its keys and the records to compare.
@@ -269,7 +269,7 @@ def audit(subject: Subject, how: Runs, *, tell: Callable[[str], object] = lambda
 
 
 def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
-    """One whole release, from a file of records to output files, read back from Parquet: every other format rounds its numbers."""
+    """Make one release, from record file to output files, and read it."""
     subject, out = layout.subject, folder / f"release{run}"
     with Session(
         folder / "records.parquet",
@@ -326,7 +326,9 @@ def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features
 
 
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:
-    """A lower bound on the loss, at this check's share of the audit's false-alarm rate (T-AUDIT).
+    """Return a lower bound on the loss (T-AUDIT).
+
+    At this check's share of the audit's false-alarm rate.
 
     Args:
         present: A statistic of the releases with the record.

@@ -1,7 +1,8 @@
-"""The statistics of an audit: a lower bound on the loss behind two samples, the witness it is computed from, and a test for
-repeated noise (T-AUDIT, T-BET and T-FRESH, docs/theory/audit.md).
+"""Statistics of an audit: loss bound, witness and repeated-noise test.
 
-Any bounded function is a valid witness; a better one only makes the bound larger, so it may be learned by any means.
+A lower bound on the loss behind two samples, the witness it is computed from, and a test for repeated noise
+(T-AUDIT, T-BET and T-FRESH, docs/theory/audit.md). Any bounded function is a valid witness; a better one only
+makes the bound larger, so it may be learned by any means.
 """
 
 import math
@@ -26,7 +27,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a bound is based on: the number of sample pairs, the stated delta, and ln(1/false-alarm rate)."""
+    """The basis of a bound: sample pairs, stated delta, false-alarm rate."""
 
     pairs: int
     delta: float
@@ -35,7 +36,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stake:
-    """What must be fixed before the samples of a bound are seen: the center of the tangent and the size of the bets."""
+    """The tangent's center and bet size, fixed before samples are seen."""
 
     within: Range
     evidence: Evidence
@@ -45,7 +46,7 @@ class Stake:
 
     @classmethod
     def of(cls, present: FloatArray, absent: FloatArray, within: Range, evidence: Evidence) -> "Stake":
-        """From witness values of samples that the bound will not use; the bet is small enough to keep every stake positive."""
+        """Return a stake from witness values that the bound will not use."""
         tilted, least = np.exp(absent), math.exp(within.low)
         center = (float(tilted.mean()) - evidence.delta * least) / (1 - evidence.delta)
         spread = float(present.var() + tilted.var() / center**2) + 1.0 / evidence.pairs
@@ -54,7 +55,7 @@ class Stake:
         return cls(within=within, evidence=evidence, center=center, bet=bet)
 
     def expected(self, present: FloatArray, absent: FloatArray) -> float:
-        """Approximately the bound that as many samples like these would give; used only to choose among witnesses."""
+        """Return the approximate bound from as many samples like these."""
         tilted = np.exp(absent) / self.center
         spread = float(present.var() + tilted.var())
         slack = self.bet * spread / 2 + self.evidence.log_alarms / (self.bet * self.evidence.pairs)
@@ -68,9 +69,10 @@ class Stake:
 
 
 def loss_lower(present: FloatArray, absent: FloatArray, stake: Stake) -> float:
-    """A number that exceeds the loss with probability at most exp(-log_alarms), whatever made the samples (T-AUDIT).
+    """Return a lower confidence bound on the loss (T-AUDIT).
 
-    ``present`` and ``absent`` are values of one witness, within the stake's range, at independent samples with and without the
+    It exceeds the loss with probability at most exp(-log_alarms), whatever made the samples. ``present`` and
+    ``absent`` are values of one witness, within the stake's range, at independent samples with and without the
     record.
     """
     pairs = min(len(present), len(absent))
@@ -79,9 +81,10 @@ def loss_lower(present: FloatArray, absent: FloatArray, stake: Stake) -> float:
 
 
 def mean_lower(values: FloatArray, *, bet: float, log_alarms: float) -> float:
-    """A number that exceeds the mean of independent values with probability at most exp(-log_alarms) (T-BET).
+    """Return a lower confidence bound on the mean of independent values (T-BET).
 
-    It is the largest mean against which betting ``bet`` on every value has multiplied the capital by exp(log_alarms).
+    It exceeds the mean with probability at most exp(-log_alarms): the largest mean against which betting ``bet``
+    on every value has multiplied the capital by exp(log_alarms).
     """
     lowest = float(values.min())
     low, high = lowest - 1 / bet, min(float(values.max()), lowest + 1 / bet)
@@ -112,7 +115,7 @@ Features: TypeAlias = Mapping[str, FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reading:
-    """The log-ratio of frequencies with and without the record, as a step function of one feature."""
+    """The log-ratio of frequencies with and without the record."""
 
     feature: str
     edges: FloatArray
@@ -142,13 +145,13 @@ def _edges(known: FloatArray) -> FloatArray:
 
 
 def _places(edges: FloatArray, values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """0 for NaN, else 1 + the number of edges below the value: an edge belongs to the bin it ends."""
+    """Return 0 for NaN, else 1 + the number of edges below."""
     return np.where(np.isnan(values), 0, 1 + np.searchsorted(edges, values, side="left"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Witness:
-    """A sum of readings, clipped at ``ceiling`` on both sides; ``reverse`` if it favors absence over presence."""
+    """A sum of readings, clipped at ``ceiling``; ``reverse`` favors absence."""
 
     readings: tuple[Reading, ...]
     ceiling: float
@@ -181,7 +184,7 @@ class Lesson:
 
 
 def is_answer(feature: str) -> bool:
-    """Whether a feature is a published answer, as opposed to its accuracy or something derived from it."""
+    """Return whether a feature is a published answer."""
     return not (" " in feature or feature.endswith(("_sd", "_cv", "_low", "_high", "_sigma", "_variance")))
 
 
@@ -196,7 +199,7 @@ class Candidate:
 
 
 def learned(present: Features, absent: Features, evidence: Evidence) -> tuple[Witness, Stake]:
-    """The witness and the stake that do best on these samples; the bound must then be computed on others."""
+    """Return the best witness and stake, for bounds on other samples."""
     singles = []
     for name in present:
         reading = Reading.learned(name, present[name], absent[name])
@@ -218,7 +221,7 @@ def _sums(added: list[Lesson], evidence: Evidence) -> Candidate:
 
 
 def _best(lessons: list[Lesson], evidence: Evidence) -> list[Candidate]:
-    """The most promising of some lessons, each with its best ceiling and direction."""
+    """Return the most promising lessons, each with best ceiling and direction."""
     found = [max(_cuts(lesson, evidence), key=lambda each: each.score) for lesson in lessons]
     return sorted(found, key=lambda each: -each.score)[:AT_ONCE]
 
@@ -241,9 +244,10 @@ SETTING_ASIDE = 10
 
 
 def repeated(first: FloatArray, second: FloatArray, *, log_alarms: float) -> bool:
-    """Whether two sequences agree at some lag more than independent ones would, with false-alarm rate exp(-log_alarms).
+    """Return whether two sequences agree at some lag too often.
 
-    A sequence given twice is compared with itself at every lag except 0.
+    More than independent ones would, with false-alarm rate exp(-log_alarms). A sequence passed twice is compared
+    with itself at every lag except 0.
     """
     itself = first is second
     left, right = (signs(each) for each in (first, second))
@@ -257,13 +261,13 @@ def repeated(first: FloatArray, second: FloatArray, *, log_alarms: float) -> boo
 
 
 def tolerance(count: int, log_alarms: float) -> float:
-    """How far agreement may deviate from the product of the means, at all lags at once (T-FRESH)."""
+    """Return the allowed deviation of agreement at all lags (T-FRESH)."""
     needed = log_alarms + math.log(6 * count + 4)
     return math.sqrt(6 * needed / count) + 2 * math.sqrt(2 * needed / count)
 
 
 def signs(numbers: FloatArray) -> FloatArray:
-    """+1 above the median, -1 elsewhere; the median is that of samples set aside."""
+    """Return +1 above the median of samples set aside, else -1."""
     known = np.where(np.isnan(numbers), -np.inf, numbers)
     aside = np.arange(len(known)) % SETTING_ASIDE == 0
     middle = np.median(known[aside]) if len(known) >= SETTING_ASIDE else 0.0

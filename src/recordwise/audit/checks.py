@@ -52,7 +52,7 @@ ROUNDING = 1e-9
 
 
 def audit_two_periods(folder: Path, how: Runs) -> Finding:
-    """Publish two periods, resume one and retry it; what a history lost must be covered by what the ledger says."""
+    """Check that the ledger covers two periods, one resumed and retried."""
     problems: list[str] = []
     for period in SIGMAS:
         problems += _published_periods(folder, period, how)
@@ -73,7 +73,7 @@ def audit_two_periods(folder: Path, how: Runs) -> Finding:
 
 
 def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
-    """One period as an unattended process publishes it: drawn and kept, ended, resumed, and retried, also with another title."""
+    """Publish one period as an unattended process does."""
     asked = _asked_each_period(SIGMAS[period])
     with _opened_period(folder, period, how) as session:
         drawn = session.run(asked, refuse_repeat=True, keep=True)
@@ -90,7 +90,7 @@ def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
 
 
 def _second_budgets(folder: Path, how: Runs) -> list[str]:
-    """A spent budget must stay spent, whatever the period is called and whether or not there was a series."""
+    """Check that a spent budget stays spent."""
     with _opened_period(folder, None, how, ledger="spent.ledger", budget=constant(1)) as session:
         session.run(query().count(Gaussian(rho=1)))
     problems = []
@@ -127,7 +127,10 @@ SIZED_RECORDS = {"id": [1, 2, 3], "cell": [1, 1, 2], "value": [1, 2, 3]}
 
 
 def audit_lists(folder: Path, how: Runs) -> list[Finding]:
-    """Publish a table privately and from a seed, and offer its files, copies and folder as sizes of another release."""
+    """Check that published files, copies and folders are refused as sizes.
+
+    Of a table published privately and from a seed.
+    """
     places = {"private": folder / "listed", "NOT PRIVATE": folder / "seeded"}
     for kind, place in places.items():
         rng = None if kind == "private" else Seeded(1)
@@ -203,7 +206,10 @@ HELD, STATED = 70_007, 5
 
 
 def audit_sources(folder: Path, how: Runs) -> list[Finding]:
-    """Open each of them; compare what is published of a file with true and with false statistics under the same noise."""
+    """Check that false file statistics leave published numbers unchanged.
+
+    Opens each kind of source.
+    """
     found = []
     _write(FIRST, folder / "good" / "a.parquet")
     _write(SECOND, folder / "good" / "b.parquet")
@@ -233,7 +239,7 @@ def _refusal(name: str, source: Path, how: Runs) -> Finding:
 
 
 def _statistics(folder: Path, how: Runs) -> Finding:
-    """A record of a cell that its file states not to hold, and of none that it states to hold."""
+    """Compare what is published with true and with false file statistics."""
     columns = FIRST | {"cell": pa.array(["b", "b"]), "value": pa.array([HELD, HELD])}
     true, false = folder / "true.parquet", folder / "false.parquet"
     _write(columns, true)
@@ -245,7 +251,7 @@ def _statistics(folder: Path, how: Runs) -> Finding:
 
 
 def _falsify(path: Path) -> None:
-    """Let the footer state other least and largest values than the columns hold."""
+    """Write false minima and maxima into the file's footer."""
     written = path.read_bytes()
     (length,) = struct.unpack("<I", written[-8:-4])
     footer = written[-8 - length : -8].replace(struct.pack("<q", HELD), struct.pack("<q", STATED))
@@ -253,9 +259,10 @@ def _falsify(path: Path) -> None:
 
 
 def _published_from(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
-    """Sums by a condition on the cell, by one on the value, and by a group, with noise that is the same in every run.
+    """Publish sums under three kinds of selection, with repeated noise.
 
-    Each is a pass of its own: conditions of queries in one pass are decided by what it found, not by the file.
+    By a condition on the cell, by one on the value, and by a group. Each is a separate pass: conditions of
+    queries in one pass are decided by its results, not by the file.
     """
     mechanism = Gaussian(sigma=3)
     asked = [query().where(f"cell = '{cell}'").sum("value", mechanism) for cell in "ab"]
@@ -410,7 +417,7 @@ LOOKS: dict[str, Callable[[Session], object]] = {
 
 
 def audit_marks(folder: Path, how: Runs) -> list[Finding]:
-    """Publish with noise that is not secret, and after the owner looked at the records."""
+    """Publish with noise that is not secret, and after a look."""
     path = folder / "marked.parquet"
     pyarrow.parquet.write_table(pa.table({"id": [1, 2, 3], "value": [1, 2, 3]}), path)
     found = {}
@@ -440,7 +447,7 @@ def _called_private(out: Path, session: Session) -> tuple[str, ...]:
 
 
 def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Runs) -> tuple[str, ...]:
-    """Neither the session that looked nor a later one on its ledger may publish without stating the reason."""
+    """Check that no session publishes after a look without a reason."""
     problems = []
     with _opened(path, ledger, how) as session:
         look(session)
@@ -470,7 +477,7 @@ APART = 10**6
 
 
 def audit_threads(folder: Path, how: Runs) -> Finding:
-    """Each thread queries records of one kind; a refused query yields no answer."""
+    """Check that no thread receives another thread's answer."""
     path = folder / "threads.parquet"
     kinds = [kind for kind in range(THREADS) for _ in range(RECORDS)]
     values = [APART * 2**kind for kind in kinds]
@@ -508,12 +515,12 @@ ATTEMPTS = 500
 
 
 def audit_reentry() -> Finding:
-    """Draw between any two lines of a draw, as a signal handler or a finalizer may: the draw must remain what it was."""
+    """Check that draws inside a draw, as by signals, leave it unchanged."""
     law = DiscreteLaplace(20)
     table = table_for(Side(exponent=law.exponent, inflection=0))
 
     def attempts() -> list[int]:
-        """The attempts without machine code, which are the ones that keep memory for the next."""
+        """Return the attempts without machine code, which reuse memory."""
         out = np.zeros(ATTEMPTS, dtype=np.int64)
         sampler.attempt(table, words(Seeded(1), 2 * ATTEMPTS), out)
         return list(map(int, out))

@@ -1,6 +1,7 @@
-"""Two processes forked from one must not share their noise: a generator held by the process would be copied with it.
+"""The audit of forked processes, which must not share noise.
 
-python -m recordwise.audit.forking FOLDER    draws once, forks twice, and each child publishes the same query there
+A generator in the process would be copied with it. ``python -m recordwise.audit.forking FOLDER`` draws once
+and forks twice; each child publishes the same query there.
 """
 
 import os
@@ -23,7 +24,7 @@ def layout() -> Layout:
 
 
 def main(folder: Path) -> None:
-    """Draw something, then fork; every child publishes, and its exit code is ours."""
+    """Draw, fork children that publish, and exit with their code."""
     asked = layout()
     asked.write(folder / "records.parquet")
     DiscreteGaussian(20).sample(100)

@@ -1,7 +1,8 @@
-"""The subjects of an audit: a query, its keys, and records that are present in half of the cells.
+"""The subjects of an audit: a query, its keys and records.
 
-The default catalog covers every mechanism, every statistic and every kind of keys; the mechanisms of a plan are further subjects,
-whose queries run on made-up neighboring tables, never on the plan's records.
+The records are present in half of the cells. The default catalog covers every mechanism, every statistic and
+every kind of keys; the mechanisms of a plan are further subjects, whose queries run on made-up neighboring
+tables, never on the plan's records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +73,7 @@ class Subject:
 
     @property
     def lists_every_cell(self) -> bool:
-        """Whether the rows of the release must be the public cells, no more and no fewer."""
+        """Whether the release's rows must be exactly the public cells."""
         return self.keys == "public"
 
     def with_others(self, name: str, *others: Record) -> "Subject":
@@ -93,7 +94,9 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
 
 
 def sum_subject(name: str, mechanism: Mechanism, *, step: Fraction = Fraction(1)) -> Subject:
-    """SUM with one mechanism, at records of three sizes chosen by its policy; negative ones where it publishes two parts.
+    """Return SUM with one mechanism, at records of three sizes.
+
+    Chosen by its policy; negative ones where it publishes two parts.
 
     Args:
         name: What the audit calls it.
@@ -121,9 +124,10 @@ def statement(text: str, **mechanisms: Any) -> Callable[[Keys], Query]:
 
 
 def three_sizes(policy: Policy, step: Fraction, *, most: int | None = None) -> dict[str, Fraction]:
-    """The largest record whose loss is at most that of the strongest test, one ten times smaller, and a giant.
+    """Return a large record, one ten times smaller, and a giant.
 
-    Where contributions are clamped, the large record is at the bound of ``most`` steps: a giant must lose no more.
+    The large record is the largest whose loss is at most that of the strongest test. Where contributions are
+    clamped, it is at the bound of ``most`` steps: a giant must lose no more.
     """
 
     def loss(steps: int) -> float:
@@ -149,7 +153,7 @@ def counted(what: str) -> Subject:
 
 
 def by_group() -> Subject:
-    """Cells that mix groups of different thresholds: the largest one sets the noise."""
+    """Return cells that mix groups of different thresholds."""
     mechanism = UnitSplit(at=by(KIND, {"plain": 50, "large": 500}, default=5), rho="0.1")
     sizes = {"small": record(100, kind="plain"), "large": record(1500, kind="large"), "giant": record(10**8)}
     return Subject(
@@ -173,7 +177,7 @@ def negative() -> Subject:
 
 
 def derived() -> Subject:
-    """A linear form of two measures, its sum combined with another and divided by it."""
+    """Return a linear form whose sum is combined and divided."""
     sums = f"SUM({FORM}) AS rest, SUM({SECOND}) AS other"
     text = f"{sums}, SUM({FORM}) + 3 * SUM({SECOND}) AS total, SUM({FORM}) / SUM({SECOND}) AS r"
     found = several("derived sum, combination and ratio", text, rest=Gaussian(sigma=20), other=Gaussian(sigma=1000))
@@ -181,7 +185,7 @@ def derived() -> Subject:
 
 
 def collapsed() -> Subject:
-    """Several rows for each record, which must cost no more than the one record they are made."""
+    """Return several rows per record, at the cost of one record."""
     text = f"COUNT(*) AS n, SUM({VALUE}) AS total, SUM({SECOND}) AS other"
     return replace(several("collapsed rows", text, n=THIRD, total=SPLIT, other=SECOND_SPLIT), rows=3)
 
@@ -190,7 +194,7 @@ FLOOR, SIZE, LARGER = 100, 300.0, 900.0
 
 
 def sized() -> Subject:
-    """A sum whose noise follows a public size: that of most cells is in the second of four bands."""
+    """Return a sum whose noise follows a public size."""
     mechanism = Sized(Gaussian(sigma="0.2"), floor=FLOOR)
     found = sum_subject("sized", mechanism.at_size(Fraction(2 * FLOOR)))
     ask = statement(f"SELECT {CELL}, SUM({VALUE}) AS answer {BY_CELL}", answer=mechanism)
@@ -198,13 +202,13 @@ def sized() -> Subject:
 
 
 def sized_keys(cells: Sequence[str]) -> Keys:
-    """Every cell with its size; the last one is larger, so that there are bands above that of the others."""
+    """Return every cell with its size, the last one larger."""
     sizes = [SIZE] * (len(cells) - 1) + [LARGER]
     return Keys.of({CELL: list(cells), "size": sizes}, size="size", sized_on="public: made up for the audit")
 
 
 def levels() -> Subject:
-    """The same sum at two levels of a code, a quarter of the budget for the coarser."""
+    """Return the same sum at two levels of a code."""
     return replace(several("two levels", "", answer=None), ask=two_levels)
 
 
@@ -281,12 +285,12 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
 
 
 def every_subject() -> dict[str, Callable[[], Subject]]:
-    """The catalog and the examples of every mechanism, built when needed because certified policies take seconds."""
+    """Return the catalog and every mechanism's examples, built when needed."""
     return CATALOGUE | {name: partial(sum_subject, name, each) for name, each in audit_examples().items()}
 
 
 def plan_subjects(plan: Plan) -> list[Subject]:
-    """One subject for each mechanism that can serve a cell of a table, with level shares and group thresholds applied."""
+    """Return one subject per mechanism that can apply to a cell."""
     found: dict[tuple[str, Any, Fraction], Subject] = {}
     for part, statistic in plan.drawn():
         step = statistic.step(plan.schema)

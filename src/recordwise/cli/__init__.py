@@ -62,7 +62,10 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Publish statistics about skewed data; the privacy loss is a public function of each record's value."""
+    """Publish statistics about skewed data with per-record privacy.
+
+    The privacy loss is a public function of each record's value.
+    """
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``recordwise audit [PLAN]``: tests on made-up neighboring tables whether releases lose more than their policies say."""
+"""``recordwise audit [PLAN]``: tests stated losses on made-up neighboring tables."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,10 @@ def audit(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Attack our own releases: lower bounds on the loss, from the files alone, must not exceed the policy (or exit code 1)."""
+    """Attack our releases to test their stated losses.
+
+    Lower bounds on the loss, from the files alone, must not exceed the policy (or exit code 1).
+    """
     import json
 
     from recordwise.audit.audit import Runs
@@ -55,7 +58,7 @@ def audit(
 
 
 def chosen(plan: Path | None, parts: list[str], given: list[str] | None = None) -> Named:
-    """The subjects whose name contains one of the parts, ready to be built."""
+    """Return the subjects whose name contains one of the parts."""
     from recordwise.audit.subjects import every_subject
     from recordwise.errors import ParameterError
 

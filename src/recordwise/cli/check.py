@@ -26,7 +26,10 @@ def check(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check a plan without reading records: problems, columns of the source, policy, losses and expected errors."""
+    """Check a plan without reading records.
+
+    Shows problems, columns of the source, policy, losses and expected errors.
+    """
     import json
 
     from recordwise.planning.check import check as checked
@@ -139,7 +142,7 @@ def label(data: str) -> str:
 
 
 def coverage_shown(file: "PlanFile", session: "Session", data: str) -> bool:
-    """The records and cells of each table, and whether a release would be made."""
+    """Show each table's records and cells, and whether it would release."""
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
     from recordwise.plan.schema import NO_LOOK
@@ -210,10 +213,11 @@ def rehearse(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Rehearse a release: generated records, a ledger that is thrown away, files marked NOT PRIVATE. Costs nothing.
+    """Rehearse a release with generated records, at no cost.
 
-    Shows time, memory, sizes of files, statuses of cells and losses, and makes the page. The plan's source stays closed, and its
-    ledger too unless --records are confidential: then it notes the look, and the folder is for its owner only.
+    The ledger is thrown away, and files are marked NOT PRIVATE. Shows time, memory, sizes of files, statuses of
+    cells and losses, and makes the page. The plan's source stays closed, and its ledger too unless --records are
+    confidential: then it notes the look, and the folder is for its owner only.
     """
     import json
 
@@ -230,7 +234,7 @@ def rehearse(
 
 
 def unused_folder(plan: Path) -> Path:
-    """A folder named after the plan that does not exist yet, in the current one."""
+    """Return an unused folder name after the plan, in the current folder."""
     number, folder = 1, Path(f"{plan.stem}-rehearsal")
     while folder.exists():
         number += 1

@@ -1,4 +1,4 @@
-"""``recordwise demo``: a full release of synthetic establishments, from records to published files."""
+"""``recordwise demo``: a full release of synthetic establishments."""
 
 import os
 import sys
@@ -69,7 +69,7 @@ def demo(
 
 
 def county_tables(establishments: int | None, data: Path | None) -> Any | None:
-    """The county tables to expand, if a folder is given; a number of establishments means generated ones."""
+    """Return the county tables to expand, if a folder is named."""
     from recordwise.errors import ParameterError
     from recordwise.synthetic.county_tables import CountyTable
 
@@ -86,7 +86,7 @@ def county_tables(establishments: int | None, data: Path | None) -> Any | None:
 
 
 def new_folder(out: Path | None) -> Path:
-    """The requested folder, which must not exist, or the first unused default name."""
+    """Return the requested new folder, or the first unused default name."""
     from recordwise.errors import OutputError
 
     if out is not None and out.exists():
@@ -125,7 +125,7 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
 
 
 def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
-    """The cost of each variable, and of all of them, to each example."""
+    """Return each variable's cost, and the total, to each example."""
     from recordwise.plan.cost import plan_policy
 
     policies = {part.alias: part.policy for part in plan.parts()}
@@ -243,7 +243,10 @@ def init(
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write a first plan: roles and types from names and declared types, blanks for what only you can know."""
+    """Write a first plan for a table of records.
+
+    Roles and types from names and declared types, blanks for what only you can know.
+    """
     import os
 
     from recordwise.cli import screen
@@ -272,13 +275,13 @@ def init(
 
 
 def confirmed(file: str) -> bool:
-    """Whether a person at a terminal says that the first line holds names. It is not shown: it may be a record."""
+    """Ask whether the first line, not shown, holds names."""
     question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
     return sys.stdin.isatty() and typer.confirm(question)
 
 
 def note_look(ledger: Path, dataset: str) -> None:
-    """Enter the look in the ledger that the plan will name, before a record is read; there is no plan yet, so it names none."""
+    """Enter the look in the future plan's ledger before reading records."""
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE, FORMAT
     from recordwise.ledger.looks import enter_first_look
 
@@ -288,7 +291,7 @@ def note_look(ledger: Path, dataset: str) -> None:
 
 
 def named(file: str, table: str | None, encoding: str | None) -> Any:
-    """The source that the arguments name. A password would stand in the plan, so an address with one is refused."""
+    """Return the source that the arguments name; refuse a password."""
     import re
 
     from recordwise.errors import SourceError

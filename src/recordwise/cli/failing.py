@@ -1,4 +1,4 @@
-"""How a command fails: with a message and an exit code, and a traceback only if requested."""
+"""Command failures: a message and an exit code."""
 
 import functools
 import json
@@ -43,7 +43,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def lost(self, failure: "UnraisableHookArgs") -> None:
-        """Repeat an interrupt that came while Python ran a callback, where it would be printed and forgotten."""
+        """Repeat an interrupt that Python would lose in a callback."""
         if not issubclass(failure.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(failure)
             return
@@ -53,7 +53,7 @@ class Interrupts:
 
 
 def run(command: Callable[[], object]) -> None:
-    """Run a command; if it fails after an interrupt, report it as interrupted."""
+    """Run a command, and report failures after an interrupt as interrupted."""
     interrupts = Interrupts()
     try:
         command()
@@ -87,7 +87,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def plain_float(text: str | float) -> float:
-    """A number given to an option. Unlike Python's float(), it accepts neither underscores nor non-ASCII digits."""
+    """Return an option's number; refuse underscores and non-ASCII digits."""
     if not str(text).isascii() or "_" in str(text):
         raise ValueError("not plain digits")
     return float(text)
@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 def ends_well(command: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a command so that failures become a message on standard error and an exit code."""
+    """Wrap a command to fail with a message and exit code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -27,7 +27,10 @@ def show(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show every entry, what was spent, the budget, and for the examples of a plan what each period cost and what is left."""
+    """Show every ledger entry, what was spent, and the budget.
+
+    For the examples of a plan also what each period cost and what is left.
+    """
     import json
 
     from recordwise.cli.loss import total_words
@@ -95,7 +98,7 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
 
 
 def _example(record: dict[str, Any], periods: "tuple[PeriodState, ...]") -> list[dict[str, Any]]:
-    """What each period cost a record that is the same in all of them, and what is left; None where a name is missing."""
+    """Return each period's cost to a record, and the rest, or None."""
     from recordwise.cli.loss import left
     from recordwise.policy.series import needed_names
 
@@ -151,7 +154,7 @@ def _version(body: dict[str, Any]) -> str:
 
 
 def _body(event: "Event") -> dict[str, Any]:
-    """The content of an event, without the running sum, which is shown once."""
+    """Return an event's content without the running sum."""
     return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema", "declared")}
 
 
@@ -166,7 +169,7 @@ def verify(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check the chain, the sums and the budget, and releases against the ledger."""
+    """Check the chain, sums and budget, and releases against the ledger."""
     import json
 
     from recordwise.release.verify import verify as audit

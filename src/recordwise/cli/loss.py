@@ -1,4 +1,4 @@
-"""``recordwise loss``: show an establishment, a firm or a history its own loss."""
+"""``recordwise loss``: shows the loss of an establishment, firm or history."""
 
 import csv
 import re
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_policy(path: Path, which: str) -> "Policy":
-    """The tight policy of a release or that of the papers, or the only policy of the file."""
+    """Return a release's tight or paper policy, or the file's only policy."""
     import json
 
     from recordwise.errors import UnknownFormError
@@ -41,7 +41,7 @@ def read_policy(path: Path, which: str) -> "Policy":
 
 
 def read_privacy_label(path: Path) -> str | None:
-    """The privacy label in the policy file of a release; None if the file is a policy alone."""
+    """Return a policy file's privacy label; None for a policy alone."""
     import json
 
     form = json.loads(path.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def read_privacy_label(path: Path) -> str | None:
 
 
 def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
-    """The record from name=value words: every name the policy needs, and no other."""
+    """Return the record from name=value words."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.node import suggestion
 
@@ -75,7 +75,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
-    """A value of a column, in the type the policy compares it with; nothing for a missing one."""
+    """Return a column's value in the policy's type; None if missing."""
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
     from recordwise.policy.columns import day_of
@@ -96,7 +96,7 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
 
 
 def plain_number(name: str, text: str) -> str:
-    """A number that can be read in only one way: 1.000 is one in some countries and a thousand in others."""
+    """Return a number that can be read in only one way."""
     from recordwise.errors import ParameterError, shown
     from recordwise.exact.numbers import rational
 
@@ -114,7 +114,7 @@ FROM_LAWS, FROM_ZCDP = "the exact law of the noise", "the zCDP loss"
 
 
 def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
-    """The noise of a release on its lattice, where all of it is discrete Gaussian; None for the bounds of the papers."""
+    """Return a release's noise on its lattice, or None."""
     import json
 
     from recordwise.policy.json import bands_from_json
@@ -128,7 +128,7 @@ def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
 def looked_up(
     policy: "Policy", record: dict[str, Any], delta: float, lattice: "LatticePolicy | None" = None
 ) -> dict[str, Any]:
-    """Loss, delta of key selection, epsilon, power of a test: from the exact law of the noise where it is known (T-LOSS-LAW)."""
+    """Return loss, delta, epsilon and power, exactly where possible (T-LOSS-LAW)."""
     from dataclasses import replace
 
     from recordwise.policy.meaning import meaning, power_beside_delta
@@ -153,7 +153,7 @@ def looked_up(
 
 
 def _sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
-    """The public sizes of the record's cells, where the loss depends on them."""
+    """Return the public sizes of the record's cells, where they matter."""
     from recordwise.policy.render.text import sizes_of_cells
 
     sizes = {size.about: size.found(record) for size in sizes_of_cells(policy)}
@@ -206,7 +206,7 @@ BY_CELL, WITHOUT_CELLS = "by cell", "from single losses"
 
 
 def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
-    """What a release says about firms; None for a policy alone, for an older release, and for the bounds of the papers."""
+    """Return what a release says about firms, or None."""
     import json
 
     from recordwise.policy.firms import FirmPolicy
@@ -219,7 +219,7 @@ def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
 
 
 def read_lists(path: Path) -> list["pa.Table"]:
-    """The lists of codes of the release that a policy is a file of, the finest level last; none if that cannot be told."""
+    """Return the code lists of a policy's release, finest level last."""
     import json
 
     from recordwise.release.published import Published
@@ -234,9 +234,10 @@ def read_lists(path: Path) -> list["pa.Table"]:
 
 
 def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:
-    """The columns of establishments with the coarser levels of their codes; empty where there is no code.
+    """Return the columns with coarser levels of their codes.
 
-    A record whose code is not listed is in no cell of any level (T-HIERARCHY); here all of them share one, which is no less.
+    Empty where there is no code. A record whose code is not listed is in no cell of any level (T-HIERARCHY); here
+    all of them share one, which is no less.
     """
     found = dict(columns)
     for listed in lists:
@@ -253,7 +254,7 @@ def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> d
 def read_units(
     path: Path, policy: "Policy", cells: tuple[str, ...], lists: Sequence["pa.Table"] = ()
 ) -> dict[str, list[Any]]:
-    """The establishments of a CSV file with a header, every column the policy needs and those that tell the cell."""
+    """Return a CSV file's establishments, with policy and cell columns."""
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
 
@@ -292,7 +293,7 @@ def read_units(
 def looked_up_firm(
     policy: "Policy", firm: "FirmPolicy | None", units: dict[str, list[Any]], delta: float
 ) -> dict[str, Any]:
-    """Loss, delta of key selection, epsilon and power of a test for all establishments together."""
+    """Return the joint loss, delta, epsilon and power for all establishments."""
     from recordwise.policy.meaning import meaning, power_beside_delta
 
     establishments = len(next(iter(units.values())))
@@ -318,7 +319,10 @@ def looked_up_firm(
 def _from_single_losses(
     policy: "Policy", units: dict[str, list[Any]], establishments: int
 ) -> tuple[float, float, float | None]:
-    """T-GROUP: a loss, or where keys are selected a pair that limits probabilities; then also the power it allows."""
+    """Return the group loss from single losses (T-GROUP).
+
+    Where keys are selected a pair that limits probabilities, and the power it allows.
+    """
     import numpy as np
 
     from recordwise.policy.groups import group_loss, group_pair
@@ -375,9 +379,10 @@ def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
 
 
 def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[str, dict[str, Any]]:
-    """The records of a unit out of name@period=value words; name=value holds in every period that uses the name.
+    """Return a unit's records from name@period=value words.
 
-    A period for which nothing is given is one in which the unit has no record.
+    name=value holds in every period that uses the name. A period without values is one in which the unit has no
+    record.
     """
     from recordwise.errors import ParameterError
     from recordwise.plan.file.node import suggestion
@@ -416,7 +421,7 @@ def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[s
 def looked_up_history(
     series: str | None, periods: "tuple[PeriodState, ...]", words: list[str], delta: float
 ) -> dict[str, Any]:
-    """The loss of each period, what its budget leaves, and the total with its meaning."""
+    """Return each period's loss and remaining budget, and the total."""
     from recordwise.policy.meaning import meaning, power_beside_delta
     from recordwise.policy.series import history_losses, record_at
 
@@ -453,7 +458,7 @@ def looked_up_history(
 
 
 def left(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
-    """What the budget of a period leaves to a record; None without a budget, or if the budget depends on more than is given."""
+    """Return the period's budget left to a record, or None if unknown."""
     from recordwise.policy.series import needed_names
 
     if period.budget is None or record is None or set(needed_names(period.budget)) - set(record):
@@ -462,7 +467,7 @@ def left(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
 
 
 def total_words(periods: "tuple[PeriodState, ...]") -> str:
-    """How far the total holds: for ever where every budget was declared at the start, otherwise as of today."""
+    """Describe how long the total holds: forever, or as of today."""
     if periods and all(each.at_start for each in periods):
         return "within budgets that were declared at the start of the series"
     return "as of today: a period without a budget, or one declared later, can add to it"
@@ -522,7 +527,10 @@ def loss(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a publication can reveal about one record or one firm: its loss, its epsilon, and what they mean."""
+    """Show what a publication can reveal about a record or firm.
+
+    Its loss, its epsilon, and what they mean.
+    """
     import json
 
     from recordwise.cli import screen

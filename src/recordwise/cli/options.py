@@ -1,4 +1,4 @@
-"""What the plan commands share: reading the plan, choosing mechanisms, and showing results."""
+"""Shared parts of plan commands: plan input, mechanism choice, results."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
@@ -187,7 +187,7 @@ def loaded(path: Path, given: list[str] | None) -> "PlanFile":
 
 
 def opened(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
-    """The plan, read and checked; a plot file that is not supported is refused first, and so is a pipe for confidential numbers."""
+    """Return the checked plan; refuse bad plot files and confidential pipes."""
     from recordwise.errors import ParameterError
 
     for each in plots or ():
@@ -214,7 +214,7 @@ def for_owner(data: str = "confidential", *, advice: str = DECLARE) -> None:
 
 
 def by_measure(words: list[str] | None, option: str) -> Any:
-    """One number for all statistics, or a mapping from measures or published names (NAME=NUMBER)."""
+    """Return one number for all statistics, or a mapping."""
     found = lists_by_measure(words or [], option)
     if isinstance(found, dict):
         return {name: _single(each, f"{option} {name}=") for name, each in found.items()}
@@ -222,7 +222,7 @@ def by_measure(words: list[str] | None, option: str) -> Any:
 
 
 def lists_by_measure(words: list[str], option: str) -> Any:
-    """Numbers for all statistics, or a mapping from measures or published names to numbers."""
+    """Return numbers for all statistics, or a mapping."""
     from recordwise.errors import ParameterError
 
     named = [word.partition("=") for word in words]
@@ -245,7 +245,7 @@ def _single(numbers: list[str], option: str) -> str:
 
 
 def printed(found: Any, as_json: bool) -> bool:
-    """Print JSON if requested; otherwise print the data label and leave the rest to the command."""
+    """Print JSON if requested; otherwise print only the data label."""
     import json
 
     from recordwise.cli import screen
@@ -275,7 +275,7 @@ def show_changes(found: Any) -> None:
 
 
 def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
-    """Write the plan that was found as a plan file like the one that was examined."""
+    """Write the resulting plan in the form of the examined one."""
     saved = found.save_like(file.path, asked.out, tuning_reason=asked.tuning_reason, parameters=file.parameters)
     told(f"wrote {saved}; check it with: recordwise check {saved}", asked)
     if found.needs_budget:
@@ -283,7 +283,7 @@ def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
 
 
 def loss_shares(found: Any) -> Any:
-    """As many lines as can be distinguished, with the plan's own mechanisms first."""
+    """Plot as many lines as distinguishable, the plan's mechanisms first."""
     from recordwise.planning.plots import MOST_LINES, plot_loss_shares
 
     return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), privacy_label=found.privacy_label)
@@ -302,7 +302,7 @@ def quantile_rows(found: Any) -> Any:
 
 
 def drawn(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
-    """Save one figure to every requested file; only its owner can read one that is drawn from confidential records."""
+    """Save one figure to every file, owner-only if confidential."""
     from recordwise.errors import ParameterError
     from recordwise.planning.result import owner_only
 

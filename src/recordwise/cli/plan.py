@@ -217,9 +217,10 @@ def _allocate(session: "Session", file: "PlanFile", goals: Any, asked: SimpleNam
     "plot",
 )
 def frontier(asked: SimpleNamespace) -> None:
-    """Show the share of reliable cells against the loss of the records, with today's plan; or the best plan within some losses.
+    """Show the share of reliable cells against the records' loss.
 
-    Reliable is what the plan's status rules call so, by default a relative standard error of at most 16.5 %.
+    With today's plan; or the best plan within some losses. Reliable is what the plan's status rules call so, by
+    default a relative standard error of at most 16.5 %.
     """
     from recordwise.cli import screen
     from recordwise.errors import ParameterError
@@ -300,7 +301,7 @@ def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
 
 
 def _value(text: str) -> Any:
-    """A number where it is written as one; a code with a leading zero is text."""
+    """Return a number if written as one, otherwise the text."""
     return int(text) if text.isdecimal() and (text == "0" or not text.startswith("0")) else text
 
 
@@ -316,10 +317,11 @@ CLAMPED, PERCENT, MULTIPLIED, RELEASE, PLAN = "clamped", "p-percent", "multiplic
     "metric", "by", "baseline", "clamp_to", "clamped_rho", *SELECTED, "fit", "draws", "seed", "rows", "records", "plot"
 )
 def evaluate(asked: SimpleNamespace) -> None:
-    """Show a metric of the cells by groups, where the error comes from, and the same for what the plan is compared with.
+    """Show a metric by groups of cells, and where errors arise.
 
-    Releases are drawn in memory from exact totals. Nothing is spent. What is computed from confidential records is confidential:
-    it goes to a terminal only, and the plan's ledger notes the look.
+    The same for what the plan is compared with. Releases are drawn in memory from exact totals. Nothing is spent.
+    What is computed from confidential records is confidential: it goes to a terminal only, and the plan's ledger
+    notes the look.
     """
     from recordwise.cli import screen
     from recordwise.planning.simulate.evaluate import evaluate as evaluated
@@ -360,7 +362,7 @@ def evaluate(asked: SimpleNamespace) -> None:
 
 
 def read_metric(text: str) -> Any:
-    """A metric by its name, or a function of a module in the current folder or an installed one."""
+    """Return a metric by its name, or a module's function."""
     from importlib import import_module
 
     from recordwise.errors import ParameterError
@@ -391,7 +393,7 @@ def read_by(text: str | None) -> Any:
 
 
 def read_fit(method: str | None, file: "PlanFile") -> Any:
-    """What is done to a release before it is published: as asked, or as the plan's basic tables are made."""
+    """Return how a release is fitted: as requested, or as planned."""
     asked = file.basic
     if method is not None:
         return lambda release: release.consistent(method=method)

@@ -1,4 +1,4 @@
-"""``recordwise postprocess DIR --out NEW``: makes a published release nonnegative and additive, without reading records."""
+"""``recordwise postprocess DIR --out NEW``: makes a release nonnegative and additive."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,10 @@ def postprocess(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Fit nonnegative, additive tables to a published release; columns NAME_fit and NAME_best are added beside the noisy ones."""
+    """Fit nonnegative, additive tables to a published release.
+
+    Columns NAME_fit and NAME_best are added next to the noisy ones.
+    """
     import json
 
     from recordwise.cli.release import check_folder
@@ -137,7 +140,10 @@ def export(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Write tables of a saved release in another format. Nothing is drawn and nothing is spent."""
+    """Write tables of a saved release in another format.
+
+    Nothing is drawn and nothing is spent.
+    """
     import json
 
     from recordwise.cli import screen
@@ -174,7 +180,10 @@ def change(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show how published numbers changed: differences and percentages with sd and intervals. Costs nothing."""
+    """Show how published numbers changed, at no cost.
+
+    Differences and percentages with sd and intervals.
+    """
     import json
 
     from recordwise.cli.release import check_folder
@@ -231,7 +240,7 @@ def _verified(ledger: Path, folders: list[Path]) -> bool:
 
 
 def save(found: "Change", out: Path) -> None:
-    """One CSV file for each table; no text in it is run as a formula."""
+    """Write one CSV file per table, with no formula in it."""
     from recordwise.release.formats.csv import csv_bytes, without_formulas
     from recordwise.release.staging import new_folder
 

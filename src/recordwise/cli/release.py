@@ -37,7 +37,10 @@ def release(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run a plan: charge the ledger, draw noise, write the files. A charge is never refunded, and none is made twice by mistake."""
+    """Run a plan: charge the ledger, draw noise, write the files.
+
+    A charge is never refunded, and none is made twice by mistake.
+    """
     import json
 
     from recordwise.errors import ParameterError
@@ -82,7 +85,7 @@ def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
 
 
 def confirm(file: "PlanFile") -> None:
-    """Show what the release will cost and ask; refuse if stdin is not a terminal."""
+    """Show the cost and ask; refuse without a terminal."""
     from recordwise.cli import screen
     from recordwise.cli.check import show_losses
     from recordwise.planning.check import check
@@ -104,7 +107,7 @@ def confirm(file: "PlanFile") -> None:
 
 
 def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet: bool, again: bool) -> "Release":
-    """The release, drawn and saved. Its tables wait beside the ledger until the folder is complete."""
+    """Draw and save the release, recoverable until its folder is complete."""
     from recordwise.cli import screen
     from recordwise.session import Session
 
@@ -118,7 +121,7 @@ def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet
 
 
 def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":
-    """The release that was charged and drawn before, saved; None if it was never charged."""
+    """Save the release drawn before; None if never charged."""
     from recordwise.session import Session
 
     queries = file.plan.queries
@@ -136,7 +139,7 @@ def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Releas
 
 
 def is_complete(out: Path, done: "Release") -> bool:
-    """Whether the folder already holds this release: the process ended after the folder had been made."""
+    """Return whether the folder already holds this release."""
     from recordwise.errors import SourceError
     from recordwise.release.files import load_release
 
@@ -202,7 +205,7 @@ KEPT = (
 
 
 def check_room(plan: "Plan", out: Path, *, formats: int = 2) -> None:
-    """Refuse a disk too small for the tables before anything is spent. Selected keys are not counted; their number is unknown."""
+    """Refuse a too small disk before spending; selected keys not counted."""
     import shutil
 
     from recordwise.exact.text import whole_text
@@ -230,7 +233,7 @@ def expected_bytes(plan: "Plan") -> int:
 
 
 def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
-    """The formats that can hold the release. Selected keys are known only now, so only now can one refuse them."""
+    """Return the formats that can hold the release and its keys."""
     from recordwise.release.formats.registry import formats_named, require_held
 
     content, kept = done.content(), []
@@ -244,7 +247,7 @@ def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_basic(done: "Release", file: "PlanFile") -> "Release":
-    """The release with the basic tables that the plan asks for. The charge stands, so a failure leaves the research tables."""
+    """Add the basic tables that the plan requests, if possible."""
     if file.basic is None:
         return done
     asked = file.basic
@@ -256,7 +259,7 @@ def with_basic(done: "Release", file: "PlanFile") -> "Release":
 
 
 def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
-    """The release whose page shows the cells of earlier periods, too. A failure leaves it without them."""
+    """Add earlier periods' cells to the release's page, if possible."""
     try:
         return done.with_history(*before)
     except RecordwiseError as error:
@@ -265,8 +268,10 @@ def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
 
 
 def saved(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Release":
-    """Save as requested. If that fails, what was drawn is ``kept`` beside the ledger, or else saved there or in the temporary
-    folder; the error says so.
+    """Save the release as requested.
+
+    If that fails, what was drawn is ``kept`` next to the ledger, or else saved there or in the temporary folder;
+    the error says so.
     """
     formats = writable(done, file.formats)
     try:

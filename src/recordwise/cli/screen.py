@@ -1,4 +1,4 @@
-"""What commands print: tables and colors on a terminal, plain lines in a pipe, and progress on standard error only."""
+"""Command output: tables on a terminal, plain lines in a pipe."""
 
 import sys
 import textwrap
@@ -95,7 +95,7 @@ def _is_number(text: str) -> bool:
 
 @contextmanager
 def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
-    """Report progress: a bar on a terminal, otherwise one line per step, and nothing if ``quiet``."""
+    """Report progress by a bar or by lines, unless ``quiet``."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

@@ -1,6 +1,7 @@
-"""The interface between a session and its engine. ``DuckDB`` and ``Spark`` bind and check records; the rest is shared here.
+"""The interface between a session and its engine.
 
-An engine also records what identifies the validated files, so that it can refuse files that changed since.
+``DuckDB`` and ``Spark`` bind and check records; the rest is shared here. An engine also records what
+identifies the validated files, so that it can refuse files that changed since.
 """
 
 import os
@@ -56,9 +57,10 @@ Mark = tuple[int, int, int]
 
 
 def file_marks(paths: Iterable[Path]) -> tuple[Mark, ...]:
-    """Number, size and time of the last change of each file. That time, unlike the one of the last writing, cannot be set back.
+    """Return number, size and change time of each file.
 
-    Of a folder it is the names of the files in it, whose own marks stand beside.
+    The change time, unlike the modification time, cannot be set back. For a folder: the names of its files,
+    which have marks too.
     """
     try:
         return tuple(_mark(path) for path in paths)
@@ -75,7 +77,7 @@ def _mark(path: Path) -> Mark:
 
 
 def watched_files(source: Any) -> tuple[Path, ...]:
-    """What must not change once it was validated: the files of a source, the folder they are in if that is the source."""
+    """Return the files that must not change after validation."""
     if isinstance(source, Database):
         return (Path(source.path),)
     paths: tuple[Path, ...] = getattr(source, "paths", ())
@@ -87,10 +89,11 @@ MOST_PIECES = 100_000_000
 
 
 class Engine(ABC):
-    """A table of records. Opening it reads no record; the first operation on records validates them all.
+    """A table of records.
 
-    Records are read only as they were validated: the files must not change between validation and the end of a pass.
-    Threads that share an engine take turns.
+    Opening it reads no record; the first operation on records validates them all. Records are read only as they
+    were validated: the files must not change between validation and the end of a pass. Threads that share an
+    engine take turns.
     """
 
     dialect: ClassVar[str]
@@ -106,7 +109,10 @@ class Engine(ABC):
 
     @abstractmethod
     def _check_records(self, schema: Schema) -> None:
-        """Read every record once; raise ``DataError`` with counts and column names if one breaks this part of the schema."""
+        """Raise ``DataError`` if a record breaks this part of the schema.
+
+        With counts and column names.
+        """
 
     @abstractmethod
     def _release(self) -> None:
@@ -118,10 +124,10 @@ class Engine(ABC):
             self._release()
 
     def validate(self, names: Iterable[str] | None = None) -> None:
-        """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema.
+        """Raise ``DataError`` if a record breaks the schema.
 
-        Ids are always looked at; of measures and columns those in ``names``, or all. A table that is refused counts as not
-        validated, whatever it was before.
+        With counts and column names; reads every record once. Ids are always checked; of measures and columns those
+        in ``names``, or all. A table that is refused counts as not validated, whatever it was before.
         """
         with self._turn, self._told():
             wanted = self._checked.union(self.schema.declared_names() if names is None else names)
@@ -132,9 +138,10 @@ class Engine(ABC):
     def totals(
         self, plan: Plan, *, names: Iterable[str] | None = None, tables: tuple[PlannedTable, ...] | None = None
     ) -> tuple[TableTotals | FoundTotals, ...]:
-        """The exact totals of every table of a plan, in the plan's order, or of ``tables`` with its keys.
+        """Return the exact totals of every table of a plan.
 
-        Measures and columns that the plan does not use are not validated, unless they are in ``names``.
+        In the plan's order, or of ``tables`` with its keys. Measures and columns that the plan does not use are not
+        validated, unless they are in ``names``.
         """
         used = (*used_schema(plan).declared_names(), *(names or ()))
         with self._reading(plan.schema, used) as passes:
@@ -153,21 +160,28 @@ class Engine(ABC):
     def summarize(
         self, value: exp.Expr, edges: Sequence[float], *, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
-        """A histogram of a number computed from each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
+        """Return a histogram of a number computed from each record.
+
+        Bin i counts edges[i-1] < value <= edges[i]. For the owner only.
+        """
         with self._reading(self.schema) as passes:
             return passes.summarize(value, edges, condition)
 
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], *, bound: str = "tight") -> Sensitive[pa.Table]:
-        """A histogram of the joint loss of each firm, from the losses of its units. For the owner only."""
+        """Return a histogram of the joint loss of each firm.
+
+        From the losses of its units. For the owner only.
+        """
         with self._reading(self.schema) as passes:
             return passes.summarize_firms(value, edges, bound)
 
     def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
-        """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``...
+        """Return a histogram over the records of public cells.
 
-        Used for realized losses such as (change of the answer)^2/(2 sigma^2). For the owner only.
+        Of a value that may use its cell's ``total0``, ``total1``..., such as the realized loss (change of the
+        answer)^2/(2 sigma^2). For the owner only.
         """
         with self._reading(plan.schema) as passes:
             return passes.summarize_beside_totals(plan, table, value, edges)
@@ -186,7 +200,7 @@ class Engine(ABC):
 
     @contextmanager
     def _reading(self, schema: Schema, names: Iterable[str] | None = None) -> Iterator[Passes]:
-        """One pass, alone, over records that are and stay as they were validated; all their columns unless ``names`` are given."""
+        """Run one exclusive pass over validated, unchanged records."""
         with self._turn, self._told():
             self._ready(schema, names)
             yield self._passes
@@ -194,7 +208,7 @@ class Engine(ABC):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Failures here may quote records: for an exception that is not ours, only its type is reported."""
+        """Hide exceptions that may quote records, except their type."""
         try:
             yield
         except RecordwiseError:
@@ -224,7 +238,7 @@ REPEATS = "repeats an id that must be unique"
 
 
 def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str = "the source") -> None:
-    """Refuse a source without a declared column, and say which columns it has."""
+    """Refuse a source without a declared column, listing its columns."""
     missing = [name for name in wanted if name not in present]
     if not missing:
         return
@@ -243,8 +257,10 @@ def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str 
 
 
 def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
-    """Refuse CSV without a declared column. Its first line is shown only if it holds half of the declared names: where it does not,
-    it may be a record."""
+    """Refuse CSV without a declared column.
+
+    Its first line is shown only if it holds half of the declared names; otherwise it may be a record.
+    """
     declared = list(wanted)
     missing = [name for name in declared if name not in first_line]
     folded = {name.casefold() for name in first_line}
@@ -257,7 +273,7 @@ def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
 
 
 def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
-    """Refuse columns that are stored in a way their role cannot use, all of them at once."""
+    """Refuse all columns stored in ways their roles cannot use."""
     roles = [(measure.name, "measure") for measure in schema.held_measures()]
     roles += [(column.name, str(column.type)) for column in schema.columns]
     found = [problem for name, role in roles if (problem := type_problem(name, role, stored[name])) is not None]
@@ -277,9 +293,10 @@ def broken_rows(
     counted: str = "row",
     met: int | None = None,
 ) -> list[RecordError]:
-    """A problem for each check that something meets, with how many rows or units do.
+    """Return a problem for each check that rows meet.
 
-    One count for all checks comes first, unless it is known: most tables have nothing else to count.
+    With the number of rows or units. One count for all checks comes first, unless it is known: most tables have
+    nothing else to count.
     """
     if not found:
         return []
@@ -297,7 +314,7 @@ def broken_rows(
 
 
 def differing_units(fetch: Callable[[exp.Expr], pa.Table], schema: Schema) -> list[RecordError]:
-    """The columns in which rows of a unit differ and must not, each with the number of such units."""
+    """Return the columns in which rows of a unit wrongly differ."""
     names = same_names(schema)
     (counts,) = fetch(differing_tree(schema, names)).to_pylist()
     return [
@@ -323,7 +340,7 @@ def load_part(module: str, *, extra: str) -> Any:
 
 
 def missing_extra(given: Any, *, of_engine: str | None = None) -> ExtraError | None:
-    """The extra that an engine or a source (even one whose files do not exist yet) needs and this installation lacks."""
+    """Return the missing extra of an engine or source, or None."""
     extra = of_engine or _extra_of(given)
     if extra is None or find_spec(MODULES[extra]) is not None:
         return None

@@ -1,7 +1,8 @@
-"""Confidential summaries for the owner of the data, computed the same way in every engine: how large the losses really are.
+"""Confidential loss summaries for the owner of the data.
 
-Losses are computed where the records are, in one pass for any number of policies; only bin counts leave the engine, and their
-repr shows nothing but a warning. Engines offer these summaries once their records are validated. Never publish them.
+Computed the same way in every engine, where the records are, in one pass for any number of policies; only
+bin counts leave the engine, and their repr shows nothing but a warning. Engines offer these summaries once
+their records are validated. Never publish them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LossSummary:
-    """CONFIDENTIAL: how many records (or firms) have a loss in each bin, as counted in the data."""
+    """CONFIDENTIAL counts of records or firms in each loss bin."""
 
     edges: tuple[float, ...]
     counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -60,7 +61,10 @@ class LossSummary:
     """Beside the losses of firms where keys are selected privately: their deltas (T-SELECT-GROUP)."""
 
     def share_above(self, loss: float) -> float:
-        """The share with a loss above an edge (the smallest edge at or above ``loss``)."""
+        """Return the share with a loss above an edge.
+
+        The smallest edge at or above ``loss``.
+        """
         place = int(np.searchsorted(self.edges, loss))
         return float(self.counts[place + 1 :].sum() / max(1, self.counts.sum()))
 
@@ -69,7 +73,7 @@ class LossSummary:
         return np.asarray(np.cumsum(self.counts[:-1]) / max(1, self.counts.sum()))
 
     def quantile(self, p: float) -> float:
-        """The smallest edge that at least a share ``p`` of losses does not exceed; infinite if no edge is large enough."""
+        """Return the smallest edge that covers a share ``p``, maybe infinite."""
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 
@@ -99,7 +103,7 @@ DELTA_EDGES = tuple(float(edge) for edge in np.geomspace(1e-15, 1.0, 301))
 
 
 def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
-    """The tables of several plans, those with the same cells and the same records once."""
+    """Return the tables of several plans, without duplicates."""
     found: dict[tuple[Any, Any], tuple[PlannedTable, list[list[FirmPart]]]] = {}
     for number, plan in enumerate(plans):
         for table in plan.tables():
@@ -110,7 +114,7 @@ def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
 
 
 def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
-    """The realized loss of a record in its cell: its effect on each answer, summed over the statistics of a table."""
+    """Return a record's realized loss in its cell."""
     first, *rest = realized_trees(plan, table, Policy(), dialect).values()
     total = first
     for part in rest:
@@ -119,10 +123,11 @@ def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
 
 
 def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
-    """The realized loss of a record from each statistic of a table, each with an ``extra`` policy added.
+    """Return a record's realized loss from each statistic of a table.
 
-    Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs the
-    change in f of the cell's total with and without the record, plus one grid step (T-GRID).
+    Each with an ``extra`` policy added. Noise that is the same for every cell costs its tight policy, whatever
+    else is in the cell. A transform costs the change in f of the cell's total with and without the record, plus
+    one grid step (T-GRID).
     """
     parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
@@ -151,7 +156,7 @@ def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str
 
 
 def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | None) -> exp.Expr:
-    """The loss by the mechanism of the band of the record's cell; mechanisms of one table differ only where noise is sized."""
+    """Return the loss by the band of the record's cell."""
     if bands is None or not others:
         return first
     ifs = [exp.If(this=condition_sql(in_band(bands, [band])), true=tree) for band, tree in enumerate(others, start=1)]
@@ -159,7 +164,7 @@ def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | Non
 
 
 def _own_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
-    """The total of the record's cell; of a sum of two parts, the part that the record is in."""
+    """Return the total of the record's cell or its part."""
     first, *second = (exp.column(total_name(table, each), quoted=True) for each in statistic.totals(plan.schema))
     if not second:
         return first
@@ -177,7 +182,10 @@ class OwnerPasses:
     def value_counts(
         self, names: Sequence[str], *, at_most: int, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
-        """How many records have each combination of values, measures in steps; at most ``at_most`` rows."""
+        """Count the records with each combination of values.
+
+        Measures in steps; at most ``at_most`` rows.
+        """
         with self.reading() as passes:
             tree = value_counts_tree(names, passes.schema, condition, at_most=at_most)
             return Sensitive(passes.store.of_records(tree))
@@ -188,21 +196,27 @@ class OwnerPasses:
             return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
 
     def summarize_firms_by_cell(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Sensitive[pa.Table]:
-        """Histograms of what each firm loses together under each of several plans, rho first and then delta."""
+        """Return histograms of firms' joint losses under several plans.
+
+        rho first, then delta.
+        """
         with self._firms(tables, count, dialect) as (passes, firms):
             return Sensitive(passes.store.of_records(many_binned_tree(firms, 2 * count, TIMES)))
 
     def summarize_firms_of_plan(
         self, tables: Sequence[FirmTable], edges: Sequence[Sequence[float]], dialect: str
     ) -> Sensitive[pa.Table]:
-        """Histograms of the rho of each firm under one plan and, with a second list of edges, of its delta."""
+        """Return histograms of each firm's rho under one plan.
+
+        With a second list of edges, of its delta too.
+        """
         bins = [bin_tree(column(value_name(place)), increasing(own)) for place, own in enumerate(edges)]
         with self._firms(tables, 1, dialect) as (passes, firms):
             return Sensitive(passes.store.of_records(grouped_bins_tree(firms, bins, TIMES)))
 
     @contextmanager
     def _firms(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Iterator[tuple[Passes, exp.Select]]:
-        """A statement for the losses of all firms, while the firms of several units are kept."""
+        """Yield the passes and a statement for all firms' losses."""
         several = own_name("several")
         with self.reading() as passes:
             try:
@@ -216,7 +230,10 @@ class OwnerPasses:
     def summarize_many_beside_totals(
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
     ) -> Sensitive[pa.Table]:
-        """Histograms over the records of public cells, of values that may use their cell's ``total0``, ``total1``..."""
+        """Return histograms over the records of public cells.
+
+        Values may use their cell's ``total0``, ``total1``...
+        """
         (base,) = bases_of((table,), plan.schema)
         with self.reading() as passes, passes.filled(base) as names, passes.banded(values):
             passes.lend_keys(names.keys, table, plan.cells(table))
@@ -224,7 +241,10 @@ class OwnerPasses:
             return Sensitive(passes.store.of_records(tree))
 
     def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
-        """The number, total, two largest values and squares of the contributions to each public cell that has any."""
+        """Return statistics of the contributions to each nonempty public cell.
+
+        Their number, total, two largest values and squares.
+        """
         with self.reading() as passes:
             keys, held = own_name("keys"), own_name("held")
             try:
@@ -237,7 +257,10 @@ class OwnerPasses:
                 passes.store.drop(keys, held)
 
     def contributions(self, plan: Plan, table: PlannedTable, measure: str) -> Sensitive[pa.Table]:
-        """How often each contribution other than 0 occurs in each public cell, without its sign and in steps."""
+        """Count each nonzero contribution in each public cell.
+
+        Without its sign and in steps.
+        """
         with self.reading() as passes:
             keys = own_name("keys")
             try:

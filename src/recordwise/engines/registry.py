@@ -1,4 +1,7 @@
-"""The engines a session can open, by name. Their names and plan-file settings are in ``recordwise.plan.sources``."""
+"""The engines a session can open, by name.
+
+Their names and plan-file settings are in ``recordwise.plan.sources``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +79,10 @@ def engine_kind(name: str) -> EngineKind:
 
 
 def opened_source(engine: str | Engine, source: Any) -> Any:
-    """The opened source; a frame whose types depend on its values is opened once the schema is known."""
+    """Open a source.
+
+    A frame whose types depend on its values is opened once the schema is known.
+    """
     if is_untyped(source):
         return source
     return (engine_kind(engine).open_source if isinstance(engine, str) else open_source)(source)
@@ -85,7 +91,10 @@ def opened_source(engine: str | Engine, source: Any) -> Any:
 def opened_engine(
     engine: str | Engine, source: Any, schema: Any, *, memory_limit: str, needs: dict[str, Any]
 ) -> Engine:
-    """The engine given, or the engine of that name with the records bound; ``needs`` not given are None."""
+    """Return the engine, or open the engine of that name.
+
+    With the records bound; ``needs`` that are not set are None.
+    """
     own = engine_kind(engine).needs if isinstance(engine, str) else ()
     for name, given in needs.items():
         if given is not None and name not in own:

@@ -1,8 +1,9 @@
-"""Computes the exact totals of a plan, the same way in every engine: one pass for the finest cells, then roll-ups to the keys.
+"""The exact totals of a plan, computed alike in every engine.
 
-In memory, a roll-up reads the text of the finest cells once and then works on whole numbers (T-ROLLUP): each group column becomes
-codes of its distinct values. What a level makes of a column (a prefix, for example) and its position among the keys are found for
-the distinct values only; a cell's position among the keys then takes a few look-ups.
+One pass for the finest cells, then roll-ups to the keys. In memory, a roll-up reads the text of the finest
+cells once and then works on whole numbers (T-ROLLUP): each group column becomes codes of its distinct
+values. What a level makes of a column (a prefix, for example) and its position among the keys are computed
+for the distinct values only; a cell's position among the keys then takes a few look-ups.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +62,10 @@ from recordwise.policy.evaluate.sql import bands_in
 
 
 class Store(Protocol):
-    """Trees in, Arrow out. DuckDB keeps everything in one place; Spark keeps records on executors and cells on the driver."""
+    """The interface of stores: trees in, Arrow out.
+
+    DuckDB has everything in one place; Spark has records on executors and cells on the driver.
+    """
 
     def of_records(self, tree: exp.Expr) -> pa.Table:
         """Run a query that reads the records."""
@@ -70,13 +74,13 @@ class Store(Protocol):
         """Run a query that reads only stored cells and lent tables."""
 
     def keep_cells(self, name: str, tree: exp.Expr) -> None:
-        """Run a query that reads the records once, and keep its rows, one per finest cell, as a working table."""
+        """Store the finest cells of one pass as a working table."""
 
     def keep_pairs(self, name: str, tree: exp.Expr) -> None:
-        """Keep the pairs of cell and firm, which may be as many as the records, near the records."""
+        """Store the pairs of cell and firm near the records."""
 
     def lend(self, name: str, table: pa.Table) -> None:
-        """Make a table of this process readable under a name, replacing any earlier one of that name."""
+        """Make a table readable under a name, replacing earlier ones."""
 
     def drop(self, *names: str) -> None:
         """Drop whatever was kept or lent under these names."""
@@ -92,7 +96,10 @@ MOST_TOTAL = float(2**62)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedCells:
-    """The finest cells of a base: each column as distinct values and one code per cell, and the sums as 64-bit numbers."""
+    """The finest cells of a base, coded.
+
+    Each column as distinct values and one code per cell, and the sums as 64-bit numbers.
+    """
 
     base: Base
     cells: int
@@ -102,7 +109,7 @@ class CodedCells:
 
     @classmethod
     def of(cls, cells: pa.Table, base: Base, schema: Schema) -> "CodedCells | None":
-        """None if a grand total would overflow; then nothing may be added up here."""
+        """Code the cells, or return None if a grand total overflows."""
         sums = {}
         for name in cells.column_names[len(base.expressions) :]:
             bits = words(cells.column(name))
@@ -117,7 +124,10 @@ class CodedCells:
         return cls(base, cells.num_rows, values, codes, sums)
 
     def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, IntArray] | None:
-        """The totals at the public cells, 0 where there are no records; None where the look-up table would be too large."""
+        """Return the totals at the public cells.
+
+        0 where there are no records; None where the look-up table would be too large.
+        """
         count = keys.num_rows if table.shape.groups else 1
         listed = keys if table.rest is None else listed_cells(keys)
         places = self._places(table.shape, listed)
@@ -134,7 +144,7 @@ class CodedCells:
         return columns
 
     def _places(self, level: Level, keys: pa.Table) -> IntArray | None:
-        """The row of each finest cell among the keys, or -1 if they do not list it."""
+        """Return each finest cell's row among the keys, or -1."""
         if not level.groups:
             return np.zeros(self.cells, dtype=np.int64)
         ours, theirs, size = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
@@ -152,7 +162,7 @@ class CodedCells:
         return places[np.where(known, ours, size)].astype(np.int64)
 
     def _ranks(self, group: Group, column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, IntArray]:
-        """A column of the keys as its distinct values, and the place of each finest cell's value among them; -1 if it is not."""
+        """Return a key column's distinct values and each cell's index."""
         listed = encoded(column)
         number, length = rolled_from(self.base, group.expression)
         values = self.values[number]
@@ -165,18 +175,18 @@ _NUMBERS = count()
 
 
 def own_name(stem: str) -> str:
-    """A working name that no other pass uses, so that passes cannot mistake each other's tables."""
+    """Return a working name that no other pass uses."""
     return f"{stem}{next(_NUMBERS)}"
 
 
 def _codes(column: pa.DictionaryArray) -> Any:
-    """The place of each row's value in the dictionary, which has NULL too."""
+    """Return each row's index in the dictionary, which includes NULL."""
     return np.from_dlpack(column.indices)
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The statements of plans and summaries, run on a store of validated records."""
+    """The statements of plans and summaries over validated records."""
 
     store: Store
     schema: Schema
@@ -219,7 +229,7 @@ class Passes:
 
     @contextmanager
     def filled(self, base: Base) -> Iterator[Names]:
-        """The results of a base's passes in working tables, which are dropped in any case."""
+        """Yield working tables with the results of a base's passes."""
         names = Names(own_name("cells"), tuple(own_name("firms") for _ in base.firm_conditions()), own_name("keys"))
         try:
             cells = cells_tree(base, self.schema)
@@ -233,7 +243,7 @@ class Passes:
 
     @contextmanager
     def banded(self, values: Sequence[exp.Expr]) -> Iterator[None]:
-        """The band tables that expressions use, lent to the store under their keys."""
+        """Lend the band tables of expressions to the store."""
         lent = {name: rows for table in bands_in(values) for name, rows in lent_bands(table).items()}
         try:
             for name, rows in lent.items():
@@ -243,7 +253,7 @@ class Passes:
             self.store.drop(*lent)
 
     def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
-        """Make the public cells a table of the store; returns how many there are."""
+        """Lend the public cells to the store and return their number."""
         held: int = cells.num_rows if table.shape.groups else 1
         listed = cells if table.rest is None else listed_cells(cells)
         first = listed.num_rows if table.shape.groups else 1
@@ -258,7 +268,7 @@ class Passes:
         self.store.lend(name, pa.table([*keys.columns, held], columns))
 
     def _coded(self, base: Base, names: Names) -> CodedCells | None:
-        """The finest cells fetched to be rolled up in memory, if there are not too many."""
+        """Fetch the finest cells for in-memory roll-ups, unless too many."""
         if not base.additive():
             return None
         counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "cells")).from_(names.cells)
@@ -270,7 +280,10 @@ class Passes:
     def _table(
         self, plan: Plan, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
     ) -> TableTotals | FoundTotals:
-        """Totals at the public keys, or at every cell that holds records if keys are selected."""
+        """Return totals at the public keys.
+
+        Or at every cell that holds records if keys are selected.
+        """
         selection = plan.selection(table)
         if selection is None:
             return self._totals_at(plan.cells(table), base, table, names, coded)
@@ -298,7 +311,7 @@ class Passes:
         return TableTotals(table=table, cells=cells, exact=Sensitive(exact))
 
     def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
-        """Rows with the numbers of firms, and with the sums unless they are already known."""
+        """Yield rows of firm counts, and of sums if needed."""
         additive = additive_tree(base, table, names, names.keys) if sums else None
         if additive is not None:
             yield self.store.of_cells(additive)

@@ -1,4 +1,4 @@
-"""Exact and outward-rounded numbers, and the functions that policies and noise laws are written in.
+"""Exact and outward-rounded numbers, and functions for policies and noise laws.
 
 The lowest row: imports errors alone.
 

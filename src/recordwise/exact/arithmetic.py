@@ -1,6 +1,9 @@
-"""One set of operations for several number systems: a formula written once against ``Arithmetic`` runs on numpy columns, on Arb
-balls, and (in ``recordwise.policy``) as SQL and JavaScript. It has only operations that are accurate in every system, so that a
-formula cannot lose digits in one and keep them in another."""
+"""One set of operations for several number systems.
+
+A formula written once against ``Arithmetic`` runs on numpy columns, on Arb balls, and (in
+``recordwise.policy``) as SQL and JavaScript. It has only operations that are accurate in every system, so
+that a formula cannot lose digits in one and keep them in another.
+"""
 
 import math
 from collections.abc import Callable, Iterable
@@ -18,7 +21,10 @@ BallArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 
 
 class Arithmetic(Protocol[T]):
-    """The operations of a number system. Every argument of a function is at least 0."""
+    """The operations of a number system.
+
+    Every argument of a function is at least 0.
+    """
 
     def constant(self, value: arb) -> T:
         """A real constant, given as a ball much narrower than a float."""
@@ -28,13 +34,19 @@ class Arithmetic(Protocol[T]):
     def divide(self, left: T, right: T) -> T: ...
     def maximum(self, left: T, right: T) -> T: ...
     def minimum(self, left: T, right: T) -> T:
-        """The smaller one; where ``left`` is not a number, that: ``right`` must be a number wherever ``left`` is."""
+        """Return the smaller value, or ``left`` where it is NaN.
+
+        ``right`` must be a number wherever ``left`` is.
+        """
 
     def power(self, base: T, exponent: Fraction) -> T:
         """``base ** exponent`` with a positive exponent."""
 
     def power_less_one(self, value: T, exponent: Fraction) -> T:
-        """``(1 + value) ** exponent - 1`` with a positive exponent, without cancellation for small values."""
+        """Return ``(1 + value) ** exponent - 1`` without cancellation.
+
+        For a positive exponent and small values.
+        """
 
     def log1p(self, value: T) -> T: ...
     def tanh(self, value: T) -> T: ...
@@ -46,7 +58,10 @@ class Arithmetic(Protocol[T]):
 
 
 class NumpyArithmetic:
-    """float64 columns, each operation within a few units in the last place; round the final result outward to get a bound."""
+    """float64 columns, each operation accurate to a few last-place units.
+
+    Round the final result outward to get a bound.
+    """
 
     def constant(self, value: arb) -> FloatArray:
         return np.float64(float(value))  # type: ignore[return-value]
@@ -106,7 +121,10 @@ class NumpyArithmetic:
 
 
 def _root_less_one(value: FloatArray, degree: int) -> FloatArray:
-    """(1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), applied once for each halving of the exponent."""
+    """Return (1 + v)**(1/degree) - 1 by repeated halving.
+
+    (1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), applied once for each halving of the exponent.
+    """
     root = 1.0 + value
     while degree > 1:
         root = np.sqrt(root)
@@ -122,7 +140,7 @@ REMAINDER_TERMS = 20
 
 
 class BallArithmetic:
-    """Arb balls: the result certainly contains the exact value, for a point or for a whole interval of arguments."""
+    """Arb balls that certainly contain the exact value."""
 
     def constant(self, value: arb) -> arb:
         return value
@@ -171,7 +189,7 @@ class BallArithmetic:
 
 
 def monotone(value: arb, function: "MonotoneFunction") -> arb:
-    """The image of a ball under a nondecreasing function on [0, inf), from its two ends: no widening by dependence."""
+    """Return the image of a ball under a nondecreasing function."""
     if value.is_exact():
         return function(value)
     lower, upper = value.lower(), value.upper()
@@ -183,7 +201,7 @@ class MonotoneFunction(Protocol):
 
 
 class BallColumns(BallArithmetic):
-    """Columns of Arb balls: point by point what ``BallArithmetic`` computes, with the formula read once for all points."""
+    """Columns of Arb balls, with the formula read once for all."""
 
     def column(self, points: Iterable[int]) -> BallArray:
         """The points as a column."""

@@ -44,10 +44,13 @@ LARGEST_POWER = 8
 
 @dataclass(frozen=True)
 class Function:
-    """An increasing function on [0, inf). Build it from ``x`` and ``log`` with ``+``, ``*``, ``/`` and ``**``."""
+    """An increasing function on [0, inf).
+
+    Build it from ``x`` and ``log`` with ``+``, ``*``, ``/`` and ``**``.
+    """
 
     def _constant(self, name: Hashable, bits: int, make: Callable[[], arb]) -> arb:
-        """A constant of the formula at a precision, kept with the formula: it is evaluated at thousands of points."""
+        """Return a cached constant of the formula at a precision."""
         known: dict[Hashable, arb] = vars(self).setdefault("_constants", {})
         if (name, bits) not in known:
             with working_precision(bits):
@@ -88,7 +91,10 @@ class Function:
         return 0
 
     def concave(self) -> str:
-        """Why the function is concave on [0, inf): the rule applied, or a ParameterError if no rule certifies it."""
+        """Return the rule that certifies concavity on [0, inf).
+
+        Raise ParameterError if there is none.
+        """
         raise NotImplementedError
 
     def after(self, inner: "Function") -> "Function":
@@ -160,7 +166,7 @@ class Variable(Function):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Function):
-    """A constant plus positively weighted functions; an affine map is the sum of one."""
+    """A constant plus positively weighted functions."""
 
     terms: tuple[tuple[Fraction, Function], ...]
     shift: Fraction
@@ -193,7 +199,10 @@ class Sum(Function):
         return total if shift is None else arithmetic.add(total, arithmetic.constant(shift))
 
     def _balls(self) -> tuple[arb | None, ...]:
-        """The weights, with None for 1, and last the shift, with None for 0, at the precision in force; kept with the formula."""
+        """Return the weights and the shift at the precision in force.
+
+        None for a weight of 1 and for a shift of 0, which comes last.
+        """
         known: dict[int, tuple[arb | None, ...]] = vars(self).setdefault("_known_balls", {})
         bits = bits_in_force()
         if bits not in known:
@@ -330,7 +339,7 @@ class Log(Function):
 
 
 def check_nesting(inner: Function) -> None:
-    """Refuse a function that is nested too deeply, before another layer is added."""
+    """Refuse a function that is nested too deeply."""
     if not isinstance(inner, Function):
         raise ParameterError(parameter="function", problem=f"must be built from x, not {type(inner).__name__}")
     if inner.nested() >= MOST_NESTED:
@@ -356,7 +365,7 @@ def log(argument: Function) -> Function:
 
 
 def add(left: Function, right: "Function | Number") -> Function:
-    """The sum of two functions, or of a function and a nonnegative constant."""
+    """Return the sum of functions, or of function and nonnegative constant."""
     if isinstance(right, Function):
         return Sum.of([(Fraction(1), left), (Fraction(1), right)], Fraction(0))
     return Sum.of([(Fraction(1), left)], nonnegative(right, parameter="shift"))

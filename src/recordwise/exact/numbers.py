@@ -1,5 +1,8 @@
-"""Exact and outward-rounded numbers: how a parameter becomes a ``Fraction``, and how a ``Fraction`` becomes a float that is
-certainly not below (``_upper``) or not above (``_lower``) it."""
+"""Exact fractions and outward-rounded floats.
+
+How a parameter becomes a ``Fraction``, and how a ``Fraction`` becomes a float that is certainly not below
+(``_upper``) or not above (``_lower``) it.
+"""
 
 import math
 import re
@@ -42,7 +45,10 @@ def rational(value: Number, *, parameter: str) -> Fraction:
 
 
 def read_fraction(text: str) -> Fraction:
-    """A fraction from text; raises ValueError for anything else, including exponents or lengths that would exhaust memory."""
+    """Read a fraction from text.
+
+    Raise ValueError for anything else, including exponents or lengths that would exhaust memory.
+    """
     if saved := re.fullmatch(r"(-?)0x([0-9a-f]+)/0x([0-9a-f]+)", text[: LONGEST_SAVED + 1]):
         size = Fraction(int(saved[2], 16), int(saved[3], 16))
         return -size if saved[1] else size
@@ -76,7 +82,7 @@ LARGEST = Fraction(2) ** 200
 
 
 def moderate(value: Fraction, *, parameter: str) -> Fraction:
-    """The parameter itself, unless it is so large or so small that float64 evaluation could overflow or underflow."""
+    """Return the parameter, or refuse one beyond the range of float64."""
     if value and not 1 / LARGEST <= abs(value) <= LARGEST:
         raise ParameterError(parameter=parameter, problem="must be 0 or between 2^-200 and 2^200 in size")
     return value
@@ -97,7 +103,7 @@ def float_lower(value: Fraction) -> float:
 
 
 def fraction_text(value: Fraction) -> str:
-    """The text that a fraction is saved as; ``read_fraction(text)`` reads it back exactly."""
+    """Return the text of a fraction that ``read_fraction`` reads exactly."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_DECIMAL_BITS:
         return str(value)
     return f"{value.numerator:#x}/{value.denominator:#x}"
@@ -109,14 +115,16 @@ _OWN = threading.local()
 
 
 def bits_in_force() -> int:
-    """The precision that this thread works at, regardless of what another thread set for the process."""
+    """Return this thread's precision, whatever other threads set."""
     return getattr(_OWN, "bits", DEFAULT_BITS)
 
 
 @contextmanager
 def working_precision(bits: int | None = None) -> Iterator[None]:
-    """Arb computes with this many bits inside the block, or with those in force. Its precision belongs to the process, so one
-    thread computes while others wait."""
+    """Set Arb's precision inside the block, or keep the current one.
+
+    Its precision belongs to the process, so one thread computes while others wait.
+    """
     before = bits_in_force()
     with _TURN, ctx.workprec(bits or before):
         _OWN.bits = bits or before
@@ -128,7 +136,7 @@ def working_precision(bits: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def working_length(terms: int) -> Iterator[None]:
-    """Power series keep this many terms inside the block; this is another process-wide setting."""
+    """Set the number of power series terms inside the block."""
     with _TURN:
         before, ctx.cap = ctx.cap, terms
         try:
@@ -144,13 +152,13 @@ def ball(value: Fraction | int) -> arb:
 
 
 def constant_ball(value: Fraction) -> arb:
-    """The same for a formula that any number system may evaluate, without setting a precision of its own."""
+    """Return a constant's ball at the precision in force."""
     return _constant_ball(value, bits_in_force())
 
 
 @lru_cache(maxsize=4096)
 def _constant_ball(value: Fraction, bits: int) -> arb:
-    """Kept, because a formula is evaluated at thousands of points with the same few constants."""
+    """Return a cached ball of a constant."""
     with working_precision(bits):
         return ball(value)
 
@@ -172,7 +180,10 @@ def arb_float_lower(value: arb) -> float:
 
 
 def _directed(bound: arb, toward: float) -> float:
-    """The float next to an exact end of a ball, toward ``toward``; a NaN end carries no information and gives ``toward``."""
+    """Return the float next to an exact end, toward ``toward``.
+
+    A NaN end carries no information and gives ``toward``.
+    """
     if not bound.is_finite():
         return float(bound) if bound.is_exact() and not bound.is_nan() else toward
     mantissa, exponent = (int(part) for part in bound.man_exp())
@@ -190,7 +201,10 @@ MOST_FLOAT_BITS = 1100
 
 @lru_cache(maxsize=1024)
 def sqrt_upper(value: Fraction, *, digits: int = 17) -> Fraction:
-    """A rational at or above the square root, with at most ``digits`` significant decimal digits; exact roots stay exact."""
+    """Return a rational at or above the square root.
+
+    With at most ``digits`` significant decimal digits; exact roots stay exact.
+    """
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
     if root * root == value:
         return root

@@ -1,6 +1,6 @@
-"""Formats numbers for readers: in formulas, prose, tables and axes. All number formatting is in this module.
+"""Number formats for readers: formulas, prose, tables and axes.
 
-Beside it stands what a text must not begin with: a spreadsheet would run it.
+All number formatting is in this module, and what a text must not begin with: a spreadsheet would run it.
 """
 
 import math
@@ -26,7 +26,10 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def latex_number(value: Fraction) -> str:
-    """A fraction as LaTeX: a short decimal, or a short fraction, or otherwise twelve digits rounded up."""
+    """Return a fraction as LaTeX.
+
+    A short decimal, or a short fraction, or otherwise twelve digits rounded up.
+    """
     for digits in range(10):
         scaled = value * 10**digits
         if scaled.denominator == 1 and scaled.numerator.bit_length() < 3 * MOST_DIGITS:
@@ -70,7 +73,7 @@ def share_text(share: float, decimals: int = 0) -> str:
 
 
 def tick_text(share: float) -> str:
-    """A share at the tick of an axis: a percentage with as many decimals as it has."""
+    """Return an axis tick as a percentage with its decimals."""
     return _trimmed(f"{share * 100:.10f}") + "%"
 
 
@@ -80,7 +83,10 @@ def residual_text(value: float) -> str:
 
 
 def factor_text(log_odds: float, *, plain: bool = False) -> str:
-    """e to the log-odds as a factor; a large one as a power of ten, in ``plain`` characters where there are no superscripts."""
+    """Return e to the log-odds as a factor.
+
+    A large one as a power of ten, in ``plain`` characters where there are no superscripts.
+    """
     if log_odds > GREAT_LOG_ODDS:
         power = f"{log_odds / math.log(10):.0f}"
         return f"10^{power}" if plain else "10" + superscript(power)
@@ -104,7 +110,7 @@ def loss_text(loss: float) -> str:
 
 
 def figure(value: float | None, *, infinite: str = "none") -> str:
-    """Four digits with thousands separators, for the tables of commands and of planning."""
+    """Return four digits with thousands separators."""
     if value is None or math.isnan(value):
         return "none"
     if math.isinf(value):
@@ -115,7 +121,7 @@ def figure(value: float | None, *, infinite: str = "none") -> str:
 
 
 def cell_text(value: float | None) -> str:
-    """A published number without the digits that are noise: whole from 100 on."""
+    """Return a published number without noisy digits, whole from 100."""
     if value is None:
         return ""
     size = abs(value)

@@ -44,7 +44,7 @@ Inode = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The file behind a path and the log beside it, as they were when opened."""
+    """The opened file of a path and the log next to it."""
 
     path: Path
     known: tuple[tuple[str, Inode | None], ...]
@@ -69,7 +69,7 @@ class FileIdentity:
 
 
 def inode(name: str) -> Inode | None:
-    """Device and inode of a file, following links; None if it does not exist. The inode is not reused while the file is open."""
+    """Return a file's device and inode, following links; None if missing."""
     try:
         found = os.stat(name)
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def inode(name: str) -> Inode | None:
 
 
 def open_to_write(path: Path | None) -> sqlite3.Connection:
-    """A connection whose commits are on the disk when they return; in memory without a path."""
+    """Open a connection with durable commits; in memory without a path."""
     connection = sqlite3.connect(
         ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -94,7 +94,7 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for its turn when it changes the journal mode, so this does."""
+    """Set the journal mode, waiting as SQLite does not."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
@@ -107,7 +107,10 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open for reading only. In a folder that allows no lock files, this works only if no entry is still in the log."""
+    """Open for reading only.
+
+    In a folder that allows no lock files, this works only if no entry is still in the log.
+    """
     address = f"file:{quote(str(path.absolute()))}"
     connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
     try:
@@ -125,7 +128,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def unread(path: Path) -> bool:
-    """Whether a log or journal beside the file that links resolve to may have entries that the file itself lacks."""
+    """Return whether a log may have entries that the file lacks."""
     logs = (Path(os.path.realpath(path) + end) for end in ("-wal", "-journal"))
     return any(log.exists() and log.stat().st_size > 0 for log in logs)
 
@@ -176,7 +179,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The length of the chain and its last digest; a release carries it as evidence."""
+    """The length of the chain and its last digest."""
 
     length: int
     digest: str
@@ -191,7 +194,7 @@ PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(
 
 @dataclass(slots=True)
 class Places:
-    """Where events are in the chain, as far as it was searched. A ledger of one period only has the period None."""
+    """Positions of events in the searched part of the chain."""
 
     searched: int = 0
     opened: dict[str | None, int] = field(default_factory=dict)
@@ -228,7 +231,7 @@ class Places:
 
 
 class Chain:
-    """The chain of one file, or of one process if there is no path."""
+    """The chain of one file, or of one process without a path."""
 
     def __init__(self, path: str | Path | None, *, writable: bool) -> None:
         self.kept = path is not None
@@ -260,7 +263,10 @@ class Chain:
         return connection
 
     def _check_place(self, state: str, *, replaced: bool = False) -> None:
-        """Refuse a file that is no longer the one its path names, because nobody else would see charges to it."""
+        """Refuse a file that its path no longer names.
+
+        Nobody else would see charges to it.
+        """
         problem = self._identity.problem() if self._identity else None
         if replaced or problem:
             found = problem or "was replaced while it was opened"
@@ -272,7 +278,7 @@ class Chain:
             return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def lay_out(self) -> None:
-        """Create the table in a new file; a file that belongs to another program is left alone."""
+        """Create the table in a new file; refuse another program's file."""
         if (names := self.tables()) and "events" not in names:
             raise LedgerError(path=self.path, problem="belongs to another program", advice="Choose a new file.")
         # A file that was just created has one page; more pages without a table once contained something.
@@ -283,7 +289,7 @@ class Chain:
         self.check_layout()
 
     def check_layout(self) -> None:
-        """Refuse a file whose table was declared differently or that has its own triggers; both could hide events."""
+        """Refuse a file with another layout or triggers, which hide events."""
         with self._guarded(NOTHING_DRAWN):
             rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
@@ -291,7 +297,7 @@ class Chain:
 
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
-        """All or nothing, with exclusive access; ``state`` says in an error message what was done."""
+        """Run an exclusive transaction; errors mention ``state``."""
         with self._guarded(state):
             self._connection.execute("BEGIN IMMEDIATE")
             checked = self._checked
@@ -310,7 +316,7 @@ class Chain:
                 raise
 
     def settle(self) -> None:
-        """Copy committed entries from the log to the file, so that the file is complete even without its log."""
+        """Copy committed entries from the log, which completes the file."""
         with self._guarded(""), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -324,12 +330,12 @@ class Chain:
         return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
 
     def check_chain(self) -> None:
-        """Raise an error if the chain is broken. Calling it before locking the file leaves little to check while others wait."""
+        """Raise if the chain is broken; call before locking to save time."""
         with self._guarded(NOTHING_DRAWN):
             self._unbroken()
 
     def _unbroken(self) -> list[tuple[Any, ...]]:
-        """The rows after the last checked one, found unbroken. The next check begins just before the latest charge."""
+        """Return the rows after the last checked one, verified as unbroken."""
         rows = self._rows(after=self._checked.length)
         problems = broken_links(rows, since=self._checked)
         if self._checked != START and not rows:
@@ -360,7 +366,7 @@ class Chain:
         return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
 
     def rare(self, *kinds: str) -> list[Event]:
-        """Every event of some rare kinds, oldest first: rows searched before are not searched again."""
+        """Return every event of some rare kinds, oldest first."""
         searched, known = self._searched.get(kinds, (0, []))
         marks = ", ".join("?" * len(kinds))
         statement = (
@@ -392,7 +398,7 @@ class Chain:
             return None if row is None else as_event(row)
 
     def problems(self) -> list[str]:
-        """Problems of the file or the chain, regardless of what the events say."""
+        """Return problems of the file or chain, whatever the events say."""
         with self._guarded(""):
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
             damage = [] if found == ["ok"] else ["the file is damaged"]
@@ -403,7 +409,7 @@ class Chain:
 
     @contextmanager
     def _guarded(self, state: str) -> Iterator[None]:
-        """One thread at a time, in the process that opened the file; failures are reported without SQLite's own text."""
+        """Admit one thread of the opening process, and hide SQLite's text."""
         if os.getpid() != self._process:
             raise LedgerError(
                 path=self.path, problem="was opened in another process", advice="Open it in each process."
@@ -423,7 +429,7 @@ class Chain:
 
 
 def as_event(row: tuple[Any, ...]) -> Event:
-    """A stored row as an event; raises ValueError if it does not have the form of one."""
+    """Return a stored row as an event; raise ValueError if malformed."""
     sequence, at, kind, text, digest = row
     body = json.loads(text) if all(isinstance(part, str) for part in (at, kind, text, digest)) else None
     if not isinstance(body, dict):

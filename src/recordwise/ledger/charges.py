@@ -1,4 +1,4 @@
-"""A charge that was committed: finding that of a release, and what became of it."""
+"""A committed charge: locating that of a release, and its outcome."""
 
 import fcntl
 import os
@@ -23,13 +23,13 @@ _held: set[int] = set()
 
 
 def tables_of(ledger: str, charge: int) -> Path:
-    """The folder of the drawn tables of a charge; the ledger by the path that links resolve to."""
+    """Return the folder of a charge's drawn tables."""
     return Path(f"{ledger}{UNFINISHED_SUFFIX}{charge}")
 
 
 @contextmanager
 def drawing(ledger: str, charge: int) -> Iterator[None]:
-    """Hold the lock of a charge; enter it before the charge is committed."""
+    """Hold the lock of a charge; enter before committing it."""
     place = _lock_of(ledger, charge)
     handle = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
     _held.add(handle)
@@ -47,7 +47,7 @@ def drawing(ledger: str, charge: int) -> Iterator[None]:
 
 
 def is_drawn_now(ledger: str, charge: int) -> bool:
-    """Whether a living process, or another thread of this one, holds the lock of a charge; what a dead one left is removed."""
+    """Return whether a living process or thread holds a charge's lock."""
     place = _lock_of(ledger, charge)
     try:
         handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
@@ -81,7 +81,7 @@ def _lock_of(ledger: str, charge: int) -> Path:
 
 
 def _let_go() -> None:
-    """A forked child holds no lock of its parent, which it would keep beyond the parent's death."""
+    """Release the parent's locks in a forked child, which would outlive it."""
     while _held:
         os.close(_held.pop())
 
@@ -106,7 +106,7 @@ class Identity(Protocol):
         """Its digest, which charges of this version state."""
 
     def charged_as(self, charge: Mapping[str, Any]) -> bool:
-        """Whether a charge is for this release, also one of an earlier version."""
+        """Return whether a charge is for this release."""
 
 
 def as_charge(event: Event) -> Charge:
@@ -115,7 +115,7 @@ def as_charge(event: Event) -> Charge:
 
 
 def latest_of(release: Identity, chain: Chain) -> Charge | None:
-    """The latest charge for a release: by its digest, and otherwise by what charges with digests of earlier versions say."""
+    """Return the latest charge for a release, also of earlier versions."""
     known = chain.places().releases
     if release.digest in known:
         event = chain.event(known[release.digest])
@@ -128,7 +128,7 @@ def latest_of(release: Identity, chain: Chain) -> Charge | None:
 
 
 def state_of(charge: Charge, chain: Chain) -> str:
-    """What became of a charge. Whoever draws closes the charge or keeps the tables first and lets go of the lock last."""
+    """Return what became of a charge."""
     drawn_now = chain.kept and is_drawn_now(chain.place, charge.sequence)
     closed = chain.event(chain.places().closed.get(charge.sequence))
     if drawn_now and closed is None:

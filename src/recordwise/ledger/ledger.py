@@ -38,9 +38,10 @@ PARTS = ("measures", "columns")
 
 
 def changed_names(known: Any, wanted: Any) -> list[str]:
-    """The names that have a different meaning in the second schema; both in JSON as written by ``plan.describe.schema_json``.
+    """Return the names whose meaning differs in the second schema.
 
-    Names that differ only in case are the same name. A schema may leave out names and the firm.
+    Both in JSON as written by ``plan.describe.schema_json``. Names that differ only in case are the same name. A
+    schema may leave out names and the firm.
     """
     if not known or not wanted:
         return []
@@ -59,7 +60,7 @@ def changed_names(known: Any, wanted: Any) -> list[str]:
 
 
 def grown(known: Any, wanted: Any) -> Any:
-    """Both schemas combined, the names of the first one first; for schemas in which ``changed_names`` finds nothing."""
+    """Return both schemas combined, the first one's names first."""
     if not known or not wanted:
         return known or wanted
     before = _meanings(known)
@@ -70,18 +71,18 @@ def grown(known: Any, wanted: Any) -> Any:
 
 
 def within(smaller: Any, larger: Any) -> bool:
-    """Whether a larger schema has every name of a smaller one, with the same meaning."""
+    """Return whether a larger schema contains a smaller one."""
     return not smaller or (not changed_names(larger, smaller) and grown(larger, smaller) == larger)
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """The meaning of each name: an id, a measure with its step and bound, or a column with its type and its rule for NULL."""
+    """Return each name's kind with its step, bound, type or NULL rule."""
     roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
     return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
 
 
 def amount_bounds(schema: Any) -> dict[str, str]:
-    """The bound of every measure of a schema, in JSON as ``describing.schema_json`` writes it: no record is larger."""
+    """Return the bound of every measure of a schema."""
     measures = schema.get("measures", []) if isinstance(schema, dict) else []
     return {measure["name"]: measure["bound"] for measure in measures if {"name", "bound"} <= set(measure)}
 
@@ -115,7 +116,10 @@ ONE_DATASET = (
 
 
 class Ledger:
-    """The budget of one dataset, or of one period of a series. Without a path it is in memory and lost when the process ends."""
+    """The budget of one dataset, or of one period of a series.
+
+    Without a path it is in memory and lost when the process ends.
+    """
 
     def __init__(
         self,
@@ -210,7 +214,7 @@ class Ledger:
         return self._chain.event(self._chain.places().charged.get(self.period))
 
     def _keep_budget(self) -> None:
-        """A budget that this version computes otherwise from the same mechanisms is the one the ledger was opened with."""
+        """Keep the ledger's opening budget if this version computes another."""
         known = self._opened()
         if self.budget is None or known is None or self._charged() is None:
             return
@@ -222,7 +226,10 @@ class Ledger:
             self._identity |= {"budget": kept.to_json(), **bands_of_budget(kept, self.series)}
 
     def _terms(self, schema: Any) -> dict[str, Any]:
-        """The dataset, budget and schema to charge; an error if something was charged on other terms. Only a charge is binding."""
+        """Return the terms to charge; raise if something has other terms.
+
+        Dataset, budget and schema. Only a charge is binding.
+        """
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
         known = self._opened()
         if known is not None:
@@ -241,7 +248,7 @@ class Ledger:
         return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
     def _check_series(self) -> None:
-        """Refuse the ledger of another series, once it was charged, and a period that may have had a budget before."""
+        """Refuse another series' ledger, and a period with an earlier budget."""
         if self._chain.last("charged") is None:
             return
         places = self._chain.places()
@@ -261,7 +268,7 @@ class Ledger:
                 raise LedgerError(path=self.path, problem=problem, advice=ONE_BUDGET)
 
     def _bind(self, schema: Any) -> None:
-        """Record the terms unless the ledger already states them; call this in a transaction."""
+        """Record the terms, in a transaction, unless the ledger states them."""
         terms, known = self._terms(schema), self._opened()
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
@@ -310,7 +317,7 @@ class Ledger:
         return latest_of(release, self._chain)
 
     def closing(self, charge: Charge) -> Event | None:
-        """What became of a charge: it was released, or failed; None while it is open."""
+        """Return the event that closed a charge; None while open."""
         return self._chain.event(self._chain.places().closed.get(charge.sequence))
 
     def already(self, release: Identity) -> AlreadyReleasedError:
@@ -331,9 +338,10 @@ class Ledger:
         release: Identity | None = None,
         refuse_repeat: bool = False,
     ) -> Iterator[Charge]:
-        """Charge, then let the caller draw. The budget is spent from here on; a failure is noted if the file still accepts it.
+        """Charge, then let the caller draw.
 
-        Of exceptions that are not ours only the type is passed on: their text may quote records.
+        The budget is spent from here on; a failure is noted if the file still accepts it. Of exceptions that are not
+        ours only the type is passed on: their text may quote records.
         """
         with ExitStack() as held:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
@@ -354,7 +362,7 @@ class Ledger:
         self._admitted(self.spent(), policy, query)
 
     def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
-        """The new sum of all charges, if the budget covers it for every possible record."""
+        """Return the new sum of charges, if the budget covers it."""
         after = spent + policy
         if self.budget is None:
             return after
@@ -378,7 +386,7 @@ class Ledger:
         )
 
     def released(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
-        """Record that a charge led to a release with this digest, private or not."""
+        """Record that a charge led to a release with this digest."""
         return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": privacy_label})
 
     def failed(self, charge: Charge, *, kind: str) -> Head:
@@ -394,17 +402,17 @@ class Ledger:
         return Head(length=event.sequence, digest=event.digest)
 
     def look(self, command: str, *, plan: str | None = None) -> None:
-        """Record a look at confidential records before it happens, because later releases may have been tuned on them."""
+        """Record a look before it happens, since it may tune releases."""
         with self._chain.transaction(state="Nothing was viewed."):
             self._bind(self._identity["schema"])
             self._chain.append(LOOKED, look_body(command, plan))
 
     def looks(self, *, before: int | None = None) -> dict[str, int]:
-        """How often confidential records were viewed, by command, before an event or so far; whoever did it on the same file."""
+        """Return how often confidential records were viewed, by command."""
         return counted_looks(each for each in self._chain.rare(*KINDS) if before is None or each.sequence < before)
 
     def settle(self) -> None:
-        """Make the file complete without its log, for copying it while it is open. Costs some waits for the disk."""
+        """Make the file complete without its log, to copy it while open."""
         self._chain.settle()
 
     def spent(self) -> Policy:
@@ -417,7 +425,7 @@ class Ledger:
         return self._summed[1]
 
     def spent_by_period(self) -> dict[str, Policy]:
-        """The sum of everything charged in each period; of a ledger without periods, by its dataset."""
+        """Return the sum of charges by period, or else by dataset."""
         return {each.name: each.spent for each in periods_of(self.history())}
 
     def history(self) -> list[Event]:
@@ -425,7 +433,7 @@ class Ledger:
         return self._chain.events()
 
     def problems(self) -> list[str]:
-        """Problems of the file or its chain; ``recordwise.release.verify`` also checks what the events say."""
+        """Return problems of the file or its chain."""
         return self._chain.problems()
 
     def close(self) -> None:
@@ -433,13 +441,13 @@ class Ledger:
 
 
 def check_format(opened: dict[str, Any]) -> None:
-    """Refuse a ledger format that this version does not know, rather than guess."""
+    """Refuse a ledger format that this version does not know."""
     if opened.get("format") not in (FORMAT, OF_SERIES):
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
 def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:
-    """The loss or delta of a record; infinite if the policy gives no guarantee for its group."""
+    """Return a record's loss or delta; infinite without a guarantee."""
     try:
         return float(policy.delta(record) if part == "delta" else policy.loss(record))
     except RecordError:

@@ -1,8 +1,8 @@
-"""Looks at confidential records, as a ledger notes them: by which command and for which plan, never what was seen.
+"""Looks at confidential records, by command and plan, in a ledger.
 
-A ledger is public. A look states no number, no condition and no digest of a file; the digest of its plan is the one that a charge
-for the same plan states. Earlier versions noted the first look only, without saying what it was, and a preflight under a name of
-its own: both count.
+A ledger is public and never states what was seen: no number, no condition and no digest of a file; the digest
+of its plan is the one that a charge for the same plan states. Earlier versions noted the first look only,
+without saying what it was, and a preflight under a separate name: both count.
 """
 
 import re
@@ -37,7 +37,7 @@ def look_body(command: str, plan: str | None) -> dict[str, str]:
 
 
 def counted_looks(events: Iterable[Event]) -> dict[str, int]:
-    """How many looks there are among events, by command, in the order of the first of each."""
+    """Count the looks among events, by command, in order of first look."""
     found: dict[str, int] = {}
     for event in events:
         if event.kind in KINDS:
@@ -54,7 +54,7 @@ def looks_in_words(looks: Mapping[str, int]) -> str:
 
 
 def wrong_looks(events: Iterable[Event]) -> list[str]:
-    """Looks that say more than a command and the digest of a plan."""
+    """Return looks that state more than a command and plan digest."""
     return [
         f"event {event.sequence} says more about a look than its command and its plan"
         for event in events
@@ -70,7 +70,7 @@ def _says_no_more(body: Mapping[str, Any]) -> bool:
 
 
 def enter_first_look(path: Path, opened: Mapping[str, Any], command: str) -> None:
-    """Note a look before there is a plan: in the ledger that the plan will name, whatever its terms, or in a new one."""
+    """Note a look before there is a plan, in its future ledger."""
     chain = Chain(path, writable=True)
     try:
         with chain.transaction(state="Nothing was viewed."):

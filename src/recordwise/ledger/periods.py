@@ -1,4 +1,4 @@
-"""The periods of a ledger, as its events state them: what each cost, its budget, and when that was declared."""
+"""The periods of a ledger: cost, budget and when it was declared."""
 
 import re
 import unicodedata
@@ -17,19 +17,19 @@ from recordwise.policy.series import Series, declared_budget, period_length
 
 
 def noted_bands(events: Iterable[Event]) -> dict[str, BandTable]:
-    """The band tables in events: those of a budget, and those of charges."""
+    """Return the band tables of budgets and charges in events."""
     forms = [form for event in events for name in ("budget_bands", "bands") for form in event.body.get(name) or ()]
     return dict(bands_from_json(forms))
 
 
 def band_forms(policies: Iterable[Policy | None], known: Iterable[str] = ()) -> list[Any]:
-    """The saved forms of the band tables that policies name, except those of known digests."""
+    """Return the saved band tables of policies, except known digests."""
     tables = {digest: each for policy in policies if policy is not None for digest, each in policy.bands().items()}
     return [table.to_json() for digest, table in tables.items() if digest not in set(known)]
 
 
 def bands_of_budget(budget: Policy | None, series: Series | None) -> dict[str, Any]:
-    """The band tables that declared budgets name. They are fixed before the first charge, as the budgets are (T-SIZE)."""
+    """Return the band tables that declared budgets name (T-SIZE)."""
     declared = () if series is None else (series.every_period, *series.more.values())
     forms = band_forms((budget, *declared))
     return {"budget_bands": forms} if forms else {}
@@ -54,7 +54,7 @@ class NotedBands:
         return found
 
     def new(self, policy: Policy) -> dict[str, Any]:
-        """The part of a charge that notes the tables it is the first to name."""
+        """Return the part of a charge that notes newly named tables."""
         forms = band_forms([policy], self.tables())
         return {"bands": forms} if forms else {}
 
@@ -86,7 +86,9 @@ class PeriodState:
 
 
 def refused_period(period: str, charged: Collection[str | None], *, before: str | None, dataset: str) -> str | None:
-    """Why a period is not a new one of a series, so that its budget would be a second one for the same records.
+    """Return why a period is not a new one of a series.
+
+    Its budget would be a second one for the same records.
 
     Args:
         period: The period to be charged for the first time.
@@ -111,9 +113,10 @@ def refused_period(period: str, charged: Collection[str | None], *, before: str 
 
 
 def _may_be(text: str, period: str) -> bool:
-    """Whether what an earlier version took as a period may be one of today's, or hold it or lie in it: unless it surely does not.
+    """Return whether an earlier version's period may overlap one of today's.
 
-    It surely does not if it names another year, or of the same year another half, quarter, month or week by its number.
+    It surely does not if it names another year, or of the same year another half, quarter, month or week by its
+    number.
     """
     plain = _plain(text)
     years = re.findall("(?<![0-9])[0-9]{4}(?![0-9])", plain)
@@ -126,7 +129,7 @@ def _may_be(text: str, period: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """A text in capital letters and common digits; letters that look like digits are those between digits."""
+    """Return a text in capital letters and common digits."""
     common = "".join(str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text).upper())
     visible = "".join(each for each in common if unicodedata.category(each) not in ("Cf", "Cc"))
     return re.sub("(?<=[0-9])[OIL]+(?=[0-9])|(?<=[0-9])[OIL]+$", lambda found: found[0].translate(DIGITS), visible)
@@ -140,7 +143,7 @@ def series_name(events: Sequence[Event]) -> str | None:
 
 
 def periods_of(events: Sequence[Event]) -> tuple[PeriodState, ...]:
-    """Every period that was charged, in the order of the first charges. A ledger without periods is a series of one."""
+    """Return every charged period, in order of first charges."""
     charges: dict[str | None, list[Event]] = {}
     for event in events:
         if event.kind == "charged":
@@ -152,7 +155,7 @@ def periods_of(events: Sequence[Event]) -> tuple[PeriodState, ...]:
 
 
 def terms_before(events: Sequence[Event], sequence: int, *, period: Any = ...) -> Event | None:
-    """The terms in force at an event: the latest, or the latest of a period."""
+    """Return the latest terms at an event, or a period's latest."""
     found = [
         event
         for event in events
@@ -181,6 +184,6 @@ def _state(
 
 
 def _from_the_start(start: Event | None, period: str, budget: Policy, bands: Bands) -> bool:
-    """Whether the first terms of the series already stated this budget for the period."""
+    """Return whether the series' first terms stated this period's budget."""
     declared = {} if start is None else start.body.get("declared") or {}
     return declared_budget(declared, period, bands) == budget

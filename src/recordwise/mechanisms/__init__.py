@@ -63,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Each of them, imported when it is first used: most processes use one or two."""
+    """Import a mechanism on first use, because most processes use few."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,8 +1,8 @@
-"""The size of a cell's error, from the noise laws that are drawn.
+"""The size of a cell's error, from the noise laws drawn.
 
-It is given by quantiles of abs(value - total), without simulation. For additive noise it is the quantile of the lattice law, the
-same in every cell. For transforms it is the closed form of T-VALUE-LAW, solved by bisection. Clamping adds the amount it cuts
-off. Custom transforms and roots of a degree above 4 are integrated numerically.
+Quantiles of abs(value - total), without simulation. For additive noise it is the quantile of the lattice
+law, the same in every cell; for transforms the closed form of T-VALUE-LAW, solved by bisection. Clamping
+adds the amount it cuts off. Custom transforms and roots of a degree above 4 are integrated numerically.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,9 +34,10 @@ DIGITS = 6
 
 
 class AdditiveNoise(Mechanism):
-    """What planning needs from noise that is the same in every cell, computed from the lattice law that is drawn.
+    """Noise that is the same in every cell, as planning sees it.
 
-    ``kept`` are the totals of clamped contributions; only mechanisms that clamp use them.
+    Computed from the lattice law that is drawn. ``kept`` are the totals of clamped contributions; only
+    mechanisms that clamp use them.
     """
 
     __slots__ = ()
@@ -69,7 +70,7 @@ class AdditiveNoise(Mechanism):
 
 
 def over_totals(solve: Callable[[FloatArray], FloatArray], totals: FloatArray) -> FloatArray:
-    """A smooth function of the total at every cell, solved at no more points than needed."""
+    """Evaluate a smooth function of the total at every cell."""
     if not _are_many(totals):
         different, places = np.unique(totals, return_inverse=True)
         return np.asarray(solve(different)[places])
@@ -81,13 +82,13 @@ def over_totals(solve: Callable[[FloatArray], FloatArray], totals: FloatArray) -
 
 
 def _are_many(totals: FloatArray) -> bool:
-    """Whether there are more different totals than are solved individually; the first ones nearly always tell."""
+    """Return whether there are too many totals to solve individually."""
     some = totals[: 8 * MOST_POINTS]
     return len(np.unique(some)) > MOST_POINTS or (len(some) < len(totals) and len(np.unique(totals)) > MOST_POINTS)
 
 
 def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, start: FloatArray) -> FloatArray:
-    """For each total, the smallest reach that contains a probability of at least ``confidence``; never below it."""
+    """Return the smallest reach with at least ``confidence`` for each total."""
     high = start.copy()
     while (short := inside(high) < confidence).any():
         high[short] *= 2
@@ -102,7 +103,10 @@ def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, star
 
 
 def lattice_cdf(k: FloatArray, sigma: float) -> FloatArray:
-    """P(Z <= k) of the discrete Gaussian in float64; beyond a thousand steps per sigma, the normal law with a half-step shift."""
+    """Return P(Z <= k) of the discrete Gaussian in float64.
+
+    Beyond a thousand steps per sigma, the normal law with a half-step shift.
+    """
     if sigma > MOST_SUMMED:
         return normal_cdf((k + 0.5) / sigma)
     reach = int(np.ceil(10 * sigma)) + 1
@@ -112,7 +116,7 @@ def lattice_cdf(k: FloatArray, sigma: float) -> FloatArray:
 
 
 def short(value: Fraction, *, up: bool) -> Fraction:
-    """A number of six digits next to a fraction, above or below it."""
+    """Return a six-digit number just above or below a fraction."""
     rounding = "ROUND_CEILING" if up else "ROUND_FLOOR"
     return Fraction(
         Context(prec=DIGITS, rounding=rounding).divide(Decimal(value.numerator), Decimal(value.denominator))
@@ -172,14 +176,18 @@ class Polynomial:
 
 
 def _symmetric(low: FloatArray, high: FloatArray) -> Intervals:
-    """The v with low <= v**2 <= high, as two intervals; empty where high is negative."""
+    """Return the v with low <= v**2 <= high as two intervals."""
     outer, inner = np.sqrt(np.maximum(high, 0.0)), np.sqrt(np.maximum(low, 0.0))
     inner = np.where(high < 0, outer, np.minimum(inner, outer))
     return [(-outer, -inner), (inner, outer)]
 
 
 def _cubic(linear: float, level: FloatArray) -> Intervals:
-    """v**3 + linear * v <= level with linear < 0: up to the smallest root, and between the other two where there are three."""
+    """Return the intervals where a cubic is below a level.
+
+    v**3 + linear * v <= level with linear < 0. Up to the smallest root, and between the other two where there
+    are three.
+    """
     turn = np.sqrt(-linear / 3)
     ratio = level / (2 * turn**3)
     three = np.abs(ratio) <= 1
@@ -209,7 +217,7 @@ class Transforming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ValueLaw:
-    """The law of ``value`` under a root or log transform, for arrays of totals."""
+    """The law of ``value`` under a root or log transform."""
 
     mechanism: Transforming
     inverse: Inverse
@@ -226,7 +234,10 @@ class ValueLaw:
 
     @classmethod
     def of_root(cls, mechanism: Transforming, degree: int | Fraction) -> "ValueLaw | None":
-        """For roots whose inverse is a polynomial of degree up to 4, by the same theorems; None for others."""
+        """Return the law of a root transform, or None.
+
+        For roots whose inverse is a polynomial of degree up to 4.
+        """
         if degree not in CLOSED_DEGREES:
             return None
         degree, offset = int(degree), float(mechanism.offset)
@@ -294,7 +305,7 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 class TransformAccuracy(Mechanism):
-    """What planning needs from a transform, from the closed-form law of ``value`` if there is one, otherwise by integration."""
+    """The error of a transform, by closed form or by integration."""
 
     __slots__ = ()
 
@@ -386,7 +397,7 @@ class TransformAccuracy(Mechanism):
         return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
 
     def _signed_quantiles(self, parts: FloatArray, confidence: float) -> FloatArray:
-        """From equally likely pairs of noises: both parts of a total are drawn, each with noise of its own."""
+        """Return quantiles from equally likely pairs of noises."""
         pairs, places = np.unique(parts, axis=1, return_inverse=True)
         numbers: FloatArray = np.arange(PAIRS, dtype=np.float64) + 0.5
         above = self._noise_at(numbers / PAIRS)

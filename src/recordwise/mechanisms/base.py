@@ -148,7 +148,7 @@ def _name(key: Any) -> str:
 
 
 def parameter_json(value: Any) -> Any:
-    """A mechanism or a parameter as JSON; fractions as text, so that nothing is rounded."""
+    """Return a mechanism or parameter as JSON, fractions as text."""
     if isinstance(value, Fraction):
         return fraction_text(value)
     if isinstance(value, Function):
@@ -164,7 +164,7 @@ def parameter_json(value: Any) -> Any:
 
 
 def _groups_json(value: By) -> Any:
-    """By group; as pairs if a group is not text, because JSON keys are."""
+    """Return values by group as JSON, as pairs if not text."""
     groups = [(value_json(group), fraction_text(number)) for group, number in value.values]
     return dict(groups) if all(isinstance(group, str) for group, _ in groups) else [list(pair) for pair in groups]
 
@@ -183,7 +183,10 @@ SAFE = 2**61
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noisy:
-    """Noisy answers as whole multiples of ``grid``, in the measure's units or on the scale of a transform."""
+    """Noisy answers as whole multiples of ``grid``.
+
+    In the measure's units or on a transformed scale.
+    """
 
     points: IntArray
     grid: Fraction
@@ -217,13 +220,16 @@ def whole_totals(totals: Any) -> IntArray:
 
 
 def integers(numbers: list[int], shape: tuple[int, ...]) -> IntArray:
-    """Whole numbers as an array: 64-bit if all are below 2**62, otherwise Python integers."""
+    """Return whole numbers as an array.
+
+    64-bit if all are below 2**62, otherwise Python integers.
+    """
     fits = all(-2 * SAFE < number < 2 * SAFE for number in numbers)
     return np.array(numbers, dtype=np.int64 if fits else object).reshape(shape)
 
 
 def times(points: IntArray, factor: int) -> IntArray:
-    """Whole numbers times a whole number; Python integers where 64 bits could overflow."""
+    """Multiply whole numbers, as Python integers where 64 bits could overflow."""
     if points.dtype != object and max(largest(points), 1) * factor < SAFE:
         return np.asarray(points * np.int64(factor))
     return integers([int(point) * factor for point in points.flat], points.shape)
@@ -250,7 +256,10 @@ def largest(points: IntArray) -> int:
 
 
 def to_floats(points: IntArray, grid: Fraction) -> FloatArray:
-    """Multiples of the grid as floats; dividing by a whole number last keeps 0.1 steps at their shortest decimals."""
+    """Return multiples of the grid as floats.
+
+    Dividing by a whole number last keeps 0.1 steps at their shortest decimals.
+    """
     found: FloatArray = points.astype(np.float64)
     found *= float(grid.numerator)
     found /= float(grid.denominator)
@@ -258,7 +267,7 @@ def to_floats(points: IntArray, grid: Fraction) -> FloatArray:
 
 
 def read_step(step: Number) -> Fraction:
-    """A measure's step, of a size that floats can represent with a margin."""
+    """Return a measure's step, within the safe range of floats."""
     exact = positive(step, parameter="step")
     if not LARGEST_STEP >= exact >= 1 / LARGEST_STEP or exact.denominator > LARGEST_STEP:
         raise ParameterError(parameter="step", problem="must lie between 1e-100 and 1e100, with as short a denominator")
@@ -293,7 +302,10 @@ ExponentArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def lattice_ends(points: IntArray, half_width: int, grid: Fraction) -> tuple[FloatArray, FloatArray]:
-    """Both ends as the floats nearest to their lattice points, rounded outward if the points are too large to be exact floats."""
+    """Return both ends as floats nearest to their lattice points.
+
+    Rounded outward if the points are too large to be exact floats.
+    """
     return _lattice_end(points - half_width, grid, -ROUNDINGS), _lattice_end(points + half_width, grid, ROUNDINGS)
 
 
@@ -306,9 +318,10 @@ def _lattice_end(points: IntArray, grid: Fraction, outward: float) -> FloatArray
 
 
 def last_digits(worth: Callable[[FloatArray], FloatArray]) -> ExponentArray:
-    """For ends in each decade, the power of ten of the last digit, from the effect of one scale of noise at the decade's start.
+    """Return the power of ten of each decade's last digit.
 
-    A decade's unit divides its first number, so rounding never reverses the order of two ends.
+    From the effect of one scale of noise at the decade's start. A decade's unit divides its first number, so
+    rounding never reverses the order of two ends.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         wanted = np.floor(np.log10(worth(np.concatenate([[0.0], POWERS])))) - DIGITS
@@ -318,7 +331,7 @@ def last_digits(worth: Callable[[FloatArray], FloatArray]) -> ExponentArray:
 
 
 def rounded(ends: FloatArray, exponents: ExponentArray, *, up: bool) -> FloatArray:
-    """Nonnegative ends, rounded down or up at the last digit of their decade."""
+    """Round nonnegative ends at the last digit of their decade."""
     decade = np.maximum(np.searchsorted(POWERS, ends, side="right") - 1, 0)
     last = exponents[decade]
     above, below = 10.0 ** np.maximum(last, 0), 10.0 ** np.clip(-last, 0, MOST_DECIMALS)
@@ -328,7 +341,7 @@ def rounded(ends: FloatArray, exponents: ExponentArray, *, up: bool) -> FloatArr
 
 
 def clean_difference(left: FloatArray, right: FloatArray) -> FloatArray:
-    """left - right without the digits that floats add to the difference of two decimals."""
+    """Return left - right without spurious float digits of decimals."""
     larger = np.maximum(np.maximum(np.abs(left), np.abs(right)), POWERS[0])
     decimals = 14 - np.floor(np.log10(larger)).clip(-200, 300)
     difference, unit = left - right, 10.0 ** np.clip(decimals, 0, MOST_DECIMALS)
@@ -377,7 +390,7 @@ def by_blocks(points: IntArray, confidence: float, fields: Callable[[IntArray], 
 
 
 def filled(points: IntArray, count: int, fields: Callable[[IntArray], Sequence[FloatArray]]) -> list[FloatArray]:
-    """So many numbers for every cell, in the shape of the noisy points; computed in blocks that stay in the processor cache."""
+    """Return ``count`` numbers per cell in the shape of the points."""
     flat = points.ravel()
     found = np.empty((count, flat.size))
     for start in range(0, flat.size, BLOCK):
@@ -390,7 +403,10 @@ def filled(points: IntArray, count: int, fields: Callable[[IntArray], Sequence[F
 
 
 def difference(positive: Estimates, negative: Estimates, *, confidence: float) -> Estimates:
-    """Positive part minus negative part; each interval holds at a confidence that allows half of the misses."""
+    """Return positive part minus negative part.
+
+    Each interval holds at a confidence that allows half of the misses.
+    """
     return Estimates(
         value=positive.value - negative.value,
         median_unbiased=positive.median_unbiased - negative.median_unbiased,
@@ -413,7 +429,7 @@ OUTSIDE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCurve:
-    """Noisy points of some cells, on the scale f on which Gaussian noise of ``sigma`` was added."""
+    """Noisy points of some cells on a transformed scale."""
 
     point: FloatArray
     sigma: FloatArray
@@ -503,7 +519,9 @@ class Mechanism:
     # What a release asks.
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers.
+        """Return the public loss of a record.
+
+        The tight one, or with ``tight=False`` the one printed in the papers.
 
         Args:
             measure: The measure that is summed.
@@ -558,7 +576,9 @@ class Mechanism:
         self._lacks("loss_at_shift")
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """The loss of a contribution to a cell of known total, rounded up. Confidential, always.
+        """Return the loss of a contribution to a known total.
+
+        Rounded up. CONFIDENTIAL, always.
 
         Args:
             total_without: The exact total of the cell without the record.

@@ -1,4 +1,7 @@
-"""Finds the noise parameter that meets a goal: a variance, a loss at a reference record, or a relative error at a total."""
+"""Calibration of the noise parameter to a goal.
+
+A variance, a loss at a reference record, or a relative error at a total.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +26,7 @@ COMPANIONS = {
 
 
 class Family(Protocol):
-    """How a mechanism behaves as a function of its noise parameter, with everything else fixed."""
+    """A mechanism as a function of its noise parameter."""
 
     def spread(self, parameter: Fraction, total: Fraction) -> float:
         """The variance at a total; grows with the parameter."""
@@ -32,11 +35,17 @@ class Family(Protocol):
         """The policy at a contribution; falls with the parameter."""
 
     def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
-        """The bound on the relative error at a total that holds with probability ``confidence``; grows with the parameter."""
+        """Return the relative error bound with probability ``confidence``.
+
+        It grows with the parameter.
+        """
 
 
 def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number | None) -> Fraction:
-    """The noise parameter: as given, or the one that meets exactly one goal without exceeding it."""
+    """Return the noise parameter, or calibrate it to one goal.
+
+    The goal is never exceeded.
+    """
     goal = only_goal({name: own, **goals})
     if goal == name:
         return positive(own or 0, parameter=name)
@@ -52,7 +61,10 @@ def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number 
 
 
 def only_goal(given: Mapping[str, Any]) -> str:
-    """The one goal or parameter that was given; an error if there are none or several, or if a companion does not belong."""
+    """Return the only goal or parameter that is set.
+
+    Raise if there are none or several, or if a companion does not belong.
+    """
     present = {name for name, value in given.items() if value is not None}
     goals = [name for name in given if name not in COMPANIONS]
     chosen = [name for name in goals if name in present]
@@ -82,7 +94,7 @@ def relative_goal(goals: Mapping[str, Any]) -> tuple[Fraction, float]:
 
 
 def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
-    """The variance, for Gaussian noise with the same spread in every cell, that meets a goal other than rho."""
+    """Return the Gaussian variance that meets a goal except rho."""
     if goals.get("variance") is not None:
         return positive(goals["variance"], parameter="variance")
     total, confidence = relative_goal(goals)
@@ -92,12 +104,18 @@ def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
 
 
 def lattice_sigma(most: int, confidence: float) -> Fraction:
-    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``confidence`` under the discrete Gaussian law."""
+    """Return the largest sigma with P(|Z| <= most) at least ``confidence``.
+
+    In lattice steps.
+    """
     return solve(lambda sigma: 2 * float(DiscreteGaussian(sigma).sf_upper(most + 1)), 1 - confidence, rising=True)
 
 
 def plain_step(value: Fraction) -> Fraction:
-    """The likely step of a number's measure: 1, or the power of ten that divides it, or the number itself."""
+    """Return the likely step of a number's measure.
+
+    1, the power of ten that divides it, or the number itself.
+    """
     for digits in range(19):
         if (value * 10**digits).denominator == 1:
             return Fraction(1, 10**digits)
@@ -105,15 +123,20 @@ def plain_step(value: Fraction) -> Fraction:
 
 
 def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> Fraction:
-    """The loss of a contribution of ``bound`` under Gaussian noise: as given, or bound**2/(2 variance) for a goal."""
+    """Return the Gaussian loss of a contribution of ``bound``.
+
+    ``rho`` if set, or bound**2/(2 variance) for a goal.
+    """
     if only_goal({"rho": rho, **goals}) == "rho":
         return positive(rho or 0, parameter="rho")
     return bound**2 / (2 * gaussian_variance(goals))
 
 
 def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool) -> Fraction:
-    """Where a monotone function reaches a value, to 12 digits, rounded to the safe side: neither the spread nor the loss exceeds
-    the target."""
+    """Return where a monotone function reaches a value.
+
+    To 12 digits, rounded to the safe side: neither the spread nor the loss exceeds the target.
+    """
     known = cache(measured)
 
     def too_large(parameter: Fraction) -> bool:
@@ -133,7 +156,7 @@ def _narrowed(
     low: float,
     high: float,
 ) -> tuple[float, float]:
-    """A short interval around the answer, found by Brent's method on logarithms: a dozen evaluations instead of forty."""
+    """Return a short interval around the answer."""
     from scipy.optimize import brentq
 
     def gap(exponent: float) -> float:
@@ -170,13 +193,16 @@ def _bracket(too_large: Callable[[Fraction], bool]) -> tuple[float, float]:
 
 
 def decimal(value: float, *, up: bool = False) -> Fraction:
-    """A short decimal near a float: below it, or with ``up`` above it."""
+    """Return a short decimal below a float, with ``up`` above it."""
     rounding = "ROUND_CEILING" if up else "ROUND_FLOOR"
     return Fraction(Context(prec=DIGITS + 2, rounding=rounding).create_decimal(Decimal(value)))
 
 
 def power_upper(base: Fraction, exponent: Fraction) -> Fraction:
-    """base**exponent: exact for a whole exponent, otherwise rounded up to a short decimal."""
+    """Return base**exponent.
+
+    Exact for a whole exponent, otherwise rounded up.
+    """
     if exponent.denominator == 1:
         return base**exponent.numerator
     with working_precision(128):

@@ -55,7 +55,7 @@ LARGEST_EXPONENT = 600.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bends:
-    """How far f' is from convex, by the negative part of f''' in the cells between ``edges``."""
+    """The distance of f' from convex."""
 
     edges: FloatArray
     upto: FloatArray
@@ -74,7 +74,10 @@ class Bends:
         return cls(edges, upto, np.append(np.maximum.accumulate(bent[::-1])[::-1], np.inf))
 
     def within(self, low: FloatArray, high: FloatArray, window: FloatArray) -> FloatArray:
-        """Not below the integral over any part of [low, high] as long as the window; infinite beyond the last edge."""
+        """Bound the integral over windows in [low, high].
+
+        Infinite beyond the last edge.
+        """
         after = np.minimum(np.searchsorted(self.edges, high, side="left"), len(self.edges) - 1)
         before = np.maximum(np.searchsorted(self.edges, low, side="right") - 1, 0)
         part = np.minimum(self.upto[after] - self.upto[before], window * self.largest[before])
@@ -82,7 +85,10 @@ class Bends:
 
 
 def _slope_is_convex(exponent: Function) -> bool:
-    """Whether a rule says so: roots, logarithms, sums and one inside another have slopes that are completely monotone."""
+    """Return whether a rule certifies that the slope is convex.
+
+    Roots, logarithms, sums and compositions have completely monotone slopes.
+    """
     match exponent:
         case Variable():
             return True
@@ -97,7 +103,7 @@ def _slope_is_convex(exponent: Function) -> bool:
 
 
 def _bend(exponent: Function, low: float, high: float) -> float:
-    """The largest -f''' on an interval, by a power series about all of it; 0 if f''' >= 0 there."""
+    """Return the largest -f''' on an interval, at least 0."""
     with working_precision(64), working_length(4):
         series = exponent.value(SeriesArithmetic(), arb_series([arb(low).union(arb(high)), 1]))
         return max(0.0, 6 * arb_float_upper(-series[3]))
@@ -105,7 +111,11 @@ def _bend(exponent: Function, low: float, high: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
-    """Integers 0 = s_0 < s_1 < ..., all of the first ones and ever fewer, the last one standing for everything from it on."""
+    """The integers at which a law is summed.
+
+    These are 0 = s_0 < s_1 < ..., all of the first ones and ever fewer; the last stands for everything from it
+    on.
+    """
 
     points: FloatArray
     mass: FloatArray
@@ -134,19 +144,22 @@ def _weight(exponent: Function, k: FloatArray) -> FloatArray:
 
 
 def _where_risen(exponent: Function, rise: float) -> float:
-    """Approximately the first power of 1.01 at which f has risen that far; at least slightly beyond the single points."""
+    """Return approximately where f has risen by ``rise``."""
     reach = 1.01 ** np.arange(math.log(2 * SINGLE_POINTS, 1.01), math.log(2.0**61, 1.01))
     place = int(np.searchsorted(exponent.increase(NUMPY, reach), rise))
     return float(reach[min(place, len(reach) - 1)])
 
 
 def certified_loss(nodes: Nodes, exponent: Function, shift: int) -> float:
-    """An upper bound, within about 0.2 %, of sup over orders of D_a/a for a law against itself shifted by whole lattice steps."""
+    """Return an upper bound of a law's loss at a shift.
+
+    Within about 0.2 % of sup over orders of D_a/a for the law against itself shifted by whole lattice steps.
+    """
     return float(certified_losses(nodes, exponent, [shift])[0]) if shift else 0.0
 
 
 def certified_losses(nodes: Nodes, exponent: Function, shifts: list[int]) -> FloatArray:
-    """The same for several shifts of about the same size, which share their orders."""
+    """Return certified losses of several shifts of similar size."""
     n = np.array([float(shift) for shift in shifts])
     weight, loss = _half_line(nodes, exponent, n)
     epsilon = exponent.increase(NUMPY, n) * SLACK
@@ -155,9 +168,10 @@ def certified_losses(nodes: Nodes, exponent: Function, shifts: list[int]) -> Flo
 
 
 def _half_line(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """For each shift the weights and log-ratios of a sum over nodes that bounds the one over all integers below n/2.
+    """Return weights and log-ratios that bound the sum below n/2.
 
-    All of the negative side, 0 included, and the positive integers below n/2. The node nearest to n/2 counts in full.
+    For each shift, over all of the negative side, 0 included, and the positive integers below n/2. The node
+    nearest to n/2 counts in full.
     """
     left = _side(nodes, 0, *_negative_side(nodes, exponent, n))
     right = _side(nodes, 1, *_positive_side(nodes, exponent, n))
@@ -165,7 +179,7 @@ def _half_line(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatAr
 
 
 def _negative_side(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray]:
-    """Log-ratios at the nodes, which nodes count, and how far from convex the log-ratio is up to the next."""
+    """Return log-ratios, included nodes and nonconvexity of the negative side."""
     s = nodes.points
     bent = nodes.bends.within(s[:-1], s[1:] + n[:, None], n[:, None])
     return _rise(exponent, s, s + n[:, None]), np.ones((len(n), len(s)), np.bool_), bent
@@ -181,7 +195,7 @@ def _positive_side(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[Flo
 def _side(
     nodes: Nodes, first: int, loss: FloatArray, inside: BoolArray, bent: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Weights and log-ratios at the nodes of one side, from the ``first`` on (T-CERTIFIED (4))."""
+    """Return weights and log-ratios from ``first`` on (T-CERTIFIED (4))."""
     part = slice(first, first + loss.shape[1])
     mass, later = nodes.mass[part], nodes.later[part]
     both = inside[:, :-1] & inside[:, 1:]
@@ -199,7 +213,10 @@ def _side(
 
 
 def _concave_part(loss: FloatArray, mass: FloatArray) -> FloatArray:
-    """What is added to a node's weight because phi may bend above its chord up to the next node, at every order alike."""
+    """Return the weight added to nodes where phi exceeds its chord.
+
+    The same at every order.
+    """
     extra = np.zeros_like(loss)
     fall, present = np.diff(loss, axis=1), -np.expm1(-loss[:, :-1])
     bend = fall**2 / 8 * np.exp(-loss[:, 1:]) * mass
@@ -208,14 +225,20 @@ def _concave_part(loss: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _rise(exponent: Function, low: FloatArray, high: FloatArray) -> FloatArray:
-    """An upper bound on f(high) - f(low): the difference, or the tangent at ``low`` if rounding would dominate."""
+    """Return an upper bound on f(high) - f(low).
+
+    The difference, or the tangent at ``low`` if rounding would dominate.
+    """
     here, there = exponent.increase(NUMPY, low), exponent.increase(NUMPY, high)
     difference = there - here + FLOAT_ERROR * (here + there)
     return np.minimum(difference, (high - low) * slope(exponent, low) * SLACK)
 
 
 def _refined(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """More orders where they matter to one of the shifts. Any orders give a bound that holds; closer ones give a smaller one."""
+    """Add orders where they matter to one of the shifts.
+
+    Any orders give a valid bound; closer ones give a smaller one.
+    """
     cumulants = _cumulants(weight, loss, orders)
     for _ in range(HALVINGS):
         reached = NEAR * _at_orders(orders, cumulants)
@@ -236,7 +259,11 @@ def _cumulants(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> Floa
 
 
 def _cumulant(weight: FloatArray, loss: FloatArray, present: FloatArray, less: float) -> FloatArray:
-    """With e = exp(less * l) - 1 and r = 1 - exp(-l), phi is e (e + r)/(1 + e): one exponential and no cancellation."""
+    """Return the cumulant of the log-ratios.
+
+    With e = exp(less * l) - 1 and r = 1 - exp(-l), phi is e (e + r)/(1 + e): one exponential and no
+    cancellation.
+    """
     exponents = less * loss
     top = exponents.max(axis=1)
     if top.max() < LARGEST_EXPONENT:
@@ -250,12 +277,12 @@ def _cumulant(weight: FloatArray, loss: FloatArray, present: FloatArray, less: f
 
 
 def _between(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
-    """An upper bound of D_a/a for every order up to the last, for each shift."""
+    """Return an upper bound of D_a/a up to the last order."""
     return np.asarray(np.maximum(_at_orders(orders, cumulants), _at_chords(orders, cumulants).max(axis=-1)))
 
 
 def _at_orders(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
-    """The largest D_a/a at the orders themselves and below the first, where it is at most D of the first."""
+    """Return the largest D_a/a at the orders and below."""
     below = cumulants[..., 0] / (orders[0] - 1)
     return np.asarray(np.maximum(below, (cumulants / (orders * (orders - 1))).max(axis=-1)))
 
@@ -274,7 +301,7 @@ def _at_chords(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
 
 
 def _orders(epsilon: FloatArray, weight: FloatArray, loss: FloatArray) -> FloatArray:
-    """Orders from just above 1 to where even epsilon/order is no larger than the divergence at the first."""
+    """Return orders from just above 1 to the largest that matters."""
     first = FIRST_ORDER - 1
     divergence = _cumulants(weight, loss, np.array([FIRST_ORDER]))[:, 0] / first
     last = max(float((epsilon / np.maximum(divergence, 1e-300)).max()) - 1, 2 * first)
@@ -314,7 +341,10 @@ TILT_ERROR = 1e-7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """Knots (steps, loss) and the constant that is taken off f(x) - f(0) beyond the last; the digest is over all of it."""
+    """Knots (steps, loss) and the constant beyond the last.
+
+    The constant is subtracted from f(x) - f(0).
+    """
 
     parameters: str
     knots: tuple[tuple[int, Fraction], ...]
@@ -332,7 +362,10 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """All that a certificate depends on: the law's exponent in lattice steps, a data step in them, and where accuracy begins."""
+    """All that a certificate depends on.
+
+    The law's exponent in lattice steps, a data step in them, and where accuracy begins.
+    """
 
     exponent: Function
     step: int
@@ -349,9 +382,10 @@ MOST_KEPT = 256
 
 
 def certificate(noise: Noise, law: Callable[[], LatticeLaw]) -> Certificate:
-    """The certificate of exactly these parameters: kept from an earlier call in this process if its digest is right, or made.
+    """Return the certificate of exactly these parameters.
 
-    There is no file of certificates: a loss that is too low would be a hole, and a digest shows accidents, not intent (T-KNOTS).
+    From an earlier call in this process if its digest is right, otherwise computed. There is no file of
+    certificates: a loss that is too low would be a hole, and a digest shows accidents, not intent (T-KNOTS).
     """
     parameters = noise.parameters()
     kept = KEPT.get(parameters)
@@ -395,7 +429,7 @@ def _from_pure(exponent: Function, shifts: list[int]) -> FloatArray:
 
 
 def _batches(counts: list[int], losses: list[float], noise: Noise) -> Iterator[list[int]]:
-    """Numbers of data steps to certify next, by how fast the loss grew over the ones before."""
+    """Yield numbers of data steps to certify next."""
     while not counts or (counts[-1] < MOST_STEPS and len(counts) < MOST_POINTS):
         growth = 2.0
         if len(counts) > AT_ONCE // 2:
@@ -413,10 +447,11 @@ def _batches(counts: list[int], losses: list[float], noise: Noise) -> Iterator[l
 
 
 def _knots(counts: list[int], losses: list[float], accurate_from: int) -> Iterator[tuple[int, Fraction]]:
-    """Knots of lines that lie on or above the staircase, and hardly above it.
+    """Yield knots of lines on or barely above the staircase.
 
-    Numbers of steps after one certified number up to the next need the loss of the latter, so a line must reach it one step after
-    the former. Each line goes as far as one can from its first knot, with the smallest slope that is high enough everywhere.
+    Numbers of steps after one certified number up to the next need the loss of the latter, so a line must reach
+    it one step after the former. Each line goes as far as possible from its first knot, with the smallest slope
+    that is high enough everywhere.
     """
     starts = [1, *(count + 1 for count in counts[:-1])]
     place, level = 0, _short(losses[0], up=True)
@@ -433,7 +468,7 @@ def _knots(counts: list[int], losses: list[float], accurate_from: int) -> Iterat
 def _furthest(
     starts: list[int], losses: list[float], place: int, level: float, accurate_from: int
 ) -> tuple[int, float]:
-    """The last place that one line can reach from here, and its slope."""
+    """Return the last index one line can reach, and its slope."""
     low, high = 0.0, math.inf
     last, slope = place + 1, max(0.0, (losses[place + 1] - level) / (starts[place + 1] - starts[place]))
     for other in range(place + 1, len(starts)):
@@ -457,7 +492,10 @@ def _short(value: float, *, up: bool) -> Fraction:
 
 
 def less_beyond(nodes: Nodes, exponent: Function, shift: int) -> float | None:
-    """A number that the loss at every shift from this one on is below f(x) - f(0) by; None where none is certified (T-BEYOND)."""
+    """Return a certified margin below f(x) - f(0) (T-BEYOND).
+
+    The loss at every shift from this one on is below by that margin; None where none is certified.
+    """
     n, s = float(shift), nodes.points
     here, there, rise = (exponent.increase(NUMPY, k) for k in (s, s + n, np.array([n])))
     bow = np.append(np.diff(s) ** 2 / 8 * nodes.bends.within(s[:-1], s[1:] + n, np.array(n)), 0.0)
@@ -477,7 +515,7 @@ def less_beyond(nodes: Nodes, exponent: Function, shift: int) -> float | None:
 
 
 def _holds_beyond(saved: FloatArray, epsilon: float) -> bool:
-    """Whether no order has more than epsilon - saved[0]: each interval of orders, and those beyond the last."""
+    """Return whether no order has more than epsilon - saved[0]."""
     between = epsilon * TILTS[:-1] >= saved[0] * (1 + TILTS[:-1]) - saved[1:]
     last = epsilon * TILTS[-1] >= saved[0] * (1 + TILTS[-1])
     return bool(saved[0] > 0 and 2 * saved[0] <= epsilon and np.all(between) and last)

@@ -1,6 +1,7 @@
-"""Mechanisms from elsewhere, a callable or an OpenDP measurement: what one row costs, and how they are called.
+"""External mechanisms: a callable or an OpenDP measurement.
 
-OpenDP itself is not imported here; a measurement is recognized by its attributes.
+What one row costs, and how they are called. OpenDP itself is not imported here; a measurement is recognized
+by its attributes.
 """
 
 import math
@@ -24,7 +25,10 @@ NOT_CHARGED = "Nothing was spent."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalMechanism:
-    """A mechanism that is ``rho``-zCDP, ``epsilon``-DP or both when one row is added or removed."""
+    """A mechanism with a zCDP or pure loss per row.
+
+    When one row is added or removed.
+    """
 
     name: str
     rho: Fraction | None
@@ -37,7 +41,10 @@ class ExternalMechanism:
     call: Callable[[Any], Any]
 
     def run(self, rows: Any) -> Any:
-        """Call it. What it raises can quote a record, so only the type of the exception is reported."""
+        """Call the mechanism.
+
+        Its exception can quote a record, so only the exception's type is reported.
+        """
         try:
             return self.call(rows)
         except Exception as error:
@@ -93,7 +100,10 @@ def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalM
 
 
 def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
-    """Whether it is a pure loss, and the loss of one row. A map that outgrows group privacy is refused: it says something else."""
+    """Return whether the loss is pure, and that of one row.
+
+    A map that outgrows group privacy is refused: it states something else.
+    """
     measure = str(measurement.output_measure)
     if measure not in GROUP_POWER:
         raise refused(name, f"measures its loss by {measure}, not by zCDP or pure DP")
@@ -127,7 +137,10 @@ CARRIERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 
 def _members(values: pa.ChunkedArray, measurement: Any, carrier: str, name: str) -> list[Any]:
-    """The rows in the measurement's own form. OpenDP wraps integers that do not fit and leaves bounds to its caller."""
+    """Return the rows in the measurement's form.
+
+    OpenDP wraps integers that do not fit and leaves bounds to its caller.
+    """
     outside = refused(
         name, "has a domain that does not contain every row of the split table", "Compare it with the thresholds."
     )
@@ -153,7 +166,10 @@ DECLARED = "declared by the caller, not checked by recordwise"
 def read_external(
     mechanism: object, *, name: str, rho: Number | None, epsilon: Number | None, column: str | None
 ) -> ExternalMechanism:
-    """A callable with its declared loss, or an OpenDP measurement with the loss of its own map."""
+    """Return an external mechanism with its loss per row.
+
+    A callable's declared loss, or that of an OpenDP measurement's map.
+    """
     declared = {"rho": rho, "epsilon": epsilon}
     if is_opendp(mechanism):
         for parameter, given in declared.items():
@@ -209,14 +225,14 @@ class Declared:
 
 
 def declared_function(call: Any, *, name: str) -> Declared:
-    """An external mechanism, by the module that its function or its class is from."""
+    """Return an external mechanism's declaration, by its module."""
     module = getattr(call, "__module__", None) or type(call).__module__
     package, version = _installed(module.partition(".")[0])
     return Declared(name=name, package=package, version=version)
 
 
 def declared_by(*values: Any) -> set[Declared]:
-    """The classes of mechanisms and statistics, and of the mechanisms within them, that are not ours."""
+    """Return the external classes of mechanisms and statistics."""
     found = set()
     for value in values:
         root = type(value).__module__.partition(".")[0]

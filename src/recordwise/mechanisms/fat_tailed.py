@@ -53,7 +53,10 @@ SMALLEST_RECORD = 1000
 
 
 class FatTailedNoise(AdditiveNoise):
-    """Release, estimate and losses of a sum plus noise with density exp(-f(|z|)) on a lattice finer than the data."""
+    """A sum plus lattice noise with density exp(-f(|z|)).
+
+    The lattice is finer than the data's.
+    """
 
     __slots__ = ()
 
@@ -85,7 +88,7 @@ class FatTailedNoise(AdditiveNoise):
         return self.law_on(lattice), lattice
 
     def resized(self, size: Fraction) -> "FatTailedNoise":
-        """The same law with a scale that is a share of a size."""
+        """Return the same law with scale as a share of ``size``."""
         return self.recalibrated(scale=self.width * size)
 
     def with_scale_times(self, factor: Fraction) -> "FatTailedNoise":
@@ -108,7 +111,10 @@ class FatTailedNoise(AdditiveNoise):
         return Mechanism.recalibrated(self, **goals)
 
     def lattice(self, step: Number = 1) -> Fraction:
-        """The lattice on which noise is drawn: the data's step, halved until the scale has a thousand lattice steps."""
+        """Return the lattice on which noise is drawn.
+
+        The data's step, halved until the scale has a thousand lattice steps.
+        """
         data = read_step(step)
         if self.coarseness is not None:
             if (data / self.coarseness).denominator != 1:
@@ -118,8 +124,10 @@ class FatTailedNoise(AdditiveNoise):
         return data / (1 << (math.ceil(lacking) - 1).bit_length())
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Tight: the certified loss of the law that is drawn, for Laplace noise its closed form. ``tight=False``: the paper's
-        eps = f(x) - f(0)."""
+        """Return the loss of the law that is drawn.
+
+        Tight: certified, for Laplace noise its closed form. ``tight=False``: the paper's eps = f(x) - f(0).
+        """
         summed = Measure.of(measure)
         # Noise that cannot be drawn is refused here, before anything is spent.
         self.law_on(self.lattice(summed.step))
@@ -144,13 +152,16 @@ class FatTailedNoise(AdditiveNoise):
         return Noisy(points=noisy, grid=lattice, step=data, private=is_private(source))
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""
+        """Return noisy totals, mean- and median-unbiased, with equal spread."""
         law = self.law_on(noisy.grid)
         half_width = int(law.quantile((1 + read_confidence(confidence)) / 2))
         return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The certified loss of the law that is drawn, at a shift on the data's lattice; never above the published policy."""
+        """Return the certified loss at a shift on the data's lattice.
+
+        Never above the published policy.
+        """
         moved = Measure("shift", read_step(step))
         steps = moved.steps(abs(rational(shift, parameter="shift")))
         charged = float(self.policy(moved).loss({"shift": steps * moved.step}))
@@ -177,7 +188,7 @@ class FatTailedNoise(AdditiveNoise):
 
 
 def laplace_scale(function: Function) -> Fraction | None:
-    """The scale of an exponent x/scale plus a constant, which is Laplace noise; None for any other."""
+    """Return the Laplace scale of an exponent, or None."""
     match function:
         case Variable():
             return Fraction(1)
@@ -188,7 +199,7 @@ def laplace_scale(function: Function) -> Fraction | None:
 
 
 def shift_loss(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
-    """The certified loss at one number of data steps, without the table: for Laplace noise its closed form."""
+    """Return the certified loss at one number of data steps."""
     if laplace_scale(mechanism.function) is not None:
         return mechanism.loss_at_shift(steps * step, step=step)
     lattice = mechanism.lattice(step)
@@ -237,7 +248,7 @@ class _ScaleFamily:
         return law.variance * float(lattice * parameter) ** 2
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
-        """The certified loss and the room above it that the policy's lines may take."""
+        """Return the certified loss plus a margin for the policy's lines."""
         return self._certified(parameter, contribution) * (1 + self._room(parameter, contribution))
 
     def charged(self, parameter: Fraction, contribution: Fraction) -> float:
@@ -246,7 +257,7 @@ class _ScaleFamily:
         return float(policy.loss({"shift": contribution}))
 
     def charging_as(self, parameter: Fraction, contribution: Fraction) -> None:
-        """From now on leave the room that the policy takes at this parameter, and a little more after each failure."""
+        """Adopt the policy's margin at this parameter."""
         above = self.charged(parameter, contribution) / self._certified(parameter, contribution) - 1
         self._above = above if self._above is None else max(above, self._above) + MORE_ROOM
 
@@ -360,7 +371,10 @@ class GeneralizedGaussian(FatTailedNoise):
         return {"generalized Gaussian 1/2": cls(shape="0.5", scale=1)}
 
     def shared(self, share: Fraction) -> "GeneralizedGaussian":
-        """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
+        """Return the mechanism at a share of the pure loss.
+
+        For one of several levels: the scale grows by share**(-1/shape), rounded up.
+        """
         return GeneralizedGaussian(
             shape=self.shape, scale=self.scale * power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
         )
@@ -444,9 +458,10 @@ class Polylog(FatTailedNoise):
         return {"polylog": cls(power=2, rate=1, offset=3, scale=1)}
 
     def shared(self, share: Fraction) -> "Polylog":
-        """The same at a share of the pure loss, for one of several levels: the rate is multiplied by it, and the tails get heavier.
+        """Return the mechanism at a share of the pure loss.
 
-        A share that leaves no variance is refused: the level would have no standard error and could not be fitted to the others.
+        For one of several levels: the rate is multiplied by it, and the tails get heavier. A share that leaves no
+        variance is refused: the level would have no standard error and could not be fitted to the others.
         """
         rate = self.rate * share
         if self.power == 1 and rate <= 3:
@@ -466,7 +481,11 @@ class Polylog(FatTailedNoise):
 
 
 def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fraction:
-    """The float nearest to e**(power-1) may be slightly below it; a caller who writes ``math.e`` means the limit, rounded up."""
+    """Return the offset, raised to the limit e**(power-1) if near.
+
+    The float nearest to the limit may be slightly below it; a caller who writes ``math.e`` wants the limit,
+    rounded up.
+    """
     limit = math.exp(float(power) - 1)
     with working_precision(128):
         exact = ball(power - 1).exp()
@@ -547,7 +566,10 @@ class Additive(FatTailedNoise):
         return {"additive": cls((x / 50) ** 0.5 + log(x / 100 + 1))}
 
     def shared(self, share: Fraction) -> "Additive":
-        """The same at a share of the pure loss, for one of several levels: share * f, if that is still a law that can be drawn."""
+        """Return the mechanism at a share of the pure loss.
+
+        For one of several levels: share * f, if that is still a law that can be drawn.
+        """
         scaled = Additive(share * self.f, lattice=self.coarse_lattice)
         try:
             accurate = math.isfinite(scaled.law_on(scaled.lattice()).variance)
@@ -575,7 +597,7 @@ class Additive(FatTailedNoise):
 
     @property
     def width(self) -> Fraction:
-        """A power of two at which the exponent has risen by 1; it serves as a scale."""
+        """A power of two at which the exponent has risen by 1."""
         low, high = -200, 200
         with working_precision():
             while high - low > 1:

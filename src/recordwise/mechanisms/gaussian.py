@@ -54,7 +54,7 @@ SLIGHTLY_LESS = Fraction(999_999, 1_000_000)
 
 
 class GaussianNoise(AdditiveNoise):
-    """Release, estimate and losses of a sum plus discrete Gaussian noise of ``noise_sigma`` on the data's own lattice."""
+    """A sum plus discrete Gaussian noise on the data's lattice."""
 
     __slots__ = ()
 
@@ -79,14 +79,20 @@ class GaussianNoise(AdditiveNoise):
     def smooth_error_quantiles(
         self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """Without the lattice, because a quantile in whole steps has no slope to follow."""
+        """Return error quantiles without the lattice.
+
+        A quantile in whole steps has no slope to follow.
+        """
         return np.full(np.shape(totals), NormalDist().inv_cdf((1 + confidence) / 2) * float(self.noise_sigma))
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> "GaussianNoise | None":
-        """The same with the most noise for which |value - total| <= ``reach`` with probability ``confidence``, by the tail of the
-        lattice law: a normal law of the same sigma can miss the goal if sigma is only a few steps."""
+        """Return the noisiest mechanism with |value - total| <= ``reach``.
+
+        With probability ``confidence`` by the tail of the lattice law: a normal law of the same sigma can miss the
+        goal if sigma is only a few steps.
+        """
         lattice = read_step(step)
         beyond = math.floor(Fraction(reach) / lattice) + 1
 
@@ -108,7 +114,7 @@ class GaussianNoise(AdditiveNoise):
         return Noisy(points=points, grid=lattice, step=lattice, private=is_private(source))
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""
+        """Return noisy totals, mean- and median-unbiased, with equal spread."""
         law = self._law(noisy.grid)
         half_width = int(law.quantile((1 + read_confidence(confidence)) / 2))
         return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
@@ -150,7 +156,7 @@ def read_share(share: Number) -> Fraction:
 
 
 def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
-    """Whether Gaussian-DP numbers may be shown for noise of this sigma on this lattice.
+    """Return whether Gaussian-DP numbers may be shown for this noise.
 
     Policies call this, so that noise that cannot be drawn is refused with them, before anything is spent.
     """
@@ -247,7 +253,7 @@ class Gaussian(GaussianNoise):
         return Gaussian(sigma=sqrt_upper(self.noise_sigma**2 / part))
 
     def resized(self, size: Fraction) -> "Gaussian":
-        """The same in shares of a size: the noise of ``size`` units is that of one."""
+        """Return the mechanism with sigma as a share of ``size``."""
         if self.rho is not None:
             return Gaussian(rho=self.rho, at=(self.at or 1) * size)
         return Gaussian(sigma=self.noise_sigma * size)
@@ -258,7 +264,7 @@ class Gaussian(GaussianNoise):
         return constant(1 / (2 * sigma**2), near_gaussian=near_gaussian(sigma, Fraction(1)))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The loss of a sum; the tight policy equals that of the papers."""
+        """Return the loss of a sum, the same as in the papers."""
         summed = Measure.of(measure)
         if self.rho is not None and self.at is None:
             raise ParameterError(
@@ -327,7 +333,11 @@ class Clamped(GaussianNoise):
         return Clamped(to=self.to, rho=read_share(share) * self.rho)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Tight: min(x, to)**2/(2 sigma**2). ``tight=False``: the papers' constant, which only records from ``to`` on lose."""
+        """Return the loss of a clamped sum.
+
+        Tight: min(x, to)**2/(2 sigma**2). ``tight=False``: the papers' constant, which only records from ``to`` on
+        lose.
+        """
         summed = Measure.of(measure)
         bound, sigma = summed.on_lattice(self.to, parameter="to"), self.noise_sigma
         near = near_gaussian(sigma, summed.step)
@@ -372,7 +382,10 @@ class Clamped(GaussianNoise):
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> "GaussianNoise | None":
-        """With ``kept``, the total of clamped contributions; None if clamping alone misses the goal."""
+        """Return the noisiest mechanism that meets the goal, or None.
+
+        ``kept`` is the total of clamped contributions; None if clamping alone misses the goal.
+        """
         if kept is None or kept == total:
             return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
         if abs(total - kept) > reach:
@@ -396,7 +409,10 @@ class Clamped(GaussianNoise):
         return self.loss_at_shift(min(size, self.to), step=step)
 
     def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
-        """What a record really lost, in an engine: one below the bound changed the sum by what it has. Confidential."""
+        """Return SQL of the loss a record really incurred.
+
+        CONFIDENTIAL.
+        """
         from recordwise.policy.evaluate.sql import amount_sql, evaluator_of, number
 
         sql = evaluator_of(dialect)
@@ -504,7 +520,10 @@ class UnitSplit(GaussianNoise):
         return sqrt_upper(at**2 / (2 * self.rho))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Tight: x**2/(2 sigma**2), by group if thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
+        """Return the loss of a split sum.
+
+        Tight: x**2/(2 sigma**2), by group if thresholds differ. ``tight=False``: the paper's rho * pieces**2.
+        """
         summed = Measure.of(measure)
         threshold = self.threshold(summed)
         charged = _by_group(self, summed, threshold) if isinstance(threshold, By) else self._tight(summed, threshold)
@@ -521,7 +540,10 @@ class UnitSplit(GaussianNoise):
 
 
 def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
-    """Each group at its own sigma; a group without a threshold keeps the "no guarantee" of the split policy."""
+    """Return the policy with a sigma for each group.
+
+    A group without a threshold has no guarantee.
+    """
     undefined = split(mechanism.rho, {measure: threshold})
     return composed(
         [

@@ -89,7 +89,10 @@ class FunctionInverse:
         return np.asarray(np.copysign(self.function.value(NUMPY, np.abs(v)), v))
 
     def stencil(self, v: FloatArray, h: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The second derivative replaces the second difference; the error is (h/v)**2, less than 1e-9 of it."""
+        """Return phi, its slope and its second derivative.
+
+        The last replaces the second difference; the error is (h/v)**2, less than 1e-9 of it.
+        """
         return jet(self.function, np.asarray(v, np.float64))
 
     def rise(self, v: float, h: float) -> float:
@@ -109,14 +112,17 @@ class FunctionInverse:
         raise no_gaussian()
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """By quadrature; for many cells, interpolated between quadratures at fixed points, accurate to 1e-7."""
+        """Return the Laplace variance by quadrature.
+
+        For many cells interpolated, accurate to 1e-7.
+        """
         flat = np.atleast_1d(np.asarray(mu, np.float64)).ravel()
         by = _by_quadrature if flat.size <= FEW_CELLS else _by_interpolation
         return by(self, flat, zero, scale).reshape(np.shape(mu))
 
 
 def _by_interpolation(inverse: FunctionInverse, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-    """Cubic interpolation of the variance's logarithm through the four nearest points, equally spaced in asinh(distance from 0)."""
+    """Interpolate the variance's logarithm cubically."""
     place = np.arcsinh((mu - zero) / scale) * NODES_PER_UNIT
     left = np.maximum(np.floor(place).astype(np.int64) - 1, 0)
     known = _logarithms(inverse, zero, scale, 4 + 256 * (int(left.max()) // 256 + 1))
@@ -148,7 +154,10 @@ def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale:
 
 
 def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
-    """An inverse that is not a polynomial may have unbounded curvature near 0; total 0 must stay away from there."""
+    """Refuse Gaussian noise or too small an offset for an inverse.
+
+    An inverse that is not a polynomial may have unbounded curvature near 0.
+    """
     if laplace_scale is None:
         raise no_gaussian()
     if not function.at_zero() >= constant_ball(laplace_scale / SMOOTH):
@@ -181,7 +190,10 @@ class PolynomialInverse:
     coefficients: tuple[float, ...]
 
     def monotone(self, v: FloatArray) -> FloatArray:
-        """Extended to an odd function, because v**k with an even k would increase again below 0."""
+        """Return the inverse extended to an odd function.
+
+        v**k with an even k would increase again below 0.
+        """
         return np.copysign(horner(self.coefficients, np.abs(v)), v)
 
     def stencil(self, v: FloatArray, h: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -204,14 +216,20 @@ class PolynomialInverse:
         return horner(_unbiased(_gaussian_spread(self.coefficients, sigma), sigma), v)
 
     def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
-        """The standard deviation at a point shrunk toward 0, so that its mean is about that at the exact point (T-DEVIATION)."""
+        """Return the standard deviation at a point shrunk toward 0.
+
+        Its mean is then about that at the exact point (T-DEVIATION).
+        """
         degree = len(self.coefficients) - 1
         drawn = max(degree - 2, 0) * (1.0 if degree <= 5 else 0.8)
         near = np.where(v > 0, v * v - drawn * sigma**2, 0.0)
         return np.sqrt(self.gaussian_variance(np.sqrt(np.maximum(near, 0.0)), sigma))
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """A polynomial in the exact point, plus near total 0 the effect of the constant estimator below it (T-LAPLACE-MEAN)."""
+        """Return the variance under Laplace noise (T-LAPLACE-MEAN).
+
+        A polynomial in the exact point, plus near total 0 the effect of the constant estimator below it.
+        """
         far_away, boundary = _laplace_spread(self.coefficients, zero, scale)
         variance, far = horner(far_away, mu), (np.asarray(mu) - zero) / scale
         near = far < BOUNDARY_REACH
@@ -222,7 +240,7 @@ class PolynomialInverse:
 
 
 def horner(coefficients: tuple[float, ...], v: FloatArray) -> FloatArray:
-    """A polynomial at an array; in v**2 if only even or only odd powers occur."""
+    """Evaluate a polynomial at an array."""
     if not any(coefficients[1::2]):
         return _horner(coefficients[::2], v * v)
     if not any(coefficients[::2]):
@@ -250,7 +268,10 @@ def _derivative(coefficients: tuple[float, ...], times: int = 1) -> tuple[float,
 
 @lru_cache(maxsize=256)
 def _second_difference(coefficients: tuple[float, ...], h: float) -> tuple[float, ...]:
-    """(phi(v+h) - 2 phi(v) + phi(v-h))/h**2 = sum over even j of 2 h**(j-2)/j! phi^(j)(v)."""
+    """Return the coefficients of the second difference.
+
+    (phi(v+h) - 2 phi(v) + phi(v-h))/h**2 = sum over even j of 2 h**(j-2)/j! phi^(j)(v).
+    """
     phi: Any = Polynomial(coefficients)
     parts = [phi.deriv(j) * (2 * h ** (j - 2) / math.factorial(j)) for j in range(2, max(len(coefficients), 3), 2)]
     return _tuple(sum(parts[1:], parts[0]))
@@ -276,10 +297,13 @@ def _gaussian_spread(coefficients: tuple[float, ...], sigma: float) -> tuple[flo
 def _laplace_spread(
     coefficients: tuple[float, ...], zero: float, scale: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The variance far from total 0, in mu; and the addition near it, divided by exp(-far), in far = (mu - zero)/scale.
+    """Return the Laplace variance far from total 0 and near it.
 
-    In z = noise/scale the estimator's error is a polynomial d(z); E[d**2; z > -far] is the whole-line moment minus the part below
-    -far, whose moments are factorials times exp(-far) times truncated exponential series; below ``zero`` the estimator is constant.
+    Far in mu; near, the addition divided by exp(-far), in far = (mu - zero)/scale.
+
+    In z = noise/scale the estimator's error is a polynomial d(z); E[d**2; z > -far] is the whole-line moment
+    minus the part below -far, whose moments are factorials times exp(-far) times truncated exponential series;
+    below ``zero`` the estimator is constant.
     """
     phi: Any = Polynomial(coefficients)
     in_far = Polynomial([zero, scale])
@@ -300,13 +324,16 @@ def _laplace_spread(
 
 
 class Inverse(Protocol):
-    """The inverse phi of a transform, from the noisy scale back to total plus offset."""
+    """The inverse phi of a transform."""
 
     def monotone(self, v: FloatArray) -> FloatArray:
         """Nondecreasing on all reals: the median-unbiased estimator."""
 
     def stencil(self, v: FloatArray, h: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """phi(v), its slope, and its second difference (phi(v+h) - 2 phi(v) + phi(v-h))/h**2."""
+        """Return phi(v), its slope and its second difference.
+
+        (phi(v+h) - 2 phi(v) + phi(v-h))/h**2.
+        """
 
     def rise(self, v: float, h: float) -> float:
         """(phi(v+h) - phi(v))/h."""
@@ -328,13 +355,16 @@ class Inverse(Protocol):
 
 
 def inverse_of(function: Function) -> Inverse:
-    """A polynomial if the expression is one, with its Gaussian estimators; any other expression, for Laplace noise."""
+    """Return the inverse, as a polynomial if possible.
+
+    Only a polynomial has Gaussian estimators.
+    """
     coefficients = polynomial_coefficients(function)
     return FunctionInverse(function) if coefficients is None else PolynomialInverse(tuple(map(float, coefficients)))
 
 
 def polynomial_coefficients(function: Function) -> list[Fraction] | None:
-    """The coefficients from the constant up, or None if the expression is not a polynomial."""
+    """Return a polynomial's coefficients from the constant up, or None."""
     match function:
         case Variable():
             return [Fraction(0), Fraction(1)]
@@ -393,11 +423,17 @@ class ExponentialInverse:
         return np.asarray(np.exp(2 * v - sigma**2) * -math.expm1(-(sigma**2)))
 
     def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
-        """sqrt(exp(sigma**2) - 1) exp(v - sigma**2/2), which is unbiased for sqrt(exp(sigma**2) - 1) exp(mu)."""
+        """Return an unbiased estimate of the standard deviation.
+
+        sqrt(exp(sigma**2) - 1) exp(v - sigma**2/2) is unbiased for sqrt(exp(sigma**2) - 1) exp(mu).
+        """
         return np.asarray(math.sqrt(-math.expm1(-(sigma**2))) * np.exp(v))
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """In closed form, including the constant estimator below ``zero``; infinite from scale 1/2 on (T-LAPLACE-MEAN)."""
+        """Return the Laplace variance in closed form (T-LAPLACE-MEAN).
+
+        Including the constant estimator below ``zero``; infinite from scale 1/2 on.
+        """
         b = scale
         if b >= 0.5:
             return np.full(np.shape(mu), np.inf)
@@ -412,9 +448,10 @@ NARROW = 64
 def laplace_mean(
     inverse: Inverse, v: FloatArray, *, zero: float, h: float, scale: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The mean-unbiased estimate of phi, and the unbiased estimate of its variance, at grid points v.
+    """Return mean-unbiased estimates of phi and of its variance.
 
-    Above the grid point ``zero`` of total 0: phi - kappa * (second difference); at and below it, where no exact point is, constant.
+    At grid points v. Above the grid point ``zero`` of total 0: phi - kappa * (second difference); at and below
+    it, where no exact point is, constant.
     """
     ratio = h / scale
     spread = (h / (2 * math.sinh(ratio / 2))) ** 2
@@ -430,9 +467,10 @@ def laplace_mean(
 def laplace_unbiased(
     function: Callable[[FloatArray], FloatArray], v: FloatArray, *, zero: float, scale: float
 ) -> FloatArray:
-    """An unbiased estimate of any smooth function of the exact point: g - scale**2 g'' above ``zero``, constant at and below it.
+    """Return an unbiased estimate of a smooth function.
 
-    Derivatives are differences over a 64th of a noise scale; the estimate is infinite where the function is.
+    Of the exact point: g - scale**2 g'' above ``zero``, constant at and below it. Derivatives are differences
+    over a 64th of a noise scale; the estimate is infinite where the function is.
     """
     d = scale / NARROW
     middle = np.maximum(v, zero + d)

@@ -1,7 +1,8 @@
-"""Selects keys: a key is published if its number of pieces plus discrete Gaussian noise reaches a threshold (T-SELECT).
+"""Private key selection by a threshold on noisy counts (T-SELECT).
 
-Empty cells of a public domain that reach it are drawn without visiting the others (T-EMPTY). The intervals of a published count
-take into account that the count is known to have reached the threshold (T-TRUNCATED).
+A key is published if its number of pieces plus discrete Gaussian noise reaches the threshold. Empty cells
+of a public domain that reach it are drawn without visiting the others (T-EMPTY). The intervals of a
+published count take into account that the count is known to have reached the threshold (T-TRUNCATED).
 """
 
 import math
@@ -40,7 +41,7 @@ Steps = tuple[tuple[int, Fraction], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoss:
-    """The joint loss of several records from a selection; both numbers are rounded up."""
+    """The joint loss of several records from a selection, rounded up."""
 
     rho: float
     delta: float
@@ -48,14 +49,20 @@ class GroupLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionLaw:
-    """Keep a key if and only if pieces + Z >= threshold, Z discrete Gaussian (T-SELECT, docs/theory/selection.md)."""
+    """The selection of keys with pieces + Z >= threshold (T-SELECT).
+
+    Z is discrete Gaussian; see docs/theory/selection.md.
+    """
 
     sigma: Fraction
     threshold: int
 
     @classmethod
     def for_delta(cls, *, rho: Number, delta: Number) -> "SelectionLaw":
-        """Loss ``rho`` for one piece, and the smallest threshold that a lone piece reaches with probability at most ``delta``."""
+        """Return the law with the smallest threshold for ``delta``.
+
+        One piece has loss ``rho`` and, alone, reaches the threshold with probability at most ``delta``.
+        """
         sigma, chance = selection_sigma(rho), rational(delta, parameter="delta")
         if not 0 < chance < 1:
             raise ParameterError(parameter="delta", problem=f"must lie between 0 and 1, not {delta}")
@@ -70,13 +77,16 @@ class SelectionLaw:
         return float(self.noise.sf(self.threshold - pieces))
 
     def deltas(self) -> Steps:
-        """delta by number of pieces, from the lattice tail, rounded up; between two entries the larger one applies."""
+        """Return delta by number of pieces, rounded up.
+
+        From the lattice tail; between two entries the larger one applies.
+        """
         return _deltas(self)
 
     def group_loss(self, pieces: Iterable[int]) -> GroupLoss:
-        """The joint loss of records, from the number of their pieces in each key (T-SELECT-GROUP).
+        """Return the joint loss from pieces per key (T-SELECT-GROUP).
 
-        No bound from the records' own rho and delta would be valid, so a group's loss must be computed this way.
+        No bound from each record's rho and delta would be valid, so a group's loss must be computed this way.
         """
         counts = [int(each) for each in pieces]
         if any(count < 0 for count in counts):
@@ -119,16 +129,17 @@ LARGEST_DOMAIN = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCells:
-    """Empty cells that reached the threshold, by increasing position in the domain, and their noisy counts."""
+    """Empty cells that reached the threshold, with their noisy counts."""
 
     positions: IntArray
     noisy: IntArray
 
 
 def passing_empty_cells(size: int, occupied: IntArray, law: SelectionLaw, rng: BitSource) -> EmptyCells:
-    """What noise on every empty cell of a domain would have kept: how many cells, where, and with which values.
+    """Draw the empty cells of a domain that reach the threshold.
 
-    ``occupied`` lists the positions of the cells that contain records, in increasing order.
+    As noise on every empty cell would: their number, positions and values. ``occupied`` lists the positions of
+    the cells that contain records, in increasing order.
     """
     empty = size - len(occupied)
     passing = binomial_exact(empty, law.noise, law.threshold, rng)
@@ -140,7 +151,10 @@ def passing_empty_cells(size: int, occupied: IntArray, law: SelectionLaw, rng: B
 
 
 def distinct_below(bound: int, count: int, rng: BitSource) -> IntArray:
-    """``count`` distinct integers from 0 to ``bound`` - 1, increasing; every set is equally likely (T-EMPTY)."""
+    """Draw ``count`` distinct integers below ``bound``, increasing.
+
+    Every set is equally likely (T-EMPTY).
+    """
     if not 0 <= count <= bound <= LARGEST_DOMAIN:
         raise ParameterError(parameter="count", problem="must not exceed the number of integers, at most 2^62")
     if 2 * count > bound:
@@ -154,7 +168,7 @@ def distinct_below(bound: int, count: int, rng: BitSource) -> IntArray:
 
 
 def _uniform(bound: int, size: int, rng: BitSource) -> IntArray:
-    """At most ``size`` independent uniform integers below ``bound``: words truncated to the bits needed, with rejection."""
+    """Draw at most ``size`` independent uniform integers below ``bound``."""
     bits = max((bound - 1).bit_length(), 1)
     drawn = (words(rng, size) >> np.uint64(64 - bits)).astype(np.int64)
     return drawn[drawn < bound]
@@ -171,7 +185,11 @@ TAIL = 9.0
 def truncated_intervals(
     law: SelectionLaw, noisy: IntArray, *, confidence: float, least: int
 ) -> tuple[IntArray, IntArray]:
-    """Whole numbers low, high with P(low <= count <= high | the key was kept) >= confidence, for every count from ``least`` on."""
+    """Return confidence intervals of counts, given that keys were kept.
+
+    Whole numbers low, high with P(low <= count <= high | the key was kept) >= confidence, for every count from
+    ``least`` on.
+    """
     noisy = np.asarray(noisy, np.int64)
     half = int(law.noise.quantile((1 + confidence) / 2))
     far = half + 2 + math.ceil(TAIL * float(law.sigma))
@@ -186,13 +204,19 @@ def truncated_intervals(
 
 
 def _widened(law: SelectionLaw, half: int, alpha: float) -> int:
-    """The steps by which truncation may move a lower end far above the threshold: none where a tail is smaller than it need be."""
+    """Return the steps by which truncation widens far intervals.
+
+    It may move a lower end far above the threshold; by none where a tail is smaller than it need be.
+    """
     beyond, cut = (float(law.noise.sf_upper(each)) for each in (half + 1, math.ceil(TAIL * float(law.sigma))))
     return 0 if beyond <= alpha * (1 - cut) / (1 + FLOAT_SLACK) else 1
 
 
 def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> FloatArray:
-    """The standard deviation of the noisy count given that it was kept, at the count whose median it is, ``least`` or more."""
+    """Return standard deviations of noisy counts, conditional on being kept.
+
+    At the count whose median it is, ``least`` or more.
+    """
     noisy = np.asarray(noisy, np.int64)
     found = np.full(noisy.shape, math.sqrt(law.noise.variance))
     near = noisy - law.threshold <= 2 * math.ceil(TAIL * float(law.sigma))
@@ -205,7 +229,10 @@ def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> F
 
 
 def _inverted(law: SelectionLaw, values: IntArray, alpha: float, least: int, half: int) -> tuple[IntArray, IntArray]:
-    """Counts that neither of two one-sided tests rejects, by bisection: both p-values are monotone in the count (T-TRUNCATED)."""
+    """Return counts that neither one-sided test rejects.
+
+    By bisection: both p-values are monotone in the count (T-TRUNCATED).
+    """
     first, limit = np.full(len(values), least), alpha / (1 + FLOAT_SLACK)
     lows = _smallest(lambda counts: _at_least(law, values, counts) > limit, first, values)
     beyond = _smallest(lambda counts: 1 - _at_least(law, values + 1, counts) <= limit, first, values + half + 1)
@@ -224,14 +251,14 @@ def _smallest(holds: Test, first: IntArray, last: IntArray) -> IntArray:
 
 
 def _at_least(law: SelectionLaw, values: IntArray, counts: IntArray) -> FloatArray:
-    """P(N >= value | N >= threshold) for a known count: a ratio of two lattice tails."""
+    """Return P(N >= value | N >= threshold) for a known count."""
     reach = int(np.max(values) - law.threshold) + math.ceil(TAIL * float(law.sigma))
     pairs = zip(values - law.threshold, _weights(law, counts, reach))
     return np.array([weights[above:].sum() / weights.sum() for above, weights in pairs])
 
 
 def _deviations(law: SelectionLaw, counts: IntArray) -> FloatArray:
-    """The standard deviation of N given N >= threshold, for a known count."""
+    """Return the standard deviation of N given N >= threshold."""
     found = []
     for weights in _weights(law, counts, 2 * math.ceil(TAIL * float(law.sigma))):
         offsets = np.arange(len(weights))
@@ -241,7 +268,10 @@ def _deviations(law: SelectionLaw, counts: IntArray) -> FloatArray:
 
 
 def _weights(law: SelectionLaw, counts: IntArray, reach: int) -> Iterator[FloatArray]:
-    """For each count, the weights of N = threshold, threshold + 1, ..., relative to the largest."""
+    """Yield the weights of N from the threshold on.
+
+    For each count, relative to the largest.
+    """
     gap = (law.threshold - counts).astype(np.float64)
     offsets = np.arange(reach + int(max(0.0, -np.min(gap))) + 1, dtype=np.float64)
     for distance in gap:

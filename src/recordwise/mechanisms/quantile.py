@@ -33,7 +33,7 @@ Levels = Sequence[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]
 
 
 def exact_levels(leaves: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Levels:
-    """The counts of every node except the root, from those of the leaves."""
+    """Return the counts of every node except the root."""
     levels = [leaves]
     while levels[0].shape[1] > 2:
         finer = levels[0]
@@ -42,7 +42,7 @@ def exact_levels(leaves: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Lev
 
 
 def consistent_leaves(noisy: Levels) -> FloatArray:
-    """The least-squares leaves, given that all nodes were counted with the same variance."""
+    """Return the least-squares leaves of equal-variance noisy nodes."""
     merged = [np.asarray(noisy[-1], np.float64)]
     for height, level in enumerate(reversed(noisy[:-1]), start=2):
         below = merged[0][:, 0::2] + merged[0][:, 1::2]
@@ -57,10 +57,10 @@ def consistent_leaves(noisy: Levels) -> FloatArray:
 
 
 def excess_variance(bits: int, p: float) -> FloatArray:
-    """The variance of (records up to point i) - p * (all records), for every i, in units of the noise variance.
+    """Return the variance of (records up to i) - p * (all).
 
-    In the Haar basis the normal equations of the tree are diagonal: a wavelet over 2**k leaves has eigenvalue 2**k - 1, and so has
-    the constant over all leaves.
+    For every point i, in units of the noise variance. In the Haar basis the normal equations of the tree are
+    diagonal: a wavelet over 2**k leaves has eigenvalue 2**k - 1, and so has the constant over all leaves.
     """
     size = 2**bits
     upto = np.arange(1, size + 1, dtype=np.float64)
@@ -73,8 +73,10 @@ def excess_variance(bits: int, p: float) -> FloatArray:
 
 
 def isotonic_root(values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The first position at which the nondecreasing curve nearest to each row is nonnegative, or the last position (T-ISOTONE):
-    the sum of everything before it is smallest there."""
+    """Return where the isotonic curve of each row turns nonnegative (T-ISOTONE).
+
+    The first such position, or the last position; the sum of everything before it is smallest there.
+    """
     before = np.cumsum(values[:, :-1], axis=1)
     return np.where(before.min(axis=1) < 0, np.argmin(before, axis=1) + 1, 0).astype(np.int64)
 
@@ -97,7 +99,10 @@ ROWS_AT_ONCE = 128
 
 @lru_cache(maxsize=64)
 def reaches(bits: int, p: float, sigma: Fraction, confidence: float) -> FloatArray:
-    """c for every point i, with P(error of (records up to i) - p (all records) > c) <= (1 - confidence)/2."""
+    """Return an upper error bound for every point i.
+
+    c with P(error of (records up to i) - p (all records) > c) <= (1 - confidence)/2.
+    """
     deviation = float(sigma) * np.sqrt(excess_variance(bits, p))
     alpha = (1 - confidence) / 2
     most = np.sqrt(-2 * np.log(alpha))
@@ -111,9 +116,10 @@ def reaches(bits: int, p: float, sigma: Fraction, confidence: float) -> FloatArr
 
 
 def node_weights(bits: int, p: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Weights of nodes in (records up to i) - p (all records), and how many nodes have them, for every i; large nodes first.
+    """Yield node weights and their multiplicities for every point i.
 
-    A node's weight is its number of leaves times the value of G^-1 c there (T-QUANTILE), which wavelets inside it do not change.
+    Weights in (records up to i) - p (all records); large nodes first. A node's weight is its number of leaves
+    times the value of G^-1 c there (T-QUANTILE), which wavelets inside it do not change.
     """
     size = 1 << bits
     upto = np.arange(1, size + 1)
@@ -147,7 +153,10 @@ def _tails(bits: int, p: float, sigma: float, deviation: FloatArray, places: Flo
 
 
 def _transformed(weights: list[tuple[FloatArray, FloatArray]], sigma: float, deviation: FloatArray) -> FloatArray:
-    """The characteristic function of the smoothed error at the frequencies of the series; values near 0 are dropped early."""
+    """Return the characteristic function of the smoothed error.
+
+    At the frequencies of the series; values near 0 are dropped early.
+    """
     place = np.arange(len(deviation) * len(ORDERS))
     row, order = np.divmod(place, len(ORDERS))
     scaled = 2 * np.pi / PERIOD * ORDERS[order]
@@ -165,7 +174,10 @@ def _transformed(weights: list[tuple[FloatArray, FloatArray]], sigma: float, dev
 
 
 def log_characteristic(sigma: float, u: FloatArray) -> FloatArray:
-    """ln E cos(uZ) of a discrete Gaussian Z with sigma of 1 or more: a sum of bells around the multiples of a turn."""
+    """Return ln E cos(uZ) of a discrete Gaussian Z.
+
+    Sigma is 1 or more: a sum of bells around the multiples of a turn.
+    """
     off = np.abs(u - 2 * np.pi * np.rint(u / (2 * np.pi)))
     total = -((sigma * off) ** 2) / 2
     # Only near a half turn does a second bell matter.
@@ -188,9 +200,10 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Grid:
-    """2**bits points from ``low`` to ``high``, evenly spaced (``linear``) or in equal ratios (``log``).
+    """A public grid of 2**bits points from ``low`` to ``high``.
 
-    A record belongs to the first point at or above its value; a value beyond ``high`` belongs to the last point.
+    Evenly spaced (``linear``) or in equal ratios (``log``). A record belongs to the first point at or above its
+    value; a value beyond ``high`` belongs to the last point.
     """
 
     spacing: Literal["linear", "log"]
@@ -210,7 +223,9 @@ class Grid:
 
     @classmethod
     def log(cls, low: Number, high: Number, *, bits: int = 10) -> "Grid":
-        """Equal ratios: the same relative accuracy for small and large values. For skewed data.
+        """Return a grid of equal ratios, for skewed data.
+
+        The same relative accuracy for small and large values.
 
         Args:
             low: The first point, in the measure's units, above 0.
@@ -261,7 +276,7 @@ class Grid:
         return 1 << self.bits
 
     def steps(self, step: Fraction) -> tuple[int, ...]:
-        """The points in whole steps of a measure, rounded down: a lattice value is below a point iff it is below that.
+        """Return the points in a measure's whole steps, rounded down.
 
         Args:
             step: The step of the measure's lattice, in its own units.
@@ -287,7 +302,7 @@ class Grid:
 
 @lru_cache(maxsize=64)
 def _steps(grid: Grid, step: Fraction) -> tuple[int, ...]:
-    """Certified floors, so that a grid has the same points on every machine."""
+    """Return certified floors, the same on every machine."""
     last = grid.size - 1
     if grid.spacing == "linear":
         width = grid.high - grid.low
@@ -317,7 +332,10 @@ class NoisyTrees:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileEstimates:
-    """Positions on the grid, one per cell; ``low`` is the point below the lowest possible one, -1 if there is none."""
+    """Positions on the grid, one per cell.
+
+    ``low`` is the point below the lowest possible one, -1 if there is none.
+    """
 
     value: IntArray
     low: IntArray
@@ -329,10 +347,11 @@ class QuantileEstimates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TreeQuantile(Mechanism):
-    """Counts of the records up to each point of a public grid, from noise on every node of a binary tree.
+    """Noisy counts of records up to each point of a grid.
 
-    Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
-    the release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
+    From noise on every node of a binary tree. Theorem T-QUANTILE (docs/theory/quantiles.md): a record is
+    counted once on each of the levels 1..bits, whatever its value, so the release costs every record bits/(2
+    sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
 
     Args:
         grid: Public points of which one is published, in the measure's units.
@@ -376,7 +395,10 @@ class TreeQuantile(Mechanism):
     def release(  # type: ignore[override]
         self, leaves: IntArray, *, rng: BitSource | None = None
     ) -> NoisyTrees:
-        """Add noise to every node of the trees whose leaves are given, shape (cells, grid points), and make them consistent."""
+        """Add noise to every tree node and make the trees consistent.
+
+        ``leaves`` has shape (cells, grid points).
+        """
         source = rng or Secure()
         noise = DiscreteGaussian(self.noise_sigma)
         noisy: Levels = [noise.add_to(level.ravel(), source).reshape(level.shape) for level in exact_levels(leaves)]
@@ -385,8 +407,12 @@ class TreeQuantile(Mechanism):
     def estimate(  # type: ignore[override]
         self, noisy: NoisyTrees, *, p: float, confidence: float = 0.95
     ) -> QuantileEstimates:
-        """The point where the noisy curve crosses a share p of the records, about as often too high as too low (T-ISOTONE), and an
-        interval that contains the quantile with at least ``confidence`` (T-INVERT). A larger p never gives a smaller point."""
+        """Return the point and interval of a quantile p.
+
+        The point where the noisy curve crosses a share p of the records is about as often too high as too low
+        (T-ISOTONE); the interval contains the quantile with at least ``confidence`` (T-INVERT). A larger p never
+        gives a smaller point.
+        """
         upto = np.cumsum(noisy.leaves, axis=1)
         value = isotonic_root(upto - p * np.maximum(upto[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
@@ -412,5 +438,5 @@ def _inverted(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray
 
 
 def _first(holds: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> IntArray:
-    """The first column where a condition holds; the last column if it holds nowhere."""
+    """Return the first column where a condition holds, else the last."""
     return np.where(holds.any(axis=1), np.argmax(holds, axis=1), holds.shape[1] - 1).astype(np.int64)

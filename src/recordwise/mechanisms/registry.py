@@ -1,7 +1,7 @@
-"""Every mechanism by name: the built-in ones, and those that installed packages add through an entry point.
+"""The registry of built-in and installed mechanisms.
 
-A package adds one under ``[project.entry-points."recordwise.mechanisms"]``; its name is that of the class, which plan files and
-descriptions use as the ``kind``. See docs/extending.md.
+A package adds one under ``[project.entry-points."recordwise.mechanisms"]``; its name is that of the class,
+which plan files and descriptions use as the ``kind``. See docs/extending.md.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ def _checked(name: str, kind: object) -> type[Mechanism]:
 
 
 def mechanism_kinds(answers: Answers = "totals") -> dict[str, type[Mechanism]]:
-    """Every mechanism class for counts and sums, or every one for quantiles, by name."""
+    """Return every mechanism class for totals or for quantiles, by name."""
     return {name: kind for name, kind in {**BUILT_IN, **installed()}.items() if kind.answers == answers}
 
 
@@ -66,18 +66,24 @@ def audit_examples() -> dict[str, Mechanism]:
 
 
 def planning_families(*, offset: Number) -> dict[str, Mechanism]:
-    """The mechanisms that planning chooses from, by name; ``offset`` is that of the transforms."""
+    """Return the mechanisms that planning chooses from, by name.
+
+    ``offset`` is that of the transforms.
+    """
     kinds = mechanism_kinds().values()
     return {name: each for kind in kinds for name, each in kind.planning_families(offset=offset).items()}
 
 
 def mechanism_kind(name: str) -> type[Mechanism] | None:
-    """A mechanism class by name; other packages are searched only if the name is not built in."""
+    """Return a mechanism class by name.
+
+    Other packages are searched only if the name is not built in.
+    """
     return BUILT_IN[name] if name in BUILT_IN else installed().get(name)
 
 
 def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
-    """Read back what ``parameter_json`` wrote for a mechanism; None for an unknown kind."""
+    """Read a mechanism back from ``parameter_json``, None if unknown."""
     kind = mechanism_kind(str(form.get("kind")))
     if kind is None:
         return None

@@ -22,12 +22,14 @@ from recordwise.policy.policy import Policy, maximum
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Sized(Mechanism):
-    """A mechanism whose parameters are shares of the public size of a cell: ``Sized(Gaussian(sigma="0.05"), floor=100)``.
+    """A mechanism with parameters as shares of a cell's public size.
 
-    Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as wide as the one
-    below; a cell of a band is served with the band's least size, the lowest one with ``floor``, so that every cell has about the
-    same relative error. Theorem T-SIZE (docs/theory/sized.md): a record pays for its share of its own cell, by the policy of the
-    cell's band. Where no sizes are known, the policy is the largest of any band.
+    Such as ``Sized(Gaussian(sigma="0.05"), floor=100)``.
+
+    Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as
+    wide as the one below; a cell uses its band's least size, the lowest band ``floor``, so that every cell has
+    about the same relative error. Theorem T-SIZE (docs/theory/sized.md): a record pays for its share of its
+    cell, by the policy of the cell's band. Where no sizes are known, the policy is the largest of any band.
 
     Args:
         mechanism: The mechanism; its noise, thresholds and offsets are shares of the size.
@@ -90,11 +92,13 @@ class Sized(Mechanism):
         return (self.mechanism if self.low is None or size >= below else self.low).resized(size)
 
     def inside(self) -> tuple[Mechanism, ...]:
-        """The mechanism and, if there is one, that of the lowest bands; their parameters are shares."""
+        """Return the mechanism and that of the lowest bands, if any."""
         return (self.mechanism,) if self.low is None else (self.mechanism, self.low)
 
     def edges(self, largest: float) -> tuple[Fraction, ...]:
-        """The least size of each band: the floor and its doubles, up to the largest size.
+        """Return the least size of each band.
+
+        The floor and its doubles, up to the largest size.
 
         Args:
             largest: The largest size of a cell.
@@ -118,11 +122,14 @@ class Sized(Mechanism):
 
     @property
     def loss_of_sum(self) -> bool:
-        """Whether the policy at the sum of several contributions bounds what they lose together."""
+        """Whether the policy at a sum bounds the joint loss."""
         return all(each.loss_of_sum for each in self.inside())
 
     def recalibrated(self, **goals: Any) -> "Sized":
-        """The same with the noise that meets a goal in a cell whose size is the total of the goal; without one, at the floor."""
+        """Return the mechanism recalibrated to a goal.
+
+        In a cell whose size is the total of the goal; without one, at the floor.
+        """
         total = goals.get("at_total")
         size = self.floor if total is None else self.edges(float(positive(total, parameter="at_total")))[-1]
 
@@ -145,11 +152,14 @@ class Sized(Mechanism):
         return self.each(lambda inner: inner.with_amount(amount))
 
     def shared(self, share: Fraction) -> "Sized":
-        """The same at a share of the loss, for one of several levels."""
+        """Return the mechanism at a share of the loss."""
         return self.each(lambda inner: inner.at_share(share))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The loss where no size is known: the largest of any band, which is that of the floor unless ``low`` serves it."""
+        """Return the loss where no size is known.
+
+        The largest of any band, which is that of the floor unless ``low`` applies there.
+        """
         return maximum([each.policy(measure, tight=tight) for each in self._costliest()])
 
     def policy_of_count(self) -> Policy:
@@ -157,7 +167,7 @@ class Sized(Mechanism):
         return maximum([each.policy_of_count() for each in self._costliest()])
 
     def _costliest(self) -> list[Mechanism]:
-        """The mechanisms at the least size each is used at, where it costs most."""
+        """Return the mechanisms at the least size of each."""
         if self.low is None:
             return [self._floored]
         edge = self.floor
@@ -166,7 +176,10 @@ class Sized(Mechanism):
         return [self._floored, self.at_size(edge)]
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
-        """Noise of cells at the floor; cells of other bands are drawn by the mechanism of their own band."""
+        """Draw noise of cells at the floor.
+
+        Other cells are drawn by the mechanism of their band.
+        """
         return self._floored.release(totals, step=step, rng=rng)
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
@@ -174,7 +187,7 @@ class Sized(Mechanism):
         return self._floored.estimate(noisy, confidence=confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The largest loss at a change of the total: that at the floor."""
+        """Return the largest loss at a shift: that at the floor."""
         return self._floored.loss_at_shift(shift, step=step)
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:

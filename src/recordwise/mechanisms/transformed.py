@@ -82,7 +82,10 @@ class Root:
     degree: int
 
     def nearest(self, totals: Iterable[int], step: Fraction, grid: Fraction) -> list[int]:
-        """floor(r + 1/2) for r = root/grid of each total, because n - 1/2 <= r exactly where (2n - 1)**degree <= (2r)**degree."""
+        """Return the nearest grid point of each total's root.
+
+        floor(r + 1/2) for r = root/grid, because n - 1/2 <= r exactly where (2n - 1)**degree <= (2r)**degree.
+        """
         unit = (2 / grid) ** self.degree
         slope, start = self.weight * step * unit, self.shift * unit
         below = lcm(slope.denominator, start.denominator)
@@ -94,7 +97,7 @@ class Root:
 
 
 def root_of(function: Function) -> Root | None:
-    """The function as a root of an affine map of x, if it has that form."""
+    """Return a function as a root of an affine map, or None."""
     base, degree = function, 1
     if isinstance(function, Power) and function.exponent.numerator == 1:
         base, degree = function.base, function.exponent.denominator
@@ -119,7 +122,10 @@ PRECISIONS = (128, 256, 512, 1024, 4096)
 
 
 def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
-    """The largest power of two that is small compared with both the noise and the data (T-GRID)."""
+    """Return a power of two small against noise and data (T-GRID).
+
+    The largest such.
+    """
     with working_precision(PRECISIONS[0]):
         rise = midpoint(function.increase(BALLS, ball(step)).lower())
     limit = min(noise / FINE_NOISE, rise / FINE_DATA)
@@ -148,7 +154,10 @@ def to_grid(function: Function, totals: IntArray, step: Fraction, grid: Fraction
 def _in_floats(
     function: Function, totals: IntArray, step: Fraction, grid: Fraction, start: float
 ) -> tuple[FloatArray, IntArray]:
-    """The nearest points, and which are certain: rounding is relative to |f - f(0)| + |f(0)|, which is at most |f| + 2 |f(0)|."""
+    """Return the nearest points, and which are certain.
+
+    Rounding is relative to |f - f(0)| + |f(0)|, which is at most |f| + 2 |f(0)|.
+    """
     scaled = function.value(NUMPY, totals.astype(np.float64) * float(step)) / float(grid)
     nearest = np.rint(scaled)
     doubt = (np.abs(scaled) + 2 * start / float(grid)) * FLOAT_ERROR
@@ -158,7 +167,10 @@ def _in_floats(
 
 
 def nearest_points(function: Function, totals: list[int], step: Fraction, grid: Fraction) -> list[int]:
-    """The nearest grid point of each total in data steps, without floats; ties are rounded up."""
+    """Return the nearest grid point of each total, without floats.
+
+    Ties are rounded up.
+    """
     root = root_of(function)
     if root is not None:
         return root.nearest(totals, step, grid)
@@ -182,7 +194,10 @@ def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> in
 
 
 def grid_values(points: Any, grid: Fraction) -> FloatArray:
-    """Grid points as floats: exact up to 2**53, because the grid is a power of two."""
+    """Return grid points as floats.
+
+    Exact up to 2**53, because the grid is a power of two.
+    """
     return np.asarray(points, np.float64) * float(grid)
 
 
@@ -211,13 +226,16 @@ class Reading:
     """The last digits of interval ends, by decade."""
 
     def fields(self, v: FloatArray, reach: float) -> Fields:
-        """All estimates for a block of cells; ``reach`` is the bound on the noise at the requested confidence."""
+        """Return all estimates for a block of cells.
+
+        ``reach`` bounds the noise at the requested confidence.
+        """
         value, spread = self.mean(v)
         median = self.inverse.monotone(v) - self.offset
         return value - self.offset, median, self.deviation(v), spread, *self.interval(v, reach)
 
     def mean(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean-unbiased estimate of total + offset, and the unbiased estimate of its variance."""
+        """Return unbiased estimates of total + offset and its variance."""
         if self.sigma is not None:
             return self.inverse.gaussian_mean(v, self.sigma), self.inverse.gaussian_variance_unbiased(v, self.sigma)
         return laplace_mean(self.inverse, v, zero=self.first, h=self.h, scale=self.laplace_scale)
@@ -229,13 +247,19 @@ class Reading:
         return self.inverse.laplace_variance(mu, self.zero, self.laplace_scale)
 
     def deviation(self, v: FloatArray) -> FloatArray:
-        """The published standard error: unbiased for logarithms and under Laplace noise, otherwise nearly so (T-DEVIATION)."""
+        """Return the published standard error.
+
+        Unbiased for logarithms and under Laplace noise, otherwise nearly so (T-DEVIATION).
+        """
         if self.sigma is not None:
             return self.inverse.gaussian_deviation(v, self.sigma)
         return laplace_unbiased(lambda mu: np.sqrt(self.variance(mu)), v, zero=self.zero, scale=self.laplace_scale)
 
     def interval(self, v: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Both ends through the inverse, rounded outward to meaningful digits and truncated at total 0 (T-INTERVAL)."""
+        """Return both interval ends through the inverse (T-INTERVAL).
+
+        Rounded outward to meaningful digits and truncated at total 0.
+        """
         low, high = (self.inverse.monotone(np.maximum(end, self.zero)) for end in (v - reach, v + reach))
         low *= 1 - INVERSE_ERROR
         high *= 1 + INVERSE_ERROR
@@ -244,7 +268,7 @@ class Reading:
 
 
 class TransformedNoise(TransformAccuracy):
-    """Release, estimate and losses of a transformation mechanism, which is defined by four properties."""
+    """A transformation mechanism, defined by four properties."""
 
     __slots__ = ()
 
@@ -267,7 +291,10 @@ class TransformedNoise(TransformAccuracy):
         raise NotImplementedError
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The loss of a record, including the grid; the papers' continuous policy differs by less than a thousandth."""
+        """Return the loss of a record, including the grid.
+
+        The papers' continuous policy differs by less than a thousandth.
+        """
         summed = Measure.of(measure)
         if summed.signed != self.signed:
             wanted = "signed=True" if summed.signed else "a signed measure"
@@ -282,9 +309,10 @@ class TransformedNoise(TransformAccuracy):
         return laplace_transform(summed, self.function, scale=self.noise_scale, grid=grid)
 
     def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
-        """SQL of the loss that a record actually incurred: f of the cell's total with and without it, plus one grid step (T-GRID).
+        """Return SQL of the loss a record really incurred.
 
-        ``total`` is the column of the cell's exact total in steps. Confidential.
+        From f of the cell's total with and without it, plus one grid step (T-GRID). ``total`` is the column of the
+        cell's exact total in steps. Confidential.
         """
         from sqlglot import exp
 
@@ -312,8 +340,11 @@ class TransformedNoise(TransformAccuracy):
         return sql.if_positive(amount, loss)
 
     def shared(self, share: Number) -> "TransformedNoise":
-        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where slightly more noise
-        compensates for a coarser grid (T-GRID), and of epsilon for Laplace noise."""
+        """Return the mechanism at a share of the loss.
+
+        For one of several levels: of rho for Gaussian noise, where slightly more noise compensates for a coarser
+        grid (T-GRID), and of epsilon for Laplace noise.
+        """
         part = read_share(share)
         if self.sigma is not None:
             return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
@@ -327,7 +358,7 @@ class TransformedNoise(TransformAccuracy):
         return shared
 
     def recalibrated(self, **goals: Any) -> Self:
-        """The same transform and noise law with its noise recalibrated; a variance is stated at a total, ``at_total``."""
+        """Return the transform recalibrated, a variance at ``at_total``."""
         if goals.get("variance") is not None and goals.get("at_total") is None:
             raise ParameterError(
                 parameter="at_total", problem="is required, because the variance of a transform grows with the total"
@@ -361,7 +392,10 @@ class TransformedNoise(TransformAccuracy):
         return grid_step(self.function, read_step(step), self.noise_scale)
 
     def noise_steps(self, step: Number) -> Fraction | None:
-        """Sigma in steps of the grid; None for Laplace noise. The policy is at least the loss of the largest shift (T-GRID)."""
+        """Return sigma in grid steps, None for Laplace noise.
+
+        The policy is at least the loss of the largest shift (T-GRID).
+        """
         return None if self.sigma is None else self.sigma / self.grid(step)
 
     def with_noise_scale(self, scale: Fraction) -> "TransformedNoise":
@@ -383,10 +417,10 @@ class TransformedNoise(TransformAccuracy):
         )
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
-        """Round f of each exact total to the grid and add lattice noise.
+        """Round f of each exact total and add lattice noise.
 
-        With ``signed=True`` the totals have two rows: the sum of the positive values, and the sum of the negative ones without
-        their sign; a record affects only one of them.
+        With ``signed=True`` the totals have two rows: the sum of the positive values, and the sum of the negative
+        ones without their sign; a record affects only one of them.
         """
         source, data = source_of(rng), read_step(step)
         exact = self._checked(whole_totals(totals))
@@ -408,18 +442,27 @@ class TransformedNoise(TransformAccuracy):
         return totals
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """Unbiased values and noise intervals through the inverse; for a signed sum, the difference of its two parts."""
+        """Return unbiased values and noise intervals through the inverse.
+
+        For a signed sum, the difference of its two parts.
+        """
         if not self.signed:
             return self._one_sided(noisy.points, noisy.grid, read_confidence(confidence))
         halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_confidence(confidence)) / 2) for i in (0, 1)]
         return difference(*halves, confidence=confidence)
 
     def bend(self, least: FloatArray) -> FloatArray | None:
-        """Not below |f''|/f'**2 wherever f is at least that; None where it is not known."""
+        """Return an upper bound of |f''|/f'**2, or None.
+
+        It holds wherever f is at least ``least``; None where it is not known.
+        """
         return None
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
-        """The noisy points with the way back, for Gaussian noise of a transform whose bend is known; none of two parts."""
+        """Return the noisy points with their inverse, or None.
+
+        For one part, Gaussian noise and a known bend.
+        """
         if self.sigma is None or self.signed:
             return None
         reading, point = self._reading(noisy.grid), noisy.values()
@@ -453,26 +496,30 @@ class TransformedNoise(TransformAccuracy):
         )
 
     def _noise_worth(self, total: FloatArray) -> FloatArray:
-        """The effect of one scale of noise at a total, in the measure's units."""
+        """Return one noise scale's effect at a total, in the measure's units."""
         moved = self.inverse.monotone(self._transformed(total) + float(self.noise_scale))
         return moved - float(self.offset) - total
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
-        """The resulting ``value`` at a total, for given noise in units of sigma or of the Laplace scale."""
+        """Return the ``value`` at a total for noise values.
+
+        The noise is in units of sigma or of the Laplace scale.
+        """
         v = self._transformed(total) + float(self.noise_scale) * noise
         return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The policy at a contribution of this size: the worst case over what else is in the cell.
+        """Return the policy at a contribution of this size.
 
-        For a signed sum, it is for a change of one of its two parts; changes of a group in both parts do not cancel but add up.
+        The worst case over what else is in the cell. For a signed sum, it is for a change of one of its two parts;
+        changes of a group in both parts do not cancel but add up.
         """
         size = abs(rational(shift, parameter="shift"))
         policy = self.policy(Measure("shift", read_step(step), self.signed))
         return float(policy.loss({"shift": size}))
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """From the two grid points to which the totals with and without the record are rounded."""
+        """Return the loss from two rounded totals."""
         without = nonnegative(total_without, parameter="total_without")
         size = nonnegative(contribution, parameter="contribution")
         grid = self.grid(step)
@@ -482,13 +529,19 @@ class TransformedNoise(TransformAccuracy):
         return discrete_laplace_zcdp(self.noise_scale / grid, moved)
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The variance of ``value`` at exact totals in the measure's units; for a signed sum, at the two parts."""
+        """Return the variance of ``value`` at exact totals.
+
+        For a signed sum, at the two parts.
+        """
         with np.errstate(over="ignore"):
             spread = self._reading(self.grid(step)).variance(self._transformed(total))
         return spread.sum(axis=0) if self.signed else spread
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The bias left by rounding to the grid: at most grid/(2 sigma) of a standard error."""
+        """Return the bias left by rounding to the grid.
+
+        At most grid/(2 sigma) of a standard error.
+        """
         exact, grid = np.asarray(total, np.float64), self.grid(step)
         laid = np.rint(self._transformed(total) / float(grid)) * float(grid)
         off = self.inverse.monotone(laid) - float(self.offset) - exact
@@ -509,7 +562,10 @@ QUANTILES = 1 << 16
 
 
 class _NoiseFamily:
-    """A transformation mechanism as a function of its sigma or Laplace scale; a scale it refuses counts as too much noise."""
+    """A transformation mechanism as a function of its noise scale.
+
+    A scale it refuses counts as too much noise.
+    """
 
     def __init__(self, make: Callable[..., TransformedNoise], kind: str) -> None:
         self._make, self._kind = make, kind
@@ -519,12 +575,15 @@ class _NoiseFamily:
         return np.inf if mechanism is None else float(mechanism.variance(_parts(mechanism, total)))
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
-        """As charged by the policy of a measure with that step; a finer step has a finer grid and costs less."""
+        """Return the loss that the policy charges.
+
+        For a measure with that step; a finer step has a finer grid and costs less.
+        """
         mechanism = self._with(parameter)
         return 0.0 if mechanism is None else mechanism.loss_at_shift(contribution, step=contribution)
 
     def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
-        """The quantile of |value - total|/total over the noise, from many of its quantiles."""
+        """Return the quantile of |value - total|/total over the noise."""
         mechanism = self._with(parameter)
         if mechanism is None:
             return np.inf
@@ -560,7 +619,10 @@ def noise_of(
     laplace_scale: Number | None,
     goals: dict[str, Any],
 ) -> dict[str, Fraction]:
-    """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise`` is "laplace"."""
+    """Return ``{"sigma": ...}`` or ``{"laplace_scale": ...}``.
+
+    A goal is met with Gaussian noise unless ``noise`` is "laplace".
+    """
     noise = goals.pop("noise")
     own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
     if len(own) > 1 or (own and noise is not None):

@@ -1,4 +1,4 @@
-"""Noise on the root, the logarithm or a custom function of a total."""
+"""Noise on the root, logarithm or custom function of a total."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -109,7 +109,10 @@ class RootTransform(TransformedNoise):
         return ValueLaw.of_root(self, self.degree)
 
     def resized(self, size: Fraction) -> "RootTransform":
-        """The same with an offset that is a share of a size, and noise that is a share of its root, rounded up."""
+        """Return the transform with its offset as a share of ``size``.
+
+        Noise is a share of the root of ``size``, rounded up.
+        """
         noise = {"sigma": self.sigma, "laplace_scale": self.laplace_scale}
         root = power_upper(size, 1 / Fraction(self.degree))
         given = {name: each * root for name, each in noise.items() if each is not None}
@@ -227,7 +230,10 @@ class LogTransform(TransformedNoise):
         return ValueLaw.of_log(self)
 
     def resized(self, size: Fraction) -> "LogTransform":
-        """The same with an offset that is a share of a size; noise on the scale of logarithms is relative already."""
+        """Return the transform with its offset as a share of ``size``.
+
+        Noise on the scale of logarithms is relative already.
+        """
         return self.with_offset(self.offset * size)
 
     def with_offset(self, offset: Fraction) -> "LogTransform":

@@ -1,7 +1,8 @@
-"""The attempts of ``sampler.py`` as machine code. Importing this file loads LLVM and compiles the code below, in some 50 ms.
+"""The attempts of ``sampler.py`` as machine code.
 
-The code is written for LLVM itself: it has a page of integer statements, and a compiler of Python would take ten times as long to
-load as it takes to make ten million draws.
+Importing this file loads LLVM and compiles the code below, in some 50 ms. The code is written for LLVM
+itself: it has a page of integer statements, and a compiler of Python would take ten times as long to load
+as it takes to make ten million draws.
 """
 
 import ctypes
@@ -122,7 +123,10 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 
 def compiled(code: str) -> llvm.ExecutionEngine:
-    """The machine code of a module; it lives as long as what is returned."""
+    """Return the machine code of a module.
+
+    It lives as long as the returned engine.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
@@ -166,7 +170,7 @@ def _addresses(table: Table) -> tuple[int, ...]:
 
 
 def address(array: WordArray | IntArray) -> int:
-    """Where the elements of an array begin; machine code reads them one after the other."""
+    """Return the address of a contiguous array's first element."""
     if not array.flags.c_contiguous or array.itemsize != 8:
         raise ValueError("machine code reads contiguous arrays of 64-bit words")
     return int(array.__array_interface__["data"][0])

@@ -1,4 +1,4 @@
-"""What every law on the integers can do, given its exponent: draw exactly, and bound its probabilities."""
+"""Exact draws and probability bounds of laws on the integers."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,10 @@ RARE = arb("1e-30")
 
 
 class LatticeLaw:
-    """A symmetric law on the integers, P(Z = k) proportional to exp(-f(|k|)), sampled exactly (T-EXACT, docs/theory/noise.md)."""
+    """A symmetric law on the integers, sampled exactly (T-EXACT).
+
+    P(Z = k) is proportional to exp(-f(|k|)); see docs/theory/noise.md.
+    """
 
     __slots__ = ()
 
@@ -47,11 +50,16 @@ class LatticeLaw:
 
     @property
     def inflection(self) -> int:
-        """exp(-f) is concave up to this integer and convex beyond; 0 for a concave f, where it is convex throughout."""
+        """The integer up to which exp(-f) is concave, then convex.
+
+        0 for a concave f, where it is convex throughout.
+        """
         return 0
 
     def draw(self, size: int, rng: BitSource | None = None) -> Draws:
-        """Independent draws with those that do not fit 64 bits apart; ``rng=None`` is the secure source.
+        """Return independent draws, those beyond 64 bits separately.
+
+        ``rng=None`` is the secure source.
 
         Args:
             size: How many draws.
@@ -63,7 +71,9 @@ class LatticeLaw:
         return sampler.draw(table_for(self._side()), checked_size(size), rng or Secure())
 
     def sample(self, size: int, rng: BitSource | None = None) -> IntArray:
-        """Independent draws. A draw that does not fit 64 bits (probability below 1e-30) raises; ``add_to`` carries it.
+        """Return independent draws.
+
+        A draw that does not fit 64 bits (probability below 1e-30) raises; ``add_to`` carries it.
 
         Args:
             size: How many draws.
@@ -75,7 +85,9 @@ class LatticeLaw:
         return fitting(self.draw(size, rng))
 
     def sample_above(self, threshold: int, size: int, rng: BitSource | None = None) -> IntArray:
-        """Independent draws given Z >= threshold, at any depth of the tail (T-EXACT).
+        """Return draws conditional on Z >= threshold (T-EXACT).
+
+        At any depth of the tail.
 
         Args:
             threshold: The threshold, in lattice steps.
@@ -100,7 +112,7 @@ class LatticeLaw:
         return np.concatenate(kept)
 
     def add_to(self, totals: IntArray, rng: BitSource | None = None) -> IntArray:
-        """total + noise for each total, clipped to 64 bits only after the addition (T-RANGE).
+        """Add noise to totals, then clip to 64 bits (T-RANGE).
 
         Totals are 64-bit, or Python integers in an object array where they are longer.
 
@@ -191,7 +203,9 @@ class LatticeLaw:
         return each(k, [float(p.mid()) for p in self._log_tails(listed(k))])
 
     def sf_upper(self, k: Integers) -> FloatArray | float:
-        """A float not below P(Z >= k), within two units in the last place.
+        """Return a float not below P(Z >= k).
+
+        Within two units in the last place.
 
         Args:
             k: One integer, or an array of them.
@@ -203,7 +217,9 @@ class LatticeLaw:
             return each(k, [arb_float_upper(p) for p in self._tails(listed(k))])
 
     def sf_lower(self, k: Integers) -> FloatArray | float:
-        """A float not above P(Z >= k), within two units in the last place.
+        """Return a float not above P(Z >= k).
+
+        Within two units in the last place.
 
         Args:
             k: One integer, or an array of them.
@@ -231,7 +247,7 @@ class LatticeLaw:
 
     @property
     def variance(self) -> float:
-        """The variance of the lattice law itself; infinite if the tail is too heavy."""
+        """The variance of the lattice law, infinite for heavy tails."""
         return float(probabilities.absolute_moment(self.exponent, 2).mid())
 
     @property
@@ -263,7 +279,10 @@ class LatticeLaw:
 
 @lru_cache(maxsize=1024)
 def check_range(law: str, exponent: Function) -> None:
-    """Refuse a law whose weights have no finite sum, or with P(|Z| >= 2^62) above 1e-30 (T-RANGE)."""
+    """Refuse a law with infinite mass or a heavy tail (T-RANGE).
+
+    Its weights have no finite sum, or P(|Z| >= 2^62) is above 1e-30.
+    """
     if log_slope_limit(exponent) <= 1:
         raise ParameterError(parameter=law, problem="has no certified normalizer: its exponent grows too slowly")
     with working_precision(128):
@@ -287,7 +306,7 @@ def fitting(drawn: Draws) -> IntArray:
 
 
 def shifted(drawn: Draws, threshold: int) -> IntArray:
-    """threshold + offset; an offset so large that the sum exceeds 64 bits raises like any extreme draw."""
+    """Return threshold + offset, raising beyond 64 bits."""
     beyond = int(np.count_nonzero(drawn.values > LARGEST - threshold)) + len(drawn.extremes)
     if beyond:
         raise ExtremeDrawError(count=beyond)

@@ -30,7 +30,10 @@ TOLERANCE = 1e-13
 
 
 def scale_for_variance(family: Family, variance: Number) -> Fraction:
-    """The smallest scale of 12 significant digits whose lattice variance is certified to reach the target (T-CALIBRATE)."""
+    """Return the smallest scale that certainly reaches a variance (T-CALIBRATE).
+
+    Of 12 significant digits; the variance is that of the lattice law.
+    """
     wanted = positive(variance, parameter="variance")
     if log_slope_limit(family(Fraction(1))) <= 3:
         raise ParameterError(parameter="variance", problem="is infinite at every scale of this law")
@@ -57,7 +60,7 @@ def _gap(family: Family, scale: Fraction, wanted: Fraction) -> float:
 
 
 def _root(gap: Callable[[float], float], start: float) -> float:
-    """The approximate root of an increasing function of the log scale: a bracket by doubling, then regula falsi (Illinois)."""
+    """Return an approximate root of an increasing function."""
     step, low, high = 1.0, start, start
     gap_low = gap_high = gap(start)
     while gap_low > 0:
@@ -103,7 +106,7 @@ class DiscreteGaussian(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number) -> "DiscreteGaussian":
-        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+        """Return the law with at least a lattice variance (T-CALIBRATE).
 
         Args:
             variance: The wanted variance, in squared lattice steps.
@@ -124,7 +127,7 @@ class DiscreteGaussian(LatticeLaw):
 
 @lru_cache(maxsize=1024)
 def discrete_gaussian(sigma: Fraction) -> DiscreteGaussian:
-    """The law for a sigma, checked once however many policies, draws and intervals use it."""
+    """Return the law for a sigma, checked once."""
     return DiscreteGaussian(sigma)
 
 
@@ -140,7 +143,7 @@ class DiscreteLaplace(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number) -> "DiscreteLaplace":
-        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+        """Return the law with at least a lattice variance (T-CALIBRATE).
 
         Args:
             variance: The wanted variance, in squared lattice steps.
@@ -157,7 +160,10 @@ class DiscreteLaplace(LatticeLaw):
 
 @dataclass(frozen=True, slots=True, init=False)
 class GeneralizedGaussian(LatticeLaw):
-    """P(Z = k) proportional to exp(-(|k| / scale)**shape), 0 < shape <= 1."""
+    """The lattice law of generalized Gaussian noise.
+
+    P(Z = k) is proportional to exp(-(|k| / scale)**shape), 0 < shape <= 1.
+    """
 
     scale: Fraction
     shape: Fraction
@@ -169,7 +175,7 @@ class GeneralizedGaussian(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number, *, shape: Number) -> "GeneralizedGaussian":
-        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+        """Return the law with at least a lattice variance (T-CALIBRATE).
 
         Args:
             variance: The wanted variance, in squared lattice steps.
@@ -197,7 +203,11 @@ def _checked_shape(shape: Number) -> Fraction:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Polylog(LatticeLaw):
-    """P(Z = k) proportional to exp(-rate * ln(|k| / scale + offset)**power), power >= 1, offset >= e**(power - 1)."""
+    """The lattice law of polylog noise.
+
+    P(Z = k) is proportional to exp(-rate * ln(|k| / scale + offset)**power), power >= 1, offset >= e**(power -
+    1).
+    """
 
     scale: Fraction
     rate: Fraction
@@ -213,7 +223,7 @@ class Polylog(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number, *, rate: Number, offset: Number, power: Number) -> "Polylog":
-        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+        """Return the law with at least a lattice variance (T-CALIBRATE).
 
         Args:
             variance: The wanted variance, in squared lattice steps.
@@ -238,7 +248,7 @@ class Polylog(LatticeLaw):
 
 
 def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
-    """Refuse an exponent that is not concave and, at power 1, a law without a mean."""
+    """Refuse an exponent not concave or, at power 1, without mean."""
     if power < 1:
         raise ParameterError(parameter="power", problem=f"must be at least 1, not {power}")
     with working_precision(CERTIFYING_BITS):
@@ -259,7 +269,10 @@ def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
 
 @dataclass(frozen=True, slots=True, init=False)
 class ConcaveLaw(LatticeLaw):
-    """P(Z = k) proportional to exp(-f(|k|)) for an expression f whose concavity is certified (T-CONCAVE)."""
+    """A lattice law with certified concave exponent f (T-CONCAVE).
+
+    P(Z = k) is proportional to exp(-f(|k|)).
+    """
 
     exponent_function: Function
 
@@ -280,8 +293,9 @@ SLACK = dyadic(1, 20)
 
 
 def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | None = None) -> int:
-    """The number of n independent draws with Z >= threshold: exactly Binomial(n, P(Z >= threshold)), in time that does not
-    grow with n (T-BINOMIAL, docs/theory/noise.md).
+    """Draw the number of n draws with Z >= threshold (T-BINOMIAL).
+
+    Exactly Binomial(n, P(Z >= threshold)), in time that does not grow with n; see docs/theory/noise.md.
 
     Args:
         n: The number of draws.
@@ -300,7 +314,10 @@ def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | Non
 
 
 def halvings(source: BitSource) -> int:
-    """The number of zeros before the first one in a stream of fair bits: i with probability 2**-(i+1)."""
+    """Return the number of zeros before the first one bit.
+
+    i with probability 2**-(i+1).
+    """
     zeros = 0
     while (word := one_word(source)) == 0:
         zeros += 64
@@ -320,7 +337,10 @@ class Passing:
         return 128 + 2 * self.n.bit_length()
 
     def draw(self, source: BitSource) -> int:
-        """Pick a side, a block by halving probabilities and a position in it; accept the count in proportion to its probability."""
+        """Draw a count by picking a side, a block and a position.
+
+        Blocks have halving probabilities; accept the count in proportion to its probability.
+        """
         center, shift = frame(self)
         while True:
             right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
@@ -330,7 +350,7 @@ class Passing:
                 return count
 
     def center(self) -> int:
-        """A count from which probabilities fall to the right, and from whose left neighbor they fall to the left."""
+        """Return a count from which probabilities fall on both sides."""
         mean = (self.n + 1) * self._passes()
         center = int((mean + SLACK).mid().floor().unique_fmpz())
         if not (mean - 1 <= center and center <= mean + 2 * SLACK):
@@ -338,7 +358,7 @@ class Passing:
         return center
 
     def width_shift(self, center: int) -> int:
-        """The smallest power of two over which the probability halves on both sides."""
+        """Return the smallest power of two that halves the probability."""
         shift = 0
         while not (
             self._log_ratio(center + (1 << shift), center) <= -arb.const_log2()

@@ -1,9 +1,10 @@
-"""Probabilities and moments of a lattice law as Arb balls, including far tails.
+"""Probabilities and moments of a lattice law as Arb balls.
 
-See T-SUM in docs/theory/noise.md. Where weights change fast from one integer to the next they are added one by one; where they
-change slowly, the Euler-Maclaurin formula is used, with a rigorous integral and a remainder bounded by Cauchy's estimate on
-complex balls. For this, exponents are also evaluated on complex balls and power series, to the right of the imaginary axis, where
-every expression is holomorphic.
+Including far tails; see T-SUM in docs/theory/noise.md. Where weights change fast from one integer to the
+next they are added one by one; where they change slowly, the Euler-Maclaurin formula is used, with a
+rigorous integral and a remainder bounded by Cauchy's estimate on complex balls. For this, exponents are
+also evaluated on complex balls and power series, to the right of the imaginary axis, where every expression
+is holomorphic.
 """
 
 import math
@@ -31,7 +32,10 @@ Slope: TypeAlias = Fraction | float
 
 
 def log_slope_lower(function: Function, start: arb) -> arb:
-    """A ball whose every point is at most ``x f'(x)`` for all x >= start > 0, or is the value at ``start`` itself."""
+    """Return a lower bound of ``x f'(x)`` for all x >= start.
+
+    A ball whose every point is such a bound, or is the value at ``start`` > 0 itself.
+    """
     match function:
         case Variable():
             return start
@@ -47,7 +51,7 @@ def log_slope_lower(function: Function, start: arb) -> arb:
 
 
 def log_convex(function: Function) -> bool:
-    """Whether ln f(exp(y)) is certified convex in y: sums of powers of x, and powers of such sums."""
+    """Return whether ln f(exp(y)) is certified convex in y."""
     match function:
         case Variable():
             return True
@@ -60,7 +64,7 @@ def log_convex(function: Function) -> bool:
 
 
 def degree(function: Function) -> Fraction:
-    """The d for which f(x) is x**d up to powers of logarithms, as x grows."""
+    """Return the d for which f(x) grows as x**d."""
     match function:
         case Variable():
             return Fraction(1)
@@ -73,7 +77,10 @@ def degree(function: Function) -> Fraction:
 
 
 def log_slope_limit(function: Function) -> Slope:
-    """A rational not above the limit of ``x f'(x)`` as x goes to infinity, or infinity; exact except for iterated logarithms."""
+    """Return a lower bound of the limit of ``x f'(x)``.
+
+    A rational or infinity, as x goes to infinity; exact except for iterated logarithms.
+    """
     if degree(function) > 0:
         return math.inf
     match function:
@@ -94,7 +101,7 @@ T = TypeVar("T", acb, arb_series)
 
 
 class _Ring(Generic[T]):
-    """The common part of complex balls and series, which have no order and so offer no comparisons."""
+    """The common part of complex balls and series."""
 
     def add(self, left: T, right: T) -> T:
         return left + right
@@ -112,7 +119,10 @@ class _Ring(Generic[T]):
 
 
 class HolomorphicArithmetic(_Ring[acb]):
-    """Complex balls; an argument of a root or logarithm outside the right half-plane gives a result that is not finite."""
+    """Complex balls.
+
+    A root or logarithm outside the right half-plane gives a result that is not finite.
+    """
 
     def constant(self, value: arb) -> acb:
         return acb(value)
@@ -154,7 +164,10 @@ MOST_PRECISION = 1 << 16
 
 
 class Weights:
-    r"""``x**moment * exp(f(reference) - f(x))`` at the precision that was in force when it was made."""
+    r"""The weights ``x**moment * exp(f(reference) - f(x))``.
+
+    At the precision that was in force when the object was made.
+    """
 
     __slots__ = ("_base", "exponent", "moment")
 
@@ -185,7 +198,10 @@ class Weights:
             return [series[i] for i in range(length)]
 
     def spread(self, k: int) -> int:
-        """Approximately how many steps from k the exponent takes to grow by one; guides the work and certifies nothing."""
+        """Return approximately the steps over which the exponent grows by one.
+
+        Certifies nothing.
+        """
         with working_length(2):
             slope = self.exponent.value(SeriesArithmetic(), arb_series([arb(k), 1]))[1]
             return int((1 / slope).mid().floor().unique_fmpz())
@@ -197,20 +213,26 @@ class Weights:
         )
 
     def beyond_upper(self, k: int) -> arb:
-        """A bound on the sum over all integers from k on (T-GROWTH); infinite if none is certified."""
+        """Return a bound on the sum from k, maybe infinite (T-GROWTH)."""
         slack = (log_slope_lower(self.exponent, arb(k)) - self.moment - 1).lower()
         return (self.at(k) * (1 + k / slack)).upper() if slack > 0 else arb.pos_inf()
 
 
 @lru_cache(maxsize=4096)
 def tail_sum(exponent: Function, start: int, *, moment: int = 0, bits: int = 80) -> arb:
-    """Sum over k >= start >= 1 of ``k**moment * exp(f(start) - f(k))``, to ``bits`` correct bits."""
+    """Sum ``k**moment * exp(f(start) - f(k))`` over k >= start >= 1.
+
+    To ``bits`` correct bits.
+    """
     return _accurate(exponent, start, None, moment, bits)
 
 
 @lru_cache(maxsize=4096)
 def range_sum(exponent: Function, start: int, end: int, *, moment: int = 0, bits: int = 80) -> arb:
-    """Sum over start <= k < end of ``k**moment * exp(f(start) - f(k))``, to ``bits`` correct bits."""
+    """Sum ``k**moment * exp(f(start) - f(k))`` over start <= k < end.
+
+    To ``bits`` correct bits.
+    """
     return _accurate(exponent, start, end, moment, bits)
 
 
@@ -241,7 +263,7 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
 
 
 def _cut(weights: Weights, start: int) -> int:
-    """A point beyond which all weights together are negligible at the precision in force."""
+    """Return a point beyond which all weights together are negligible."""
     small = weights.at(start) * arb(2) ** (-bits_in_force())
     step = 1
     while not weights.beyond_upper(start + step) <= small:
@@ -252,7 +274,7 @@ def _cut(weights: Weights, start: int) -> int:
 
 
 def _radius_needed() -> int:
-    """The radius at which the best order of the formula leaves less than the precision in force, with room for growth."""
+    """Return the radius needed for the precision in force."""
     return bits_in_force() // 7 + 4
 
 
@@ -269,7 +291,10 @@ def _euler_maclaurin(weights: Weights, start: int, end: int, radius: int) -> arb
 
 
 def _order(radius: int) -> tuple[int, arb]:
-    """The even order 2q and the factor 8 (2q)!/(2 pi r)^(2q) of the remainder, about as small as the precision in force."""
+    """Return the even order 2q and the factor of the remainder.
+
+    8 (2q)!/(2 pi r)^(2q), about as small as the precision in force.
+    """
     base, wanted = 2 * arb.pi() * radius, arb(2) ** (-bits_in_force() - 16)
     order, factor = 2, 16 / base**2
     while not factor < wanted and order < 6 * radius:
@@ -279,7 +304,7 @@ def _order(radius: int) -> tuple[int, arb]:
 
 
 def _integral(weights: Weights, start: int, end: int) -> arb:
-    """The integral of the weights, in the logarithm of x: a power-law tail is then as short as any other."""
+    """Integrate the weights in the logarithm of x."""
 
     def integrand(y: acb, analytic: bool) -> acb:
         x = y.exp()
@@ -289,7 +314,10 @@ def _integral(weights: Weights, start: int, end: int) -> arb:
 
 
 def _sup_integral(weights: Weights, start: int, end: int, radius: int) -> arb:
-    """A bound on the integral over x of the largest weight within ``radius`` of x in the complex plane."""
+    """Bound the integral of the largest weight within ``radius`` of x.
+
+    In the complex plane.
+    """
     total, x = arb(0), start
     while x < end:
         width = min(end - x, _box_width(weights, start, x, radius))
@@ -300,8 +328,11 @@ def _sup_integral(weights: Weights, start: int, end: int, radius: int) -> arb:
 
 
 def _box_width(weights: Weights, start: int, x: int, radius: int) -> int:
-    """Wide enough that few boxes are needed, narrow enough that the weight at a box's left end is near the largest in it; the
-    smaller the weights are beside the first, the wider a box may be."""
+    """Return a box width that balances number and tightness.
+
+    Wide enough that few boxes are needed, narrow enough that the weight at a box's left end is near the largest
+    in it; the smaller the weights are relative to the first, the wider a box may be.
+    """
     allowed = 2 + weights.growth(start, x) / 2
     width = max(radius, min(x, int(allowed * weights.spread(x))))
     while width > radius and weights.growth(x, x + width) > allowed:
@@ -316,7 +347,7 @@ ENOUGH_BITS = 60
 
 
 def drop(exponent: Function, start: int, end: int) -> arb:
-    """f(start) - f(end), with about as many correct bits as the precision in force."""
+    """Return f(start) - f(end) to about the precision in force."""
     with working_precision(bits_in_force() + GUARD):
         return exponent.value(BallArithmetic(), arb(start)) - exponent.value(BallArithmetic(), arb(end))
 
@@ -340,7 +371,7 @@ def log_tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
 
 
 def log_tails(exponent: Function, starts: Iterable[int]) -> dict[int, arb]:
-    """ln P(Z >= start) for many starts >= 1: each tail is a range and the next tail."""
+    """Return ln P(Z >= start) for many starts >= 1."""
     found: dict[int, arb] = {}
     with working_precision(BITS + GUARD):
         total = normalizer(exponent).log()
@@ -374,7 +405,10 @@ def absolute_moment(exponent: Function, power: int) -> arb:
 
 @lru_cache(maxsize=4096)
 def last_at_least(exponent: Function, probability: Fraction) -> int:
-    """The largest m >= 0 with P(Z >= m) >= probability, for a probability of at most a half: Newton on the log of the tail."""
+    """Return the largest m >= 0 with P(Z >= m) >= probability.
+
+    For a probability of at most a half, by Newton on the log of the tail.
+    """
     low, high, guess = 0, -1, near(exponent, float(probability))
     tails: dict[int, arb] = {}
     with working_precision(BITS + GUARD):
@@ -389,7 +423,7 @@ def last_at_least(exponent: Function, probability: Fraction) -> int:
 
 
 def _tail_beside(exponent: Function, start: int, tails: dict[int, arb]) -> arb:
-    """``tail_sum`` from a start, by the few terms between it and a tail that is known, where there is one."""
+    """Return ``tail_sum`` from a start, using a known nearby tail."""
     for known, relative in tails.items():
         if 0 < known - start <= DIRECT_TERMS:
             return range_sum(exponent, start, known) + drop(exponent, start, known).exp() * relative
@@ -402,7 +436,10 @@ def _tail_beside(exponent: Function, start: int, tails: dict[int, arb]) -> arb:
 
 @lru_cache(maxsize=256)
 def near(exponent: Function, probability: float) -> int:
-    """About the largest m >= 1 with P(Z >= m) >= probability, by floats; saves exact sums and certifies nothing."""
+    """Return approximately the largest m with P(Z >= m) >= probability.
+
+    Certifies nothing.
+    """
     points = np.concatenate([np.arange(64.0), np.geomspace(64, 2.0**60, 3500)])
     with np.errstate(all="ignore"):
         weights = np.exp(-exponent.increase(NumpyArithmetic(), points))

@@ -1,5 +1,7 @@
-"""Random bits: the only module that uses the operating system's entropy or ``numpy.random``. It also compares a uniform real
-number, whose bits are drawn as needed, exactly with a real number known by enclosures.
+"""Random bits and exact comparisons with uniform reals.
+
+The only module that uses the operating system's entropy or ``numpy.random``. A uniform real, whose bits are
+drawn as needed, is compared exactly with a real number known by enclosures.
 """
 
 import os
@@ -24,7 +26,9 @@ class BitSource(Protocol):
     """Independent uniform bits. Only those of ``Secure`` count as secret (``is_private``)."""
 
     def fill(self, words: WordArray) -> None:
-        """Overwrite a contiguous array with uniform 64-bit words that were never handed out before.
+        """Fill a contiguous array with uniform words never returned before.
+
+        64-bit words.
 
         Args:
             words: The array to fill, of 64-bit words.
@@ -32,9 +36,10 @@ class BitSource(Protocol):
 
 
 class Secure:
-    """AES-256 in counter mode, with a new key from the operating system for every request (A-RNG).
+    """AES-256 in counter mode with fresh keys (A-RNG).
 
-    It keeps no state between requests, so a fork, a process pool or a restored snapshot cannot repeat a word.
+    A new key from the operating system for every request. It keeps no state between requests, so a fork, a
+    process pool or a restored snapshot cannot repeat a word.
     """
 
     __slots__ = ()
@@ -51,7 +56,9 @@ class Secure:
 
 
 def is_private(source: BitSource) -> bool:
-    """Whether what is drawn from it may be called private. No source can say so of itself, nor can a subclass of ours.
+    """Return whether draws from the source may be called private.
+
+    No source can declare this of itself, nor can a subclass of ours.
 
     Args:
         source: A source of random bits.
@@ -63,7 +70,10 @@ def is_private(source: BitSource) -> bool:
 
 
 def bit_source(rng: BitSource | None) -> BitSource:
-    """The secure source unless another is given; anything else that is not a source of bits is refused before any spending."""
+    """Return the source, or the secure one for None.
+
+    Anything that is not a source of bits is refused before any spending.
+    """
     if rng is not None and not callable(getattr(rng, "fill", None)):
         raise ParameterError(
             parameter="rng",
@@ -81,7 +91,10 @@ def _keystream(target: memoryview) -> None:
 
 
 class Seeded:
-    """A repeatable source for tests and simulation. Anyone who knows the seed can remove the noise."""
+    """A repeatable source for tests and simulation.
+
+    Anyone who knows the seed can remove the noise.
+    """
 
     __slots__ = ("_stream",)
 
@@ -106,7 +119,7 @@ FIRST_PRECISION = 64
 
 
 class LazyUniform:
-    """A uniform real in [0, 1) whose leading bits are known and whose other bits are drawn when needed."""
+    """A uniform real in [0, 1) with bits drawn when needed."""
 
     __slots__ = ("_bits", "_count", "_source")
 
@@ -126,7 +139,10 @@ class LazyUniform:
         self._count += WORD_BITS
 
     def below(self, enclosure: Enclosure) -> bool:
-        """Whether the uniform is below the real number: true with exactly that probability (T-LAZY, docs/theory/noise.md)."""
+        """Return whether the uniform is below a real number (T-LAZY).
+
+        True with exactly that probability; see docs/theory/noise.md.
+        """
         precision = max(FIRST_PRECISION, self._count + WORD_BITS)
         while True:
             with working_precision(precision):

@@ -1,6 +1,7 @@
-"""Draws from a table: fixed-width attempts in bulk, and arbitrary precision for the few that remain undecided (T-EXACT).
+"""Exact draws from a table (T-EXACT).
 
-The numpy version works in 64-bit integers. It is the reference for the compiled kernel and is used if there is none.
+Fixed-width attempts in bulk, and arbitrary precision for the few that remain undecided. The numpy version
+works in 64-bit integers. It is the reference for the compiled kernel and is used if there is none.
 """
 
 import sys
@@ -27,7 +28,10 @@ LOW_HALF = np.uint64((1 << 32) - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Picks:
-    """What the attempts read of a table, in one array each: first for the slots' own rows, then for the other rows they name."""
+    """The columns of a table that attempts read.
+
+    One array each: first for the slots' own rows, then for the other rows they name.
+    """
 
     bounds: WordArray
     """Per slot ``threshold << 10``: the low half of a first word is below it exactly if its coin is below the threshold."""
@@ -54,9 +58,10 @@ def _picks(table: Table) -> _Picks:
 
 
 def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
-    """Use two words per attempt; write the accepted offsets with their signs to ``out`` until it is full.
+    """Use two words per attempt and write accepted offsets.
 
-    Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
+    Signed, to ``out`` until it is full. Returns how many were written and, for each that is still undecided,
+    the pair (attempt, position in ``out``).
     """
     picks, whole = _picks(table), _lent_room(len(words) // 2)
     room = whole.first(len(words) // 2)
@@ -80,7 +85,7 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
 
 @dataclass(slots=True, kw_only=True)
 class _Room:
-    """Arrays that the attempts of a thread use again and again: fresh memory would cost as much as the attempts themselves."""
+    """Reusable arrays for the attempts of a thread."""
 
     a: WordArray
     b: WordArray
@@ -125,12 +130,12 @@ def _lent_room(size: int) -> _Room:
 
 
 def _taken(values: NDArray[Any], places: IntArray, out: NDArray[Any]) -> NDArray[Any]:
-    """The values at places that are known to exist; only without a check does numpy write them where they are wanted."""
+    """Return the values at indices known to exist."""
     return np.take(values, places, out=out, mode="clip")
 
 
 def _pick(picks: _Picks, a: WordArray, room: _Room) -> IntArray:
-    """Per attempt its slot, and 1024 more where the coin picks the other row."""
+    """Return each attempt's slot, plus 1024 for the other row."""
     np.copyto(room.low, a, casting="unsafe")
     np.bitwise_and(room.low, np.uint32(SLOT_MASK), out=room.slot)
     np.greater_equal(room.low, _taken(picks.bounds, room.slot, room.bound), out=room.kept)
@@ -154,7 +159,7 @@ def _signed_offsets(picks: _Picks, pick: IntArray, b: WordArray, room: _Room, *,
 
 
 def pick_row(table: Table, a: int) -> int:
-    """The row chosen by the slot and the coin in the first word of an attempt."""
+    """Return the row chosen by an attempt's slot and coin."""
     slot = a & SLOT_MASK
     entry = int(table.slots[slot])
     coin = a >> SLOT_BITS & COIN_MASK
@@ -184,15 +189,20 @@ INT64_END = 1 << 63
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Independent draws. One that does not fit into 64 bits is in ``extremes`` by position, and ``values`` has 0 there."""
+    """Independent draws, those beyond 64 bits in ``extremes`` by position.
+
+    ``values`` has 0 there.
+    """
 
     values: IntArray
     extremes: dict[int, int]
 
 
 def attempt_for(size: int) -> Attempt:
-    """The compiled attempts once many draws were asked for, or they are loaded; both kinds make the same draws from the same
-    words."""
+    """Return the compiled attempts if loaded or worth loading.
+
+    That is, once many draws were made; both kinds make the same draws from the same words.
+    """
     _asked["draws"] += size
     if _asked["draws"] < WORTH_COMPILING and "recordwise.noise.kernel" not in sys.modules:
         return attempt
@@ -204,7 +214,7 @@ def attempt_for(size: int) -> Attempt:
 
 
 def draw(table: Table, size: int, source: BitSource) -> Draws:
-    """``size`` offsets from the first magnitude of the table, with signs if it has them, in the order they were made."""
+    """Draw ``size`` offsets from the table's first magnitude."""
     values = np.empty(size, dtype=np.int64)
     extremes: dict[int, int] = {}
     words = _lent_words(2 * _attempts_for(size))
@@ -228,14 +238,17 @@ def _lent_words(count: int) -> WordArray:
 
 
 def _attempts_for(size: int) -> int:
-    """A few more attempts than draws, as some are rejected; no more at once than stay in the cache."""
+    """Return a few more attempts than draws, as some are rejected."""
     return min(CHUNK, size + size // 16 + 16)
 
 
 def _settle(
     table: Table, words: WordArray, values: IntArray, undecided: IntArray, source: BitSource
 ) -> tuple[int, dict[int, int]]:
-    """Decide the open attempts in place and close the gaps of rejected ones, so that order reveals nothing about values."""
+    """Decide the open attempts and close gaps of rejected ones.
+
+    So that order reveals nothing about values.
+    """
     rejected: list[int] = []
     large: dict[int, int] = {}
     for attempt, place in undecided.tolist():
@@ -253,7 +266,10 @@ def _settle(
 
 
 def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:
-    """The signed offset of one attempt, or None if it is rejected; in arbitrary precision, with fresh bits as needed."""
+    """Return one attempt's signed offset, or None if rejected.
+
+    In arbitrary precision.
+    """
     a, b = pair.tolist()
     row = pick_row(table, a)
     uniform = LazyUniform(source, bits=a >> UNIFORM_BITS, count=UNIFORM_BITS)
@@ -273,12 +289,12 @@ def single(table: Table, source: BitSource) -> int:
 
 
 def tail_table(table: Table) -> Table:
-    """The law beyond the last block, magnitudes only; it has a tail of its own, drawn in the same way."""
+    """Return the law beyond the last block, magnitudes only."""
     return table_for(replace(table.side, first=table.tail_start, signed=False))
 
 
 def tail_share(table: Table) -> arb:
-    """The exact mass of the tail divided by the weight of its row, at the precision in force."""
+    """Return the tail's exact mass over its row's weight."""
     side, start = table.side, table.tail_start
     beyond = side.relative(start) * tail_sum(side.exponent, start, bits=bits_in_force())
     return ball(table.scale * side.copies(start) / table.weights[table.tail_row]) * beyond

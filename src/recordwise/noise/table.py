@@ -1,8 +1,10 @@
-"""The table from which a law is drawn: integer weights of blocks under an envelope, an alias table that picks a block with exactly
-its probability, and lines below and above the acceptance probability that settle most attempts in integers.
+"""The certified table from which a law is drawn.
 
-Everything that exactness depends on is certified here with Arb (T-EXACT, docs/theory/noise.md). The division into blocks is not: a
-poor one costs speed, never exactness.
+Integer weights of blocks under an envelope, an alias table that picks a block with exactly its probability,
+and lines below and above the acceptance probability that settle most attempts in integers.
+
+Everything that exactness depends on is certified here with Arb (T-EXACT, docs/theory/noise.md). The
+division into blocks is not: a poor one costs speed, never exactness.
 """
 
 import math
@@ -32,9 +34,10 @@ TOTAL = SLOTS * CAPACITY
 
 
 def alias_slots(weights: list[int]) -> WordArray:
-    """One word per slot, ``threshold << 10 | other``: the slot's own row below the threshold, the other row from it on (T-ALIAS).
+    """Return one alias word per slot, ``threshold << 10 | other`` (T-ALIAS).
 
-    A slot that contains only its own row names itself as the other, so that no threshold has to be the full 2**22.
+    The slot's own row applies below the threshold, the other row from it on. A slot that contains only its own
+    row names itself as the other, so that no threshold has to be the full 2**22.
     """
     if len(weights) != SLOTS or sum(weights) != TOTAL or min(weights) < 0:
         raise ValueError("alias weights must be 1024 integers that add up to 2**32")
@@ -66,7 +69,7 @@ TAIL_SHARE = 2.0**-33
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Offsets ``start .. start + 2**shift - 1`` from the first magnitude of a table."""
+    """A block of 2**shift offsets from a table's first magnitude."""
 
     start: int
     shift: int
@@ -82,7 +85,7 @@ class Block:
 
 
 class _Profile:
-    """The growth of the exponent on a coarse grid of offsets, used to plan the blocks."""
+    """The growth of the exponent on a coarse grid of offsets."""
 
     def __init__(self, offsets: list[int], growth: list[float]) -> None:
         self.end = offsets[-1]
@@ -100,7 +103,7 @@ class _Profile:
 
 
 def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
-    """Blocks of offsets from ``first``, each on one side of ``inflection``, over which the exponent grows little."""
+    """Return blocks with little growth, each on one side of ``inflection``."""
     end = _end(exponent, first)
     if end <= MOST_BLOCKS:
         return [Block(start=k, shift=0) for k in range(end)]
@@ -144,10 +147,11 @@ def _profile(exponent: Function, first: int, end: int) -> _Profile:
 
 
 def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[tuple[int, int]]:
-    """Start and shift of blocks from offset 0 on; the first is offset 0 alone, because zero has no sign.
+    """Return start and shift of blocks from offset 0 on.
 
-    The growth allowed in a block rises as exp(f/3) where weights get rare. For a given number of blocks this minimizes the number
-    of open decisions, which grows with the square of the growth.
+    The first is offset 0 alone, because zero has no sign. The growth allowed in a block rises as exp(f/3) where
+    weights get rare. For a fixed number of blocks this minimizes the number of open decisions, which grows with
+    the square of the growth.
     """
     blocks, position, shift, growth_at = [(0, 0)], 1, 0, profile.at
     while position < profile.end and len(blocks) <= MOST_BLOCKS:
@@ -166,7 +170,7 @@ def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[tuple[
 
 
 def precision_for(exponent: Function, first: int) -> int:
-    """Enough bits that differences of the exponent near ``first`` are accurate to well below a unit of the table."""
+    """Return enough bits for differences of the exponent near ``first``."""
     with working_precision(64):
         size = exponent.value(BallArithmetic(), arb(first)).abs_upper()
         return 160 + max(0, int(arb(size).max(arb(1)).log_base(2).upper().ceil().unique_fmpz()))
@@ -180,7 +184,10 @@ Acceptance: TypeAlias = Callable[[int], arb]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """At a fraction s of the block the acceptance lies between ``lower - lower_fall * s`` and ``upper - upper_fall * s``."""
+    """Lines that enclose the acceptance over a block.
+
+    At a fraction s of the block it lies between ``lower - lower_fall * s`` and ``upper - upper_fall * s``.
+    """
 
     quick: int
     """Not above the acceptance anywhere in the block."""
@@ -197,7 +204,10 @@ REFUSED = Lines(quick=0, lower=0, lower_fall=0, upper=0, upper_fall=0)
 
 
 def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
-    """The chord of the block and the line through its two middle points; by convexity one is above, one below (T-LINES)."""
+    """Return lines below and above the acceptance (T-LINES).
+
+    The chord of the block and the line through its two middle points; by convexity one is above, one below.
+    """
     start, end, size = acceptance(block.start), acceptance(block.last), 1 << block.shift
     quick = min(floor(end), ONE - 1)
     if size == 1:
@@ -215,13 +225,13 @@ def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
 
 
 def floor(value: arb) -> int:
-    """An integer certified not above the value, the largest if the ball is narrow."""
+    """Return an integer certified not above the value."""
     below = value.floor().unique_fmpz()
     return int(value.lower().floor().unique_fmpz() if below is None else below)
 
 
 def ceiling(value: arb) -> int:
-    """An integer certified not below the value, the smallest if the ball is narrow."""
+    """Return an integer certified not below the value."""
     above = value.ceil().unique_fmpz()
     return int(value.upper().ceil().unique_fmpz() if above is None else above)
 
@@ -231,7 +241,7 @@ IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The part of a law that a table covers: magnitudes from ``first`` on, of either sign or without one."""
+    """The part of a law that a table covers."""
 
     exponent: Function
     inflection: int
@@ -244,7 +254,7 @@ class Side:
             raise ValueError("a table with both signs starts at 0")
 
     def copies(self, start: int) -> int:
-        """How many signed values each magnitude of a block of offsets from ``start`` represents; 0 has no sign."""
+        """Return how many signed values each magnitude represents."""
         return 2 if self.signed and start > 0 else 1
 
     def relative(self, magnitude: int) -> arb:
@@ -254,7 +264,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """Rows are the blocks, then the tail, then rejection; a row is picked with probability ``weights[row] / 2**32``."""
+    """The blocks, the tail and rejection as rows.
+
+    A row is picked with probability ``weights[row] / 2**32``.
+    """
 
     side: Side
     blocks: tuple[Block, ...]
@@ -278,14 +291,17 @@ class Table:
         return self.side.first + self.blocks[-1].last + 1
 
     def acceptance(self, row: int, offset: int) -> arb:
-        """The probability with which an attempt at this offset is kept: exp(-f) over the envelope, at the precision in force."""
+        """Return the probability that an attempt at this offset is accepted.
+
+        exp(-f) over the envelope, at the precision in force.
+        """
         share, relative = _envelope_of(self, row, bits_in_force())
         return share * relative.at(self.side.first + offset)
 
 
 @lru_cache(maxsize=1 << 14)
 def _envelope_of(table: Table, row: int, bits: int) -> tuple[arb, Weights]:
-    """At a precision, which is in force: the weight of a magnitude of a block over the envelope of its row, and all weights."""
+    """Return a magnitude's weight over its row's envelope, and all weights."""
     block = table.blocks[row]
     share = table.scale * (table.side.copies(block.start) << block.shift) / table.weights[row]
     return ball(share), Weights(table.side.exponent, reference=table.side.first)
@@ -299,7 +315,7 @@ def table_for(side: Side) -> Table:
 
 
 def certified(side: Side, blocks: list[Block]) -> Table:
-    """The table for given blocks; exact for any blocks, fast for good ones. Works at the precision in force."""
+    """Return an exact table for any blocks, fast for good ones."""
     relative = Weights(side.exponent, reference=side.first)
     # The points of a small block coincide, and the first is that of its envelope.
     points = {
@@ -312,7 +328,10 @@ def certified(side: Side, blocks: list[Block]) -> Table:
 
 
 def _envelope(side: Side, blocks: list[Block], relative: Weights, weight_at: Acceptance) -> tuple[Fraction, list[int]]:
-    """Integer weights of all rows, each not below the exact mass of its row times the scale, together 2**32."""
+    """Return integer weights of all rows, together 2**32.
+
+    Each is not below the exact mass of its row times the scale.
+    """
     masses = [weight_at(side.first + b.start) * (side.copies(b.start) << b.shift) for b in blocks]
     end = blocks[-1].last + 1
     masses.append(side.copies(end) * relative.beyond_upper(side.first + end))
@@ -332,7 +351,10 @@ def _lines(side: Side, block: Block, weight_at: Acceptance, scale: Fraction, wei
 
 
 def assemble(side: Side, blocks: list[Block], scale: Fraction, weights: list[int], lines: list[Lines]) -> Table:
-    """Arrange the rows for the kernels: all arrays have one entry per slot; unused rows reject and are never picked."""
+    """Arrange the rows for the kernels, one entry per slot.
+
+    Unused rows reject and are never picked.
+    """
     padding = SLOTS - len(blocks)
     rows = [*lines, OPEN] + [REFUSED] * (padding - 1)
     shifts = [block.shift for block in blocks] + [0] * padding

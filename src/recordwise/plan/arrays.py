@@ -57,7 +57,7 @@ def texts_of(values: Sequence[str]) -> pa.Array:
 
 
 def listed(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
-    """A list of values as a column of the type that Arrow finds for them.
+    """Return a list as a column of the type Arrow infers.
 
     Args:
         values: The values.
@@ -81,7 +81,9 @@ def listed(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
 
 
 def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
-    """A column as a numpy array, in the column's own memory if possible; among numbers NULL is NaN.
+    """Return a column as numpy, without copying if possible.
+
+    Among numbers NULL is NaN.
 
     Example:
         >>> numpy_of(pa.array([4, None])).tolist()
@@ -101,7 +103,9 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
-    """A column of numbers as a numpy array of its own type, with a number where it is NULL.
+    """Return a numeric column as numpy, with ``value`` for NULL.
+
+    The array has the column's type.
 
     Example:
         >>> null_as(pa.array([4, None]), -1).tolist()
@@ -114,13 +118,13 @@ def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
 
 
 def _held(array: pa.Array) -> Any:
-    """The numbers in the memory of an array that is not empty, whatever they are where it is NULL."""
+    """Return the numbers in a nonempty array's memory, arbitrary where NULL."""
     dtype = _DTYPES[array.type]
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array: the column's own where it is in one piece, since concatenating would copy it.
+    """Return a column as one array, copied only if chunked.
 
     Example:
         >>> whole(pa.chunked_array([[4], [20]])).to_pylist()
@@ -140,7 +144,7 @@ def _unpacked(array: pa.Array, buffer: int) -> Any:
 
 
 def table_digest(table: pa.Table) -> str:
-    """The same for the same values in the same order of columns, whatever these are called and however they are encoded."""
+    """Return a digest of values, whatever the columns' names and encoding."""
     plain = [_plain(table.column(place)) for place in range(table.num_columns)]
     listed = pa.table(plain, names=[str(place) for place in range(len(plain))]).combine_chunks()
     made = hashlib.sha256(f"{listed.num_rows}:{[str(each) for each in listed.schema.types]}".encode())

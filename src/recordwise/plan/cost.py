@@ -1,8 +1,9 @@
-"""The policy of a plan: for records, for firms, and on a lattice.
+"""The policy of a plan: by record, by firm, on a lattice.
 
-It is known before any data is opened: sequential over queries, levels and statistics, parallel over cells. The cells of one table
-are a partition (T-KEYS), so a record pays only for its own cell; tables add up (T-PLAN). Where thresholds differ by group and a
-cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
+It is known before any data is opened: sequential over queries, levels and statistics, parallel over cells.
+The cells of one table are a partition (T-KEYS), so a record pays only for its cell; tables add up (T-PLAN).
+Where thresholds differ by group and a cell may hold several groups, the largest threshold possible in the
+cell applies (T-CELL).
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +53,7 @@ from recordwise.policy.policy import Maximum, Policy, Terms, composed, maximum, 
 
 
 def in_held_columns(policy: Policy, schema: Schema) -> Policy:
-    """The same policy, with conditions on finest codes in place of conditions on coarser levels."""
+    """Return the policy with conditions on finest codes, not coarser levels."""
     if not schema.hierarchies or not _coarser({column.name for column in policy.columns()}, schema):
         return policy
     return Policy(_terms(policy.rho, schema), _terms(policy.delta_terms, schema), policy.near_gaussian)
@@ -71,7 +72,7 @@ def _terms(terms: Terms, schema: Schema) -> Terms:
 
 
 def held_condition(given: Condition, schema: Schema) -> Condition:
-    """The same set of records by the finest codes that they hold; a record whose code is not listed has NULL at coarser levels."""
+    """Return the same condition by the finest codes of records."""
     names = {column.name for column in columns_of(given)} if schema.hierarchies else set()
     coarser = _coarser(names, schema)
     if not coarser:
@@ -89,7 +90,7 @@ def held_condition(given: Condition, schema: Schema) -> Condition:
 
 
 def _by_codes(given: Condition, level: str, hierarchy: Hierarchy | None) -> Condition:
-    """A condition on one coarser level as a list of finest codes, or as all but a list where it holds without a listed code."""
+    """Return a condition on a coarser level as finest codes."""
     assert hierarchy is not None
     codes, values = (hierarchy.codes.column(name).to_pylist() for name in (hierarchy.finest, level))
     true = {value: holds(given, {level: literal(value)}) for value in dict.fromkeys(values)}
@@ -106,7 +107,7 @@ def _coarser(names: Iterable[str], schema: Schema) -> list[str]:
 
 
 def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> Fraction | By:
-    """T_cell as a function of the cell: the record's own threshold if the cell determines it, otherwise the largest possible."""
+    """Return T_cell by cell: the known threshold, or the largest possible."""
     name, length = at.column.name, at.column.length
     lengths = [
         each.expression.length if isinstance(each.expression, Prefix) else None
@@ -127,13 +128,13 @@ def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierar
 
 
 def _possible(at: By, prefix: str, known: int | None) -> list[Fraction]:
-    """Every threshold that a record in such a cell can have; the default is always possible."""
+    """Return every threshold possible in such a cell, default included."""
     listed = [t for value, t in at.values if known is None or (isinstance(value, str) and value[:known] == prefix)]
     return listed if at.default is None else [*listed, at.default]
 
 
 def _level_of(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy]) -> tuple[Hierarchy, str] | None:
-    """The group that is another level of the hierarchy which thresholds differ by; the finest of several."""
+    """Return the finest group that is another level of the thresholds' hierarchy."""
     fields = [group.expression.name for group in groups if isinstance(group.expression, Field)]
     found = [
         (each, name) for each in hierarchies for name in fields if at.column.name in each.levels and name in each.levels
@@ -142,7 +143,7 @@ def _level_of(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy])
 
 
 def _by_level(at: By, hierarchy: Hierarchy, level: str) -> By:
-    """For each value of a level, the largest threshold of the codes below it; none if one of them has none."""
+    """Return each level value's largest threshold below, or None."""
     chosen: dict[Value | None, Fraction | None] = dict(at.values)
     found: dict[Any, list[Fraction | None]] = {}
     columns = (hierarchy.codes.column(name).to_pylist() for name in (level, at.column.name))
@@ -159,7 +160,7 @@ def is_raised(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The cells that share a threshold, by their rows among the public cells; the threshold is None if none was declared."""
+    """The rows of public cells that share a threshold, or None."""
 
     at: Fraction | None
     rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -194,14 +195,14 @@ def _long_enough(group: Group, column: ConditionColumn) -> bool:
 
 
 def _literal(value: Any, column: ConditionColumn) -> Value | None:
-    """A cell's value as the policy compares it; NULL is in no list."""
+    """Return a cell's value as the policy compares it."""
     if isinstance(value, str):
         return value[: column.length] if column.length else value
     return None if value is None else literal(value)
 
 
 def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
-    """The composed policy: by default the tight one, which is charged; with ``tight=False`` the one printed in the papers."""
+    """Return the composed policy, tight as charged or as in papers."""
     _check_rests(plan)
     return check_policy(composed([part.whole(tight=tight) for part in plan.parts()]), plan.schema)
 
@@ -217,7 +218,7 @@ def firm_policy(plan: Plan) -> FirmPolicy:
 
 
 def lattice_policy(plan: Plan) -> LatticePolicy | None:
-    """Return the noise of a plan as shifts on a lattice, if it is.
+    """Return the noise of a plan as shifts on a lattice.
 
     None where some of it is not discrete Gaussian (T-LOSS-LAW).
     """
@@ -227,12 +228,12 @@ def lattice_policy(plan: Plan) -> LatticePolicy | None:
 
 
 def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
-    """The records that a condition of a query selects, by the columns that they hold."""
+    """Return the records that a query's condition selects, by their columns."""
     return EVERY if predicate is None else held_condition(condition(predicate), schema)
 
 
 def _check_rests(plan: Plan) -> None:
-    """A published rest has records of several finer cells, so their thresholds must be those of the coarser cell (T-REST)."""
+    """Check that a published rest's finer cells share its threshold (T-REST)."""
     for part, statistic in plan.drawn():
         level, above = part.table.shape, part.table.rest
         if above is None:
@@ -248,8 +249,10 @@ def _check_rests(plan: Plan) -> None:
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:
-    """The policy in columns that records hold, or an error if a condition does not fit the schema and so would not match what an
-    engine selects."""
+    """Return the policy in columns that records hold.
+
+    Raises if a condition does not fit the schema and so would not match what an engine selects.
+    """
     problems = policy_problems(policy, schema)
     if problems:
         raise PlanError(problems=tuple(problems))
@@ -257,7 +260,7 @@ def check_policy(policy: Policy, schema: Schema) -> Policy:
 
 
 def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
-    """The cost of one statistic of one table to a record of that table: one term for each band where noise is sized (T-SIZE)."""
+    """Return a statistic's cost to records, by band if sized (T-SIZE)."""
     bands = band_table(query, statistic, level, schema)
     if bands is None:
         return _unsized_policy(statistic, statistic.mechanism.at_share(level.share), level, schema, tight=tight)
@@ -269,7 +272,7 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
 
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
-    """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
+    """Return the bands of a table's cells, if sized with known sizes."""
     names = size_names(statistic)
     keys = query.sized_keys(level, names)
     if keys is None or not statistic.mechanism.is_sized:
@@ -331,7 +334,7 @@ def mechanisms_of_cells(
 def _served_by_band(
     statistic: Drawable, level: Level, bands: BandTable, cells: pa.Table, schema: Schema
 ) -> tuple[CellMechanism, ...]:
-    """The mechanism of the band of each cell, by the table that the policy names, so that the two cannot differ."""
+    """Return the mechanism of each cell's band, by the policy's table."""
     count = cells.num_rows if level.groups else 1
     of_cell = bands_of_cells(bands, key_columns(level.groups, schema), codes_of(schema), cells, count)
     served = enumerate(band_mechanisms(statistic, level, bands, schema))
@@ -340,12 +343,12 @@ def _served_by_band(
 
 
 def at_one_threshold(mechanism: Mechanism, at: Fraction | By | None) -> Any:
-    """The mechanism where one threshold applies to all cells; for joint splitting, that of the measure being summed."""
+    """Return the mechanism where one threshold applies to all cells."""
     return mechanism if at is None else mechanism.resolved(at)
 
 
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
-    """Return every mechanism that a cell may have, for any statistic of a table."""
+    """Return every mechanism that a cell may have for a statistic."""
     bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
     return mechanisms_of_table(statistic, table.shape, bands, plan.schema)
 
@@ -366,8 +369,10 @@ def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | No
 
 
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
-    """What the owner should know before running: losses that we did not prove, and groups that get the noise of another group's
-    larger threshold."""
+    """Return what the owner should know before running.
+
+    Losses that we did not prove, and groups that get the noise of another group's larger threshold.
+    """
     found = [f"the loss of {each.words()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
     for part, statistic in plan.drawn():
         level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
@@ -381,6 +386,6 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
 
 
 def declared_elsewhere(plan: Plan) -> tuple[Declared, ...]:
-    """The mechanisms and statistics of other packages, whose losses those packages answer for."""
+    """Return other packages' mechanisms and statistics."""
     asked = [statistic for query in plan.queries for statistic in query.statistics]
     return tuple(sorted(declared_by(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))

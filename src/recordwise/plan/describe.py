@@ -1,6 +1,6 @@
-"""Descriptions of queries and plans as JSON, for the ledger and release.json, and the digest by which a release is recognized.
+"""Public JSON descriptions of queries and plans, and release digests.
 
-They contain public facts only.
+For the ledger and release.json; a release is recognized by its digest.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
 
 
 def _measure_json(measure: Measure) -> dict[str, Any]:
-    """What is not said is the default, so that the schemas of earlier ledgers stay equal to those they were written for."""
+    """Return a measure as JSON, without defaults as in earlier ledgers."""
     form: dict[str, Any] = {
         "name": measure.name,
         "step": fraction_text(measure.step),
@@ -84,7 +84,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
 
 
 def plan_json(plan: Plan) -> list[dict[str, Any]]:
-    """Each query: its condition, tables, number of public cells and statistics with their mechanisms."""
+    """Return each query as JSON: condition, tables, cells and statistics."""
     described, tables = [], plan.tables()
     for number, query in enumerate(plan.queries):
         described.append(
@@ -120,7 +120,7 @@ def _rest_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
 
 
 def _cells_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
-    """The number of public cells, or how cells are selected; how many are found is confidential."""
+    """Return the number of public cells, or how cells are selected."""
     selection = plan.selection(table)
     if selection is not None:
         return {"keys": selection.to_json()}
@@ -128,7 +128,7 @@ def _cells_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
 
 
 def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
-    """The bands of the cells for each statistic whose noise is sized, and where the sizes are from (T-SIZE)."""
+    """Return the cells' bands and size sources, by sized statistic (T-SIZE)."""
     sized = [(each, part.bands) for part, each in plan.drawn(table) if part.bands is not None]
     bands = {
         each.alias: {"bands": own.digest, "edges": [fraction_text(edge) for edge in own.edges]} for each, own in sized
@@ -161,7 +161,7 @@ def group_json(group: Group, schema: Schema) -> dict[str, Any]:
 
 
 def _level_json(level: str, schema: Schema) -> dict[str, Any]:
-    """A coarser level: the list of codes it is from, and the other levels that determine it."""
+    """Return a coarser level: its code list and the levels determining it."""
     hierarchy = schema.hierarchy(level)
     assert hierarchy is not None
     below = hierarchy.determined_by(level)
@@ -169,7 +169,7 @@ def _level_json(level: str, schema: Schema) -> dict[str, Any]:
 
 
 def predicate_json(predicate: Predicate) -> Any:
-    """A condition as it was written, so that a reader can tell which records a table covers."""
+    """Return a condition as it was written."""
     match predicate:
         case And(parts) | Or(parts):
             return {type(predicate).__name__.lower(): [predicate_json(part) for part in parts]}
@@ -190,7 +190,7 @@ def _operand_json(operand: Operand) -> Any:
 
 
 def literal_json(value: Literal) -> Any:
-    """A constant of a query; a number that is not whole becomes a fraction, so that nothing is rounded."""
+    """Return a query's constant; a non-integer becomes an exact fraction."""
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else {"fraction": fraction_text(value)}
     return plain_value(value)
@@ -200,7 +200,7 @@ LONGEST_NAME = 80
 
 
 def table_name(plan: Plan, table: PlannedTable) -> str:
-    """A unique file name for a table: the query's name or number where it has one, and its groups where that leaves several."""
+    """Return a unique file name from the query and its groups."""
     taken: set[str] = set()
     for each in plan.tables():
         plain = name = _plain_name(plan, each)
@@ -222,7 +222,7 @@ def _plain_name(plan: Plan, table: PlannedTable) -> str:
 
 
 def safe_name(text: str) -> str:
-    """The letters, digits, - and _ of a text, shortened, for use in a file name."""
+    """Return a text's letters, digits, - and _, shortened."""
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
 
 
@@ -247,17 +247,17 @@ def versions() -> dict[str, str]:
 
 
 def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
-    """The ids, and the measures and columns that its queries or policies name."""
+    """Return the ids and the measures and columns in use."""
     return schema_of(plan.schema, used_names(plan, *policies))
 
 
 def used_names(plan: Plan, *policies: Policy | None) -> set[str]:
-    """The measures, columns and levels that its queries or policies name, and the firm if firms are counted."""
+    """Return the names that queries or policies use, and the firm."""
     return _named({name for query in plan.queries for name in _names(query)}, *policies)
 
 
 def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
-    """The schema without the measures and columns that neither the names nor the policies mention."""
+    """Return the schema without measures and columns that nothing mentions."""
     names = _named(names, *policies)
     names = names | {each.finest for each in schema.hierarchies if not names.isdisjoint(each.levels)}
     names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
@@ -368,7 +368,7 @@ class EarlierIdentity:
         return any(_digest(form) == charge.get("release") for form in forms)
 
     def _same_records(self, stated: Any) -> bool:
-        """Whether the charge's schema gives every name that is used the same meaning."""
+        """Return whether the charge's schema means the same by every used name."""
         if not isinstance(stated, Mapping):
             return True
         if any(self.records.get(part) != stated.get(part) for part in ("unit", "rows")):
@@ -429,7 +429,9 @@ class ReleaseIdentity:
     earlier: EarlierIdentity = field(compare=False, repr=False)
 
     def charged_as(self, charge: Mapping[str, Any]) -> bool:
-        """Whether a charge is for this release: by its digest, or by the one that an earlier version wrote.
+        """Return whether a charge is for this release.
+
+        By its digest, or by the one that an earlier version wrote.
 
         Args:
             charge: What the ledger says about the charge.
@@ -443,7 +445,7 @@ def _is_earlier(stated: Any) -> bool:
 
 
 def release_identity(plan: Plan, described: Any, policy: Policy, series: Series | None) -> ReleaseIdentity:
-    """The digest of a plan's queries with everything that is charged for them.
+    """Return the digest of a plan's queries and everything charged.
 
     Args:
         plan: The queries, bound to their schema; one that ``unrecognizable`` has nothing against.
@@ -464,7 +466,7 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
 
 
 def unrecognizable(plan: Plan) -> str | None:
-    """Why no other process could tell that a plan is the same, so that it cannot be released once only; None if it could."""
+    """Return why no other process could recognize a plan, or None."""
     for table in plan.tables():
         domain = plan.domain(table)
         if domain is not None and not domain.is_recognizable:
@@ -481,7 +483,7 @@ def _text(form: Any) -> str:
 
 
 def _records(schema: Schema, names: set[str]) -> Any:
-    """What a record is: its unit, and the measures and columns that are used, in any order."""
+    """Return what a record is, independent of order."""
     used = schema_of(schema, names)
     if used.firm not in names:
         rules = None if used.collapse is None else tuple(each for each in used.collapse if each[0] != used.firm)
@@ -491,7 +493,7 @@ def _records(schema: Schema, names: set[str]) -> Any:
 
 
 def _codes(schema: Schema, names: set[str]) -> Any:
-    """The digest of every list of codes, as far as its coarser levels are used."""
+    """Return the digest of every code list's used levels."""
     found = []
     for hierarchy in schema.hierarchies:
         levels = sorted(names & set(hierarchy.coarser))
@@ -522,19 +524,19 @@ def _table(plan: Plan, table: PlannedTable) -> Any:
 
 
 def _group(group: Group, schema: Schema) -> Any:
-    """What a group is; for a level of a hierarchy its name, because its codes are digested for all tables together."""
+    """Return what a group is; for a hierarchy's level, its name."""
     form = group_json(group, schema)
     return {"level": form["level"]} if "level" in form else {name: form[name] for name in form if name != "name"}
 
 
 def _bands(plan: Plan, table: PlannedTable) -> list[list[Any]]:
-    """The bands of the cells, of which the noise of each statistic follows, whatever sizes they come from (T-SIZE)."""
+    """Return the bands of cells, whatever their sizes (T-SIZE)."""
     drawn = plan.drawn(table)
     return [[_text(_nameless(each)), part.bands.digest] for part, each in drawn if part.bands is not None]
 
 
 def _statistic(statistic: Statistic, query: Query) -> Any:
-    """A statistic without its name; what it is computed from is stated itself, so that the names of that do not matter either."""
+    """Return a statistic and what it is computed from, without names."""
     form = _nameless(statistic)
     if statistic.names_itself:
         form = {"kind": form["kind"]}
@@ -549,7 +551,7 @@ def _nameless(statistic: Statistic) -> dict[str, Any]:
 
 
 def _mechanism(value: Any) -> Any:
-    """A mechanism by its parameters, also where it lists them without being a dataclass; a word as it is."""
+    """Return a mechanism by its parameters, and a word as it is."""
     if value is None or isinstance(value, str):
         return value
     if is_dataclass(value) or not getattr(value, "parameters", ()):
@@ -559,7 +561,7 @@ def _mechanism(value: Any) -> Any:
 
 
 def _unnamed(value: Any) -> str | None:
-    """The type of a part of a mechanism that only Python's own text stands for, which names an address in memory."""
+    """Return the type of a mechanism's part without a stable text."""
     if value is None or isinstance(value, str | int | float | Fraction | Decimal | Function | By | np.generic):
         return None
     parts: Any = None
@@ -579,7 +581,7 @@ def _unnamed(value: Any) -> str | None:
 
 
 def _keys(plan: Plan, table: PlannedTable) -> Any:
-    """The digest of the public cells of a table, or how they are selected and the digest of the domain they are selected from."""
+    """Return the digest of a table's public cells or of their selection."""
     selection = plan.selection(table)
     if selection is None:
         return table_digest(plan.cells(table))

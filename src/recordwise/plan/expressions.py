@@ -32,7 +32,7 @@ ALL_OTHER = "all_other"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column or a measure, by name; the schema determines which when the query joins a plan."""
+    """A column or a measure, by name, which the schema determines."""
 
     name: str
 
@@ -42,7 +42,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The first ``length`` characters of a text column: NAICS sectors to six-digit codes, or the state in a county code."""
+    """The first ``length`` characters of a text column, such as NAICS codes."""
 
     column: str
     length: int
@@ -59,7 +59,10 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class DatePart:
-    """A part of a date as a whole number: year, quarter, month, ISO week (``week``) or ISO year (``isoyear``)."""
+    """A part of a date as an integer.
+
+    Year, quarter, month, ISO week (``week``) or ISO year (``isoyear``).
+    """
 
     column: str
     part: str
@@ -73,7 +76,7 @@ class DatePart:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Labels chosen by the first predicate that is true. Predicates see the whole, unsplit record."""
+    """Labels by the first true predicate, which sees the unsplit record."""
 
     branches: tuple[tuple["Predicate", Literal], ...]
     default: Literal
@@ -93,14 +96,16 @@ Expression: TypeAlias = Field | Prefix | DatePart | Case
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group expression and its name in the keys and in the published table."""
+    """A group expression and its name in keys and tables."""
 
     name: str
     expression: Expression
 
 
 def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, ...]:
-    """One prefix, or one for each level: ``prefix("naics", [2, 3, 4, 5, 6])``.
+    """Return one prefix, or one for each level.
+
+    For example ``prefix("naics", [2, 3, 4, 5, 6])``.
 
     Args:
         column: A text column, such as an industry code.
@@ -151,7 +156,9 @@ def month(column: str) -> DatePart:
 
 
 def week(column: str) -> DatePart:
-    """The week of a date by ISO 8601, 1 to 53; it belongs to the ``isoyear``, which around New Year is not the year.
+    """Return the ISO 8601 week of a date, 1 to 53.
+
+    It belongs to the ``isoyear``, which around New Year is not the year.
 
     Args:
         column: A column of type date.
@@ -202,7 +209,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One published table of a query: its groups, and its share of the budget."""
+    """A published table of a query: groups and budget share."""
 
     groups: tuple[Group, ...]
     share: Fraction
@@ -212,7 +219,7 @@ class Level:
 
 
 def as_group(given: "str | Expression | Group") -> Group:
-    """A group under its own name; a CASE has no name, so it must be given as a ``Group``."""
+    """Return a group under its name; refuse a CASE, which has none."""
     if isinstance(given, str):
         return Group(given, Field(given))
     if isinstance(given, Case):
@@ -229,7 +236,7 @@ def flat(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> li
 
 
 def axis(groups: Sequence[Group], share: Sequence[Number] | None) -> tuple[Choice, ...]:
-    """The choices of one axis. Shares must add up to exactly 1; by default they are equal."""
+    """Return the choices of one axis; shares must add to 1."""
     if not groups:
         raise ParameterError(parameter="levels", problem="needs at least one level")
     shares = (
@@ -245,7 +252,7 @@ def axis(groups: Sequence[Group], share: Sequence[Number] | None) -> tuple[Choic
 
 
 def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -> tuple[Level, ...]:
-    """Every combination of the axes with the fixed groups; shares multiply, so they still add up to 1."""
+    """Return every combination of the axes; shares multiply and total 1."""
     levels = []
     for choices in product(*axes):
         share = Fraction(1)
@@ -352,7 +359,10 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def condition(predicate: Predicate) -> Condition:
-    """Where the predicate is true. Exact except for text order, which becomes "is not NULL": more records, never fewer."""
+    """Return the condition that the predicate is true.
+
+    Exact except for text order, which becomes "is not NULL": more records, never fewer.
+    """
     return _where(predicate, true=True)
 
 
@@ -379,7 +389,7 @@ def _comparison(column: ConditionColumn, operator: str, literal: Literal) -> Con
 
 
 def policy_column(operand: Operand) -> ConditionColumn:
-    """A column, a prefix or a part of a date in the policy language."""
+    """Return a column, prefix or date part in the policy language."""
     if isinstance(operand, DatePart):
         return ConditionColumn(operand.column, part=operand.part)
     return (
@@ -405,18 +415,18 @@ def read_all_other(given: str | None) -> str | None:
 
 
 def refines(fine: Level, coarse: Level) -> bool:
-    """Whether the cell of a record in the finer table determines its cell in the coarser one."""
+    """Return whether the finer table's cells determine the coarser table's."""
     return all(any(finer(own.expression, group.expression) for own in fine.groups) for group in coarse.groups)
 
 
 def parent_of(level: Level, levels: Sequence[Level]) -> Level | None:
-    """The finest of the tables that a table refines; None for the coarsest."""
+    """Return the finest table that a table refines; None if coarsest."""
     above = [each for each in levels if refines(level, each) and not refines(each, level)]
     return next((each for each in above if all(refines(each, other) for other in above)), None)
 
 
 def chain_problems(levels: Sequence[Level]) -> Iterator[str]:
-    """A rest has one coarser cell that it belongs to only if all tables refine one another."""
+    """Yield problems with tables that do not all refine one another."""
     for number, one in enumerate(levels):
         for other in levels[:number]:
             if refines(one, other) == refines(other, one):
@@ -429,9 +439,10 @@ def chain_problems(levels: Sequence[Level]) -> Iterator[str]:
 
 
 def with_rests(listed: pa.Table, level: Level, parent: Level, above: pa.Table) -> pa.Table:
-    """The listed cells of a table and behind them one "all other" cell for each cell of the coarser table.
+    """Return a table's listed cells, then its "all other" cells.
 
-    A rest has the key of its coarser cell, a code as many characters as that has, and NULL where the coarser table has no column.
+    One for each cell of the coarser table. A rest has the key of its coarser cell, a code as many characters as
+    that has, and NULL where the coarser table has no column.
     """
     columns, count = {}, above.num_rows if parent.groups else 1
     for group in level.groups:
@@ -451,14 +462,14 @@ def _length(group: Group) -> int:
 
 
 def listed_cells(cells: pa.Table) -> pa.Table:
-    """The cells of a table without its rests, and without the column that marks them."""
+    """Return a table's cells without rests and the rest marker."""
     if ALL_OTHER not in cells.column_names:
         return cells
     return cells.filter(pc.invert(cells.column(ALL_OTHER))).drop_columns([ALL_OTHER])
 
 
 def rest_keys(cells: pa.Table, level: Level, parent: Level) -> pa.Table:
-    """The keys of the coarser cells that a table has a rest of, in the order of the rests."""
+    """Return the coarser cells' keys, in the order of their rests."""
     rests = cells.filter(cells.column(ALL_OTHER))
     columns = {}
     for group in parent.groups:

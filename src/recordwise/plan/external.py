@@ -1,4 +1,4 @@
-"""A plan for an external mechanism: which rows of the unit-split table it sees, and what that costs a record."""
+"""A plan for an external mechanism: its rows and their cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from recordwise.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRows:
-    """The rows an external mechanism sees: how records are split, and which of them are included."""
+    """Rows an external mechanism sees: the split and the included records."""
 
     splitting: Splitting
     condition: Predicate | None
@@ -46,7 +46,7 @@ class SplitRows:
         return cls(splitting=splitting, condition=condition)
 
     def policy(self, external: ExternalMechanism, schema: Schema) -> Policy:
-        """rho * pieces**2, or less for a pure loss, for the records that take part (T-EXTERNAL, T-WHERE)."""
+        """Return the policy of the participating records (T-EXTERNAL, T-WHERE)."""
         thresholds: dict[Measure | str, Number | By] = {
             policy_measure(name, schema): at for name, at in self.splitting.thresholds
         }
@@ -57,7 +57,7 @@ class SplitRows:
         return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
 
     def firms(self, external: ExternalMechanism, schema: Schema) -> FirmPolicy:
-        """What the units of a firm lose together: the mechanism sees all rows at once, so that cells do not matter (T-CELLS)."""
+        """Return the joint loss of a firm's units, whatever their cells (T-CELLS)."""
         joint = Joint() if external.epsilon is None else Joint(kind=PURE)
         return FirmPolicy(parts=(FirmPart(policy=self.policy(external, schema), joint=joint),))
 

@@ -1,8 +1,9 @@
-"""The parts of a plan: each statistic of each table, and each selection of a table's keys.
+"""The parts of a plan: statistics by table, and key selections.
 
-A part has everything that is known about it before any data is opened: what it costs a record, which records share a cell, what
-they lose there together, the mechanism of every cell and its noise on the lattice. ``Plan.parts`` makes them once, in one walk.
-The policy of a release, that of firms, that of its noise, its page and what is drawn are views of them: no two lists are matched.
+A part has everything that is known about it before any data is opened: what it costs a record, which records
+share a cell, what they lose there together, the mechanism of every cell and its noise on the lattice.
+``Plan.parts`` makes them once, in one walk. The policy of a release, that of firms, that of its noise, its
+page and what is drawn are views of them: no two lists are matched.
 """
 
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ class Part:
 
     @cached_property
     def paper_policy(self) -> Policy:
-        """The policy of a record of the table as printed in the papers."""
+        """A record's policy as printed in the papers."""
         return self._cost(tight=False)
 
     def _cost(self, *, tight: bool) -> Policy:
@@ -133,7 +134,7 @@ class Part:
         return sigmas, times.pop()
 
     def on_lattice(self) -> LatticePart | None:
-        """Return the part as shifts on a lattice, if its noise is (T-LOSS-LAW)."""
+        """Return the part as shifts on a lattice, or None (T-LOSS-LAW)."""
         noise = None if self.policy.delta_terms else self.noise
         if noise is None:
             return None
@@ -162,10 +163,11 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
 
 
 def cell_key(group: Group, schema: Schema) -> CellKey:
-    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate.
+    """Return a group as the coordinate of a cell.
 
-    What the language of conditions does not say exactly (a part of a date, a CASE by the order of texts) goes by the name of the
-    group, as a column of its own. So does a coarser level of a hierarchy.
+    A label that several branches of a CASE have is one coordinate. What the language of conditions does not say
+    exactly (a part of a date, a CASE by the order of texts) goes by the name of the group, as a separate column.
+    So does a coarser level of a hierarchy.
     """
     expression = group.expression
     if isinstance(expression, Field):
@@ -181,6 +183,6 @@ def cell_key(group: Group, schema: Schema) -> CellKey:
 
 
 def _by_order_of_texts(predicate: Predicate) -> bool:
-    """Whether a predicate compares texts by their order, which conditions know only roughly."""
+    """Return whether a predicate compares texts by order."""
     compared = (leaf for leaf in leaves(predicate) if isinstance(leaf, Compare))
     return any(isinstance(leaf.literal, str) and leaf.operator not in ("=", "<>") for leaf in compared)

@@ -1,6 +1,6 @@
-"""A plan: queries bound to a schema and checked before any record is read.
+"""Queries bound to a schema and checked before any record is read.
 
-All problems are collected, so that a plan can be corrected in one go.
+All problems are collected, so that a plan can be corrected at once.
 """
 
 import math
@@ -76,7 +76,7 @@ def query_with_levels(query: Query, schema: Schema) -> Query:
 
 
 def _completed(keys: Keys, schema: Schema, wanted: Collection[str]) -> Keys:
-    """The keys with a column for each wanted level that their codes determine; a code that is not listed is refused."""
+    """Return the keys with wanted levels; refuse a code not listed."""
     if keys.selection is not None:
         return keys
     table = keys.table
@@ -104,7 +104,7 @@ def _with_levels(table: pa.Table, hierarchy: Hierarchy, schema: Schema, wanted: 
 
 
 def _listed_values(given: pa.Array, hierarchy: Hierarchy, level: str, schema: Schema) -> pa.Array:
-    """The different codes of a level in the type of its column; each must be in the hierarchy (T-HIERARCHY)."""
+    """Return a level's distinct codes, typed and listed (T-HIERARCHY)."""
     column = schema.column(level)
     values = cast_keys(level, given, hierarchy.type_of(level), column is not None and column.null == "category")
     known = pc.is_in(values, value_set=hierarchy.codes.column(level).combine_chunks())
@@ -142,7 +142,7 @@ ENDINGS = (
 
 
 def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
-    """Every column of one table, with the key or variable it belongs to."""
+    """Yield a table's columns, each with its key or variable."""
     yield from ((name, name) for name in level.names())
     if query.all_other is not None:
         yield ALL_OTHER, ALL_OTHER
@@ -153,7 +153,7 @@ def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
 
 
 def name_problems(level: Level, query: Query) -> Iterator[str]:
-    """Columns that would appear twice; names that differ only in case count as equal."""
+    """Yield columns that would appear twice, ignoring case."""
     owners: dict[str, list[str]] = {}
     for name, owner in published_names(level, query):
         owners.setdefault(name.casefold(), []).append(owner)
@@ -185,7 +185,7 @@ class QueryProblem:
 
 
 def query_problems(query: Query, schema: Schema) -> list[QueryProblem]:
-    """All problems of a query, each once: where several parts have it, at the last."""
+    """Return all problems of a query, each once."""
     found = [*_part_problems(query, schema), *map(QueryProblem, _rest_problems(query, schema))]
     sized = [each for each in query.draws() if each.mechanism.is_sized]
     for level in query.tables():
@@ -240,7 +240,7 @@ def _rest_problems(query: Query, schema: Schema) -> Iterator[str]:
 
 
 def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:
-    """A selection publishes cells that are not listed in advance, so every parameter must be defined for any cell."""
+    """Yield parameters not defined for every cell that may be selected."""
     keys, selection = query.keys_of(level), query.selection_of(level)
     if keys is None or selection is None:
         return
@@ -317,7 +317,7 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
 
 
 def _unknown_values(name: str, leaf: Compare | In, literals: Iterable[Literal], schema: Schema) -> Iterator[str]:
-    """A coarser level has the values of a public list, so that any other is a mistake."""
+    """Yield values that a coarser level's public list lacks."""
     hierarchy = schema.hierarchy(name) if name in schema.coarser_names() else None
     if hierarchy is None or getattr(leaf, "operator", "=") not in ("=", "<>"):
         return
@@ -340,13 +340,13 @@ class PlannedTable:
     """The coarser table of which the rests are published; None without them."""
 
     def joined_by(self) -> tuple[Group, ...]:
-        """Groups of which two records with different values are surely in different cells of the table (T-REST)."""
+        """Return groups whose different values imply different cells (T-REST)."""
         return self.shape.groups if self.rest is None else self.rest.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The questions to be asked of one table of records. Public: it contains no value of any record."""
+    """The queries of one table of records; it contains no record's value."""
 
     schema: Schema
     queries: tuple[Query, ...]
@@ -417,7 +417,7 @@ class Plan:
         return tuple((part, part.statistic) for part in self.parts(table) if part.statistic is not None)
 
     def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:
-        """Each total once: a count needed by two statistics, or also by a selection, is computed once."""
+        """Return each total once, even if several statistics need it."""
         wanted = [total for statistic in query.draws() for total in statistic.totals(self.schema)]
         selection = query.selection_of(shape)
         return tuple(dict.fromkeys([*wanted, *([selection.total()] if selection else [])]))
@@ -426,7 +426,7 @@ class Plan:
         return tuple(dict.fromkeys(bins for each in query.draws() for bins in each.bins()))
 
     def selection(self, table: PlannedTable) -> Selection | None:
-        """The selection that finds the keys of a table; None if they are public."""
+        """Return a table's key selection; None for public keys."""
         return self.queries[table.query].selection_of(table.shape)
 
     def domain(self, table: PlannedTable) -> Cells | None:
@@ -435,8 +435,10 @@ class Plan:
         return None if keys is None else keys.domain
 
     def cells(self, table: PlannedTable) -> pa.Table:
-        """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values. Published rests
-        come last, marked by a column of their own."""
+        """Return the public cells of a table, cast, distinct and sorted.
+
+        A grand total has one row without key values. Published rests come last, marked by an extra column.
+        """
         listed = self._listed(table.query, table.shape)
         if table.rest is None:
             return listed

@@ -1,6 +1,7 @@
-"""The words a release is published with: labels and units of its columns, and who publishes it, when and under which terms.
+"""The words of a release: labels, units and facts of publication.
 
-They are public and chosen by the publisher. They change no number, no policy and no digest.
+Who publishes it, when and under which terms. They are public and chosen by the publisher. They change no
+number, no policy and no digest.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,9 @@ VALUE_SIGN = "="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Who publishes a release, about which period, when and under which terms. What is not given is left out everywhere.
+    """Who publishes a release, when, about what and on which terms.
+
+    What is not stated is left out everywhere.
 
     Args:
         title: The title of the release; by default the name of the dataset.
@@ -105,7 +108,9 @@ class Words:
         return replace(self, labels={**labels, **self.labels}) if labels else self
 
     def label(self, name: str, of: str | None = None) -> str:
-        """What readers call a published name, or otherwise the measure it is about; itself if they call it nothing else.
+        """Return the label of a published name or of its measure.
+
+        The name itself without a label.
 
         Args:
             name: The published name.
@@ -117,7 +122,9 @@ class Words:
         return self.labels.get(name) or (self.labels.get(of, name) if of else name)
 
     def unit(self, name: str, of: str | None = None) -> str:
-        """The unit of a published name, or otherwise of the measure it is about; empty if none is given.
+        """Return the unit of a published name or of its measure.
+
+        Empty without a unit.
 
         Args:
             name: The published name.
@@ -150,7 +157,9 @@ RELIABLE, CAUTION, UNRELIABLE = "reliable", "use with caution", "unreliable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRules:
-    """A status for each value: the first whose limit its relative error does not exceed, or otherwise the last.
+    """A status for each value by its relative error.
+
+    The first whose limit the error does not exceed, or otherwise the last.
 
     Args:
         limits: Each status but the last with the largest relative error it allows, in increasing order.

@@ -42,7 +42,7 @@ from recordwise.plan.statistics import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
-    """Statistics of the records that satisfy a condition, by groups and levels, at public keys.
+    """Statistics of selected records, by groups and levels, at public keys.
 
     A query is a frozen value: every method returns a new one. Start with ``rw.query()``.
 
@@ -67,7 +67,7 @@ class Query:
     """What readers see above its tables."""
 
     def named(self, name: str, *, title: str = "") -> "Query":
-        """Give the query a name, used in the names of files, and a title for readers.
+        """Set the query's name, used in file names, and its title.
 
         Args:
             name: Letters, digits, - and _; no two queries of a plan share one.
@@ -82,7 +82,9 @@ class Query:
         return replace(self, name=checked_name(name), title=title)
 
     def where(self, condition: str | Predicate) -> "Query":
-        """Keep the records for which the condition is true. If called more than once, all conditions must hold.
+        """Keep the records for which the condition is true.
+
+        If called more than once, all conditions must hold.
 
         Args:
             condition: SQL text such as ``"emp > 0 AND naics = '44'"``, or a parsed predicate.
@@ -138,7 +140,9 @@ class Query:
         return replace(self, axes=(*self.axes, axis(flat(choices), share)), all_other=chosen).at(keys)
 
     def at(self, keys: GivenKeys | None) -> "Query":
-        """Add public keys or a selection, or several; a table takes the first that has all its columns.
+        """Add public keys or selections.
+
+        A table takes the first that has all its columns.
 
         Args:
             keys: Keys as ``group_by`` takes them, or several of them.
@@ -190,7 +194,7 @@ class Query:
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
-        """Ask for the average of a measure: a noisy sum divided by a noisy count.
+        """Add the average of a measure: noisy sum over noisy count.
 
         Args:
             measure: The name of a measure of the schema.
@@ -204,7 +208,9 @@ class Query:
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
     def combine(self, form: str, *, alias: str) -> "Query":
-        """Ask for a linear combination of counts and sums of this query. It costs nothing more (T-JOINT).
+        """Add a linear combination of this query's counts and sums.
+
+        It costs nothing more (T-JOINT).
 
         Args:
             form: Names and exact coefficients, as in ``"rest + 45 * emp"``. A name is that of a measure with one sum in the query,
@@ -220,7 +226,9 @@ class Query:
         return self.ask(Combination(alias=alias, terms=parse_linear(form)))
 
     def ratio(self, of: str, to: str, *, alias: str | None = None) -> "Query":
-        """Ask for the ratio of two counts, sums or combinations of this query. It costs nothing more (T-RATIO).
+        """Add the ratio of two counts, sums or combinations.
+
+        Of this query; it costs nothing more (T-RATIO).
 
         Args:
             of: The numerator: the name of a measure with one sum in the query, a published name or a linear form of such names.
@@ -242,7 +250,9 @@ class Query:
         return self.ask(Ratio.read(of, to, alias=alias))
 
     def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
-        """Ask for a quantile: the first point of a public grid at or below which at least a share ``p`` of the records lies.
+        """Add a quantile.
+
+        The first point of a public grid at or below which at least a share ``p`` of the records lies.
 
         Args:
             measure: The name of a measure of the schema.
@@ -259,7 +269,9 @@ class Query:
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
 
     def ask(self, statistic: Statistic) -> "Query":
-        """Add a statistic: what ``count``, ``sum`` and the others do, and the way to ask for one of your own.
+        """Add a statistic, of recordwise or user-defined.
+
+        What ``count``, ``sum`` and the others do.
 
         Args:
             statistic: The statistic.
@@ -272,15 +284,20 @@ class Query:
         return replace(self, statistics=(*self.statistics, statistic.among(self.statistics)))
 
     def draws(self) -> tuple[Drawable, ...]:
-        """Everything that noise is drawn for, each once: the statistics, the parts of averages the query does not already have,
-        and one tree for all quantiles of a measure with the same grid and rho."""
+        """Return everything that noise is drawn for, each once.
+
+        The statistics, the parts of averages the query does not already have, and one tree for all quantiles of a
+        measure with the same grid and rho.
+        """
         found: list[Drawable] = []
         for each in sorted(self.statistics, key=lambda statistic: statistic.derived):
             found += [part for part in each.parts(found) if part not in found]
         return tuple(found)
 
     def confidence_of_parts(self, confidence: float) -> float:
-        """The highest confidence at which anything drawn is estimated for intervals of ``confidence``.
+        """Return the highest confidence needed for estimates of drawn parts.
+
+        For intervals of ``confidence``.
 
         Args:
             confidence: The confidence of the intervals.
@@ -291,7 +308,7 @@ class Query:
         return max(each.confidence_of_parts(confidence) for each in self.statistics)
 
     def keys_of(self, level: Level) -> Keys | None:
-        """Where the keys of a table come from; None for a grand total.
+        """Return the keys of a table; None for a grand total.
 
         Args:
             level: One table of the query.
@@ -302,7 +319,9 @@ class Query:
         return next((keys for keys in self.key_lists if level.groups and keys.covers(level.groups)), None)
 
     def selection_of(self, level: Level) -> Selection | None:
-        """The selection that finds the keys of a table, with the level's share of its budget; None where keys are public.
+        """Return a table's key selection with its budget share.
+
+        None where keys are public.
 
         Args:
             level: One table of the query.

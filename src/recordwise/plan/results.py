@@ -1,6 +1,7 @@
-"""What an engine returns: public cells, and exact integers aligned with them in a box that only the session opens.
+"""Engine results: public cells and boxed exact integers.
 
-DuckDB and Spark give sums of 128 bits as Arrow decimals, which become integers here without a detour through floats.
+The integers are aligned with the cells, and only the session opens the box. DuckDB and Spark return sums of
+128 bits as Arrow decimals, which become integers here without a detour through floats.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,10 @@ def total_name(table: PlannedTable, total: Total) -> str:
 
 
 class Sensitive(Generic[T]):
-    """Wraps a confidential value. It prints nothing and cannot be pickled, compared or hashed; only the session unwraps it."""
+    """A confidential value that only the session unwraps.
+
+    It prints nothing and cannot be pickled, compared or hashed.
+    """
 
     __slots__ = ("_value",)
     __hash__ = None  # type: ignore[assignment]
@@ -52,7 +56,7 @@ class Sensitive(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTotals:
-    """One table of a plan: its public cells, and the exact integers of each."""
+    """One table of a plan: public cells and their exact integers."""
 
     table: PlannedTable
     cells: pa.Table
@@ -61,7 +65,7 @@ class TableTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTotals:
-    """One table whose keys are selected: which cells contain records is as confidential as their totals."""
+    """One table with selected keys; even which cells exist is confidential."""
 
     table: PlannedTable
     cells: Sensitive[pa.Table]
@@ -87,14 +91,14 @@ def words(column: pa.ChunkedArray) -> Words:
 
 
 def scatter(positions: IntArray, values: IntArray, cells: int) -> IntArray:
-    """Totals at their positions among the public cells, 0 elsewhere: a cell without records looks like any other."""
+    """Return totals at their positions among public cells, 0 elsewhere."""
     full = np.zeros(cells, dtype=values.dtype)
     full[positions] = values
     return full
 
 
 def integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
-    """Totals as int64, or as Python integers (dtype object) where one of them needs more bits. Never a float."""
+    """Return totals as int64 or Python integers, never floats."""
     bits = words(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
     low, high = bits[:, 0], bits[:, 1]
     if np.array_equal(high, low >> 63):

@@ -39,10 +39,11 @@ COLLAPSE_RULES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A quantity that can be summed. Its values are whole numbers of ``step``, from 0 to a public ``bound`` of one record.
+    """A quantity that can be summed, in multiples of ``step``.
 
-    Where ``signed``, they run from ``-bound`` to ``bound``, and a record's loss is that of the absolute value. Where it is to
-    ``derive`` from others, no record holds it: the schema works out its step, bound and sign from theirs (T-JOINT).
+    Its values run from 0 to a public ``bound`` of one record. Where ``signed``, they run from ``-bound`` to
+    ``bound``, and a record's loss is that of the absolute value. Where it is to ``derive`` from others, no record
+    holds it: the schema works out its step, bound and sign from theirs (T-JOINT).
 
     Args:
         name: The name of the column in the source, or of a derived measure.
@@ -135,7 +136,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Unit id, measures, conditional columns and, if there is one, the firm that owns the unit."""
+    """Unit id, measures, conditional columns and optionally the owning firm."""
 
     unit: str
     measures: tuple[Measure, ...] = ()
@@ -218,7 +219,7 @@ class Schema:
         collapse: Mapping[str, CollapseRule] | None = None,
         hierarchies: Sequence[Hierarchy] = (),
     ) -> "Schema":
-        """The short form: a measure by its step and a column by its type."""
+        """Return a schema from steps of measures and types of columns."""
         return cls(
             unit=unit,
             measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
@@ -229,7 +230,7 @@ class Schema:
         )
 
     def _worked_out(self, measure: Measure) -> Measure:
-        """A derived measure with the step, bound and sign that follow from the measures it comes from."""
+        """Return a derived measure with its step, bound and sign."""
         if not measure.derive:
             return measure
         held = {each.name: each for each in self.measures if not each.derive}
@@ -252,12 +253,12 @@ class Schema:
         return replace(measure, step=made.step, bound=bound, signed=made.signed)
 
     def names(self) -> tuple[str, ...]:
-        """Every column that records hold: ids, measures that are not derived, conditional columns."""
+        """Return the record columns: ids, conditional columns, measures not derived."""
         held = tuple(measure.name for measure in self.held_measures())
         return (self.unit, *((self.firm,) if self.firm else ()), *held, *self.column_names())
 
     def declared_names(self) -> tuple[str, ...]:
-        """Every name that is declared, those of derived measures and of the coarser levels of hierarchies too."""
+        """Return every declared name, including derived measures and coarser levels."""
         return (*self._held_or_derived(), *self.coarser_names())
 
     def held_measures(self) -> tuple[Measure, ...]:
@@ -286,7 +287,7 @@ class Schema:
         return next((measure for measure in self.measures if measure.name == name), None)
 
     def column(self, name: str) -> Column | None:
-        """A conditional column, or a coarser level as one that is NULL where a code is not listed."""
+        """Return a conditional column, or a coarser level as a nullable one."""
         found = next((column for column in self.columns if column.name == name), None)
         listed = None if found is not None else self.hierarchy(name)
         return found if listed is None else Column(name=name, type=listed.type_of(name), null="category")
@@ -332,9 +333,10 @@ LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
 
 
 def fits(value: Value, kind: str) -> bool:
-    """Whether a constant is of a column's type. A number need not be whole: an integer may be compared with 2.5.
+    """Return whether a constant is of a column's type.
 
-    No constant is a date: a date is compared by its parts.
+    A number need not be an integer: an integer may be compared with 2.5. No constant is a date: a date is
+    compared by its parts.
     """
     if kind == "date":
         return False
@@ -351,12 +353,12 @@ def is_value(value: Value, kind: str) -> bool:
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether every engine can store the text: no NUL character and no unpaired surrogate."""
+    """Return whether text has no NUL or unpaired surrogate."""
     return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def prefix_problems(name: str, length: int | None, kind: str) -> Iterator[str]:
-    """A prefix requires a text column and must not be longer than a group may be."""
+    """Yield problems of a prefix: not text, or too long."""
     if length is not None and kind != "text":
         yield f"a prefix of '{name}' needs a column of type text"
     if length is not None and length > LONGEST_PREFIX:
@@ -370,7 +372,7 @@ def part_problems(name: str, part: str, kind: str) -> Iterator[str]:
 
 
 def threshold_problems(at: Any, schema: Schema) -> list[str]:
-    """The problems of a threshold, of thresholds by group, or of thresholds by measure."""
+    """Return problems of a threshold, or of several."""
     if isinstance(at, Mapping):
         unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
         found = [f"'{name}' is split but is not a measure" for name in unknown]
@@ -417,8 +419,11 @@ def _terms_problems(terms: Terms, schema: Schema, tables: dict[str, BandTable]) 
 
 
 def condition_problems(condition: Condition, schema: Schema, tables: dict[str, BandTable]) -> Iterator[str]:
-    """Unknown columns, prefixes of columns that are not text, and constants of the wrong type. Tables of bands, which are in many
-    conditions, are collected, to be checked once."""
+    """Yield problems of a condition.
+
+    Unknown columns, prefixes of columns that are not text, and constants of the wrong type. Tables of bands,
+    which are in many conditions, are collected, to be checked once.
+    """
     match condition:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
@@ -453,7 +458,7 @@ DERIVED = "derived"
 
 
 def kind_of(name: str, schema: Schema) -> str | None:
-    """The type of a column's values; a measure holds numbers, of which some need not be whole. No record holds a derived one."""
+    """Return the type of a column's or measure's values, or None."""
     column, measure = schema.column(name), schema.measure(name)
     if measure is not None and measure.derive:
         return DERIVED
@@ -493,9 +498,10 @@ def check_tuned_on(tuned_on: str | None) -> None:
 def check_tuning(
     tuned_on: str | None, tuning_reason: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
 ) -> None:
-    """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table.
+    """Check that a release states what its plan was tuned on.
 
-    ``looks`` are the looks that the ledger notes, in words; empty if there are none.
+    And a reason if that was the confidential table. ``looks`` describes the looks that the ledger notes; empty if
+    there are none.
     """
     if tuned_on is None:
         raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)

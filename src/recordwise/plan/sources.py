@@ -43,13 +43,13 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
-    """One table in one or many Parquet files, or in a folder of them, with columns in the names of its folders or without."""
+    """One table in Parquet files or folders, whose names may hold columns."""
 
     paths: tuple[Path, ...]
     folder: Path | None = None
 
     def partitions(self) -> tuple[str, ...]:
-        """The columns that the names of folders hold (``state=06/year=2024``), which must be the same for every file."""
+        """Return the columns in folder names, the same for every file."""
         if self.folder is None:
             return ()
         stated = {tuple(part for part in self._folders(path) if "=" in part) for path in self.paths}
@@ -72,13 +72,13 @@ class ParquetFiles:
         return path.relative_to(self.folder or path.parent).parts[:-1]
 
     def listed(self) -> tuple[Path, ...]:
-        """The files there are now; a folder can have gained or lost some."""
+        """Return the files that exist now."""
         return self.paths if self.folder is None else folder_files(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFiles:
-    """One table in one or many CSV files with a header line. Every field is read as text and cast by the declared schema."""
+    """One table in CSV files with headers, cast by the declared schema."""
 
     paths: tuple[Path, ...]
     delimiter: str = ","
@@ -86,7 +86,7 @@ class CsvFiles:
     encoding: str = UTF8
 
     def header(self) -> tuple[str, ...]:
-        """The names in the first line, which must be the same in every file."""
+        """Return the header's names, which must agree in every file."""
         headers = {self._header(path) for path in self.paths}
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
@@ -113,7 +113,7 @@ class CsvFiles:
             ) from None
 
     def guessed(self) -> "CsvFiles":
-        """With the delimiter that the header line is written with, as far as it shows; records are not read."""
+        """Return the files with the delimiter inferred from the header alone."""
         tried = [replace(self, delimiter=each) for each in (self.delimiter, *OTHER_DELIMITERS)]
         return max(tried, key=CsvFiles._fields)
 
@@ -131,7 +131,7 @@ class CsvFiles:
 
     @contextmanager
     def opened(self, path: Path) -> Iterator[io.TextIOBase]:
-        """The text of a file, unpacked and decoded; a byte that is none becomes half a character, which is not text either."""
+        """Open a file's text, unpacked and decoded; invalid bytes stay invalid."""
         encoding = "utf-8-sig" if self.encoding == UTF8 else self.encoding
         with (
             pa.input_stream(str(path), compression=compression(path)) as packed,
@@ -140,7 +140,7 @@ class CsvFiles:
             yield lines
 
     def torn_line(self) -> str | None:
-        """Where the first line is that cannot be read, by its number and without its text; None where there is none."""
+        """Return the number, not text, of the first unreadable line, or None."""
         wanted = len(self.header())
         for number, path in enumerate(self.paths, 1):
             where = f" of file {number}" if len(self.paths) > 1 else ""
@@ -167,14 +167,14 @@ class CsvFiles:
 
 @dataclass(frozen=True, slots=True)
 class ArrowFiles:
-    """One table in one or many files of Arrow's own (IPC or Feather); copied over in batches when the table is first read."""
+    """One table in Arrow files (IPC or Feather), copied in batches."""
 
     paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StatFiles:
-    """One table in one or many files of SAS, Stata or SPSS, all of one kind; copied over in chunks when the table is first read."""
+    """One table in files of SAS, Stata or SPSS, copied in chunks."""
 
     paths: tuple[Path, ...]
 
@@ -184,7 +184,7 @@ AnyFiles = ParquetFiles | CsvFiles | ArrowFiles | StatFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvOptions:
-    """How CSV files are written: what separates fields, the decimal sign of numbers, and the encoding of the text."""
+    """The format of CSV files: delimiter, decimal sign and encoding."""
 
     delimiter: str | None = None
     """A comma, or a tab in .tsv files, unless given."""
@@ -214,8 +214,10 @@ NO_HEADER = (
 
 
 def look_like_values(names: Iterable[str]) -> bool:
-    """Whether the names of columns may be the values of a record: in a CSV file without a header line they are. An empty field, a
-    number or a date is hardly ever a name."""
+    """Return whether column names may be values of a record.
+
+    In a CSV file without a header line they are. An empty field, a number or a date is hardly ever a name.
+    """
     return any(VALUE.fullmatch(part) for name in names for part in re.split(r"[,;\t|]", name))
 
 
@@ -225,7 +227,7 @@ def compression(path: Path) -> str | None:
 
 
 def ending(path: Path) -> str:
-    """What a file is by its name; what it is packed with does not count."""
+    """Return a file's type by its name, ignoring compression."""
     bare = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
     found = bare.suffix.lower()
     return found if bare is path or found in CSV_ENDINGS else path.suffix.lower()
@@ -256,7 +258,7 @@ def files_of(paths: Sequence[Path], options: CsvOptions | None = None) -> AnyFil
 
 
 def laid_out(pattern: str) -> list[Path]:
-    """The files of a path or a glob, so that the engine is allowed these and no others. A file of that very name comes first."""
+    """Return a path's or glob's files, the only ones engines may read."""
     literal = not glob.has_magic(pattern) or Path(pattern).exists()
     found = [pattern] if literal else sorted(glob.glob(pattern, recursive=True))
     paths = [Path(each).resolve() for each in found]
@@ -267,7 +269,7 @@ def laid_out(pattern: str) -> list[Path]:
 
 
 def folder_files(folder: Path) -> tuple[Path, ...]:
-    """The Parquet files in a folder and the folders in it; names that begin with _ or . are not data."""
+    """Return a folder's Parquet files, recursively, without names starting _ or dot."""
     below = sorted(path for path in folder.rglob("*") if not _hidden(path.relative_to(folder)))
     logs = [folder / "_delta_log", folder / ".hoodie", *(folder / "metadata").glob("*.metadata.json")]
     if any(log.exists() for log in logs):
@@ -289,7 +291,7 @@ def folder_files(folder: Path) -> tuple[Path, ...]:
 
 
 def _check_globs(paths: tuple[Path, ...]) -> None:
-    """Refuse a file that is named like a glob for another of them: an engine would read that one twice."""
+    """Refuse a name that is a glob for another, read twice otherwise."""
     texts = [str(path) for path in paths]
     for each in filter(glob.has_magic, texts):
         if any(fnmatch.fnmatchcase(text, each) for text in texts if text != each):
@@ -330,14 +332,14 @@ FROM_ELSEWHERE = (
 
 
 def refuse_own_table(table: pa.Table, name: str) -> None:
-    """Refuse a table with our label in its metadata, as Arrow reads it from Parquet."""
+    """Refuse a table with our label in its Parquet metadata."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     if LABEL in metadata:
         raise _refused(name, private=metadata[LABEL].decode(errors="replace") == PRIVATE)
 
 
 def refuse_own_file(path: Path) -> None:
-    """Refuse a CSV file with our label in front, and a file of any format that lies in the folder of a release."""
+    """Refuse a labeled CSV file, and any file in a release folder."""
     with path.open("rb") as file:
         if file.read(len(COMMENT)) == COMMENT:
             raise _refused(f"the file {path.name}", private=False)
@@ -357,7 +359,7 @@ def _refused(name: str, *, private: bool) -> KeysError:
 
 
 def _descriptions(folder: Path) -> Iterator[dict[str, Any]]:
-    """What a folder says about a release in it; nothing where it holds none."""
+    """Yield a folder's descriptions of a release in it, if any."""
     for name, key in (("release.json", "recordwise_release"), ("datapackage.json", "privacy_label")):
         try:
             stated = json.loads((folder / name).read_text(encoding="utf-8"))
@@ -368,7 +370,7 @@ def _descriptions(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _lists(stated: dict[str, Any], path: Path) -> bool:
-    """Whether a file is one of a release: by its name, or under another name by its digest."""
+    """Return whether a release lists a file, by name or digest."""
     digests = stated.get("sha256")
     listed = dict(digests) if isinstance(digests, dict) else {}
     parts = [each for each in stated.get("resources") or () if isinstance(each, dict)]
@@ -390,7 +392,7 @@ def _digest(path: Path) -> str:
 
 
 def as_array(name: str, values: Iterable[Any]) -> pa.Array:
-    """Key values as one Arrow column. Mixed types are refused, and so is a string, which Python would read as a list of letters."""
+    """Return key values as one Arrow column; refuse mixed types and strings."""
     if isinstance(values, str | bytes):
         raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
     try:
@@ -401,14 +403,14 @@ def as_array(name: str, values: Iterable[Any]) -> pa.Array:
 
 
 def as_public(frame: Any) -> pa.Table:
-    """A public list as an Arrow table; one that carries the label of a release of ours is refused."""
+    """Return a public list as Arrow; refuse one labeled as our release."""
     table = as_arrow(frame)
     refuse_own_table(table, "the list")
     return table
 
 
 def as_arrow(frame: Any) -> pa.Table:
-    """An Arrow table from Arrow, Polars, pandas or a mapping, without importing any of them."""
+    """Return an Arrow table from a frame or mapping, without imports."""
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, Mapping):
@@ -425,7 +427,7 @@ def as_arrow(frame: Any) -> pa.Table:
 
 
 def _from_stream(frame: Any) -> pa.Table:
-    """A table of any library that offers its rows as a stream of Arrow."""
+    """Return a table from any library with an Arrow stream."""
     try:
         return pa.RecordBatchReader.from_stream(frame).read_all()
     except (pa.ArrowException, TypeError, ValueError):
@@ -443,7 +445,7 @@ def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    """Convert a pandas frame. Arrow's error for an unreadable column quotes the value, so it is not passed on."""
+    """Convert a pandas frame, hiding Arrow's errors that quote values."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -472,17 +474,18 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """A relation of the user's own DuckDB connection; its rows are copied in batches when the table is first read."""
+    """A relation of the user's DuckDB connection."""
 
     relation: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """A table or view of a PostgreSQL server, copied once, in one snapshot, when the table is first read.
+    """A table or view of a PostgreSQL server.
 
-    ``uri`` is an address as libpq reads it. A password in it is neither shown nor kept anywhere; better it is not in it at all
-    but in a password file, a service file or PGPASSWORD.
+    Copied once, in one snapshot, when the table is first read. ``uri`` is an address as libpq reads it. A
+    password in it is neither shown nor stored anywhere; it is better in a password file, a service file or
+    PGPASSWORD.
 
     Args:
         uri: The address of the server, ``postgresql://...``.
@@ -505,7 +508,9 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A table or view in a file of DuckDB or SQLite, opened read-only and copied over when the table is first read.
+    """A table or view in a file of DuckDB or SQLite.
+
+    Opened read-only and copied when the table is first read.
 
     Args:
         path: The file.
@@ -531,7 +536,9 @@ class Database:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Csv:
-    """CSV files that are not written the usual way: ``rw.Csv("firms.csv", delimiter=";", decimal=",", encoding="cp1252")``.
+    """CSV files in another format.
+
+    For example ``rw.Csv("firms.csv", delimiter=";", decimal=",", encoding="cp1252")``.
 
     Args:
         paths: A path, a glob, or several.
@@ -577,7 +584,9 @@ ANSI = "spark.sql.ansi.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkMaster:
-    """A master to start Spark on (``local[2]``, ``spark://host:7077``), with settings of Spark's own.
+    """A master to start Spark on, with Spark's settings.
+
+    Such as ``local[2]`` or ``spark://host:7077``.
 
     Args:
         url: The master.
@@ -600,7 +609,10 @@ PlanSource = tuple[str, ...] | Postgres | Database | Csv
 
 
 def open_source(given: Any) -> Source:
-    """A source out of a path, a glob, a list of paths, a frame, a DuckDB relation, a ``Postgres``, ``Database`` or ``Csv``."""
+    """Return a source from any supported input.
+
+    A path, a glob, a list of paths, a frame, a DuckDB relation, a ``Postgres``, ``Database`` or ``Csv``.
+    """
     if isinstance(given, Database):
         return Database(given.file(), table=given.table)
     if isinstance(given, Source):
@@ -617,7 +629,7 @@ def open_source(given: Any) -> Source:
 
 
 def _as_table(given: Any) -> pa.Table:
-    """A frame as Arrow. Arrow's error can quote the value it cannot hold, so ours names only the column."""
+    """Return a frame as Arrow, with errors that quote no value."""
     try:
         table = as_arrow(given)
     except Exception:
@@ -636,7 +648,7 @@ def _names(given: Any) -> list[Any]:
 
 
 def _no_frame(given: Any, names: list[Any]) -> RecordwiseError:
-    """Why an object could not become a table: names the columns that cannot be converted on their own."""
+    """Return why an object is no table, naming columns that fail."""
     if not names:
         return SourceError(source=f"a {type(given).__name__}", problem="it is not a path, frame or relation")
     if len({str(name) for name in names}) < len(names):
@@ -661,7 +673,7 @@ def _named_twice() -> SourceError:
 
 
 def _expand(pattern: str) -> list[Path]:
-    """Expand a glob here, so that the engine is allowed to read these files and no others."""
+    """Expand a glob to the only files that the engine may read."""
     if "://" in pattern:
         # An address can contain a password, so it is not repeated.
         known = pattern.startswith(POSTGRES_SCHEMES)
@@ -683,12 +695,12 @@ SPARK_ENDINGS = (*PARQUET_ENDINGS, *CSV_ENDINGS, *COMPRESSED, *ARROW_ENDINGS, *S
 
 
 def is_table_name(text: str) -> bool:
-    """Whether a text names a table in Spark's catalog rather than a file."""
+    """Return whether a text names a Spark table, not a file."""
     return not text.lower().endswith(SPARK_ENDINGS) and not any(letter in text for letter in "/\\*?[")
 
 
 def found_by_spark(text: str) -> bool:
-    """Whether a text names a table or an address rather than a file on this machine."""
+    """Return whether a text names a table or address, not a file."""
     return "://" in text or is_table_name(text)
 
 
@@ -696,7 +708,9 @@ def found_by_spark(text: str) -> bool:
 
 
 def read_code_file(path: Path) -> pa.Table:
-    """A CSV or Parquet file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later.
+    """Return a CSV or Parquet file as a table.
+
+    In CSV every field is text, so that '01' keeps its zero; the declared types are applied later.
 
     Raises:
         KeysError: The file cannot be read, or is a table of a release of ours.

@@ -236,7 +236,7 @@ def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str,
 
 
 def with_known_sizes(file: PlanFile) -> PlanFile:
-    """The plan as it would be drawn: sizes of earlier releases are read, and bands raised until the budget covers them."""
+    """Return the plan with earlier sizes read and bands raised."""
 
     plan = with_sizes(file.plan)
     if plan is file.plan:
@@ -345,7 +345,7 @@ EXAMPLE_SIZES = {
 
 
 def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]:
-    """The plan's examples, or a series of records from a tenth of the thresholds to a thousand times the thresholds."""
+    """Return the plan's examples, or records around the thresholds."""
     if file.examples:
         return file.examples
     groups: dict[str, Any] = {
@@ -377,7 +377,7 @@ def _reference(plan: Plan, declared: Measure) -> Fraction:
 
 
 def _parameter(mechanism: Mechanism, plan: Plan, name: str) -> Fraction | None:
-    """The parameter of a mechanism that indicates a typical size: its threshold, clamp, offset or scale."""
+    """Return a mechanism's threshold, clamp, offset or scale."""
     at = mechanism.threshold(policy_measure(name, plan.schema))
     if isinstance(at, By):
         return max([each for _, each in at.values] + ([at.default] if at.default else []))
@@ -412,7 +412,7 @@ MOST_DRAWN, MOST_NODES = 400, 1 << 21
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
-    """The error of one variable of one table in a small, a middle and a large cell."""
+    """The error of one variable in small, middle and large cells."""
 
     table: str
     cells: int | None
@@ -448,7 +448,10 @@ class Known:
     last: Release | None
 
     def totals(self, table: PlannedTable, part: Drawable) -> tuple[FloatArray, str]:
-        """The totals of a statistic in three cells of a table, in whole steps, and where they are from."""
+        """Return a statistic's totals in three cells, and their origin.
+
+        In whole steps.
+        """
         for found, source in (
             (self._sizes(table, part), FROM_SIZES),
             (self._published(table, part), FROM_RELEASE),
@@ -467,7 +470,7 @@ class Known:
         return {name: derived_size(name, self.plan, self.usual) for name in names}
 
     def _records(self, table: PlannedTable) -> FloatArray | None:
-        """How many usual records make up the public sizes of another statistic in three cells."""
+        """Return three cells' numbers of usual records from public sizes."""
         for other in self.plan.queries[table.query].draws():
             found = self._sizes(table, other) if other.totals(self.plan.schema) else None
             known = None if found is None else _positive(found)
@@ -486,7 +489,10 @@ class Known:
     def serving(
         self, table: PlannedTable, part: Drawable, served: Sequence[CellMechanism], totals: FloatArray
     ) -> list[int] | None:
-        """Which mechanism serves the cell whose size is nearest to each total; None if noise does not follow sizes."""
+        """Return the mechanism of the cell nearest to each total.
+
+        None if noise does not follow sizes.
+        """
         sizes = self._sizes(table, part) if part.mechanism.is_sized else None
         if sizes is None:
             return None
@@ -520,7 +526,7 @@ def _whole(totals: FloatArray, part: Drawable, plan: Plan) -> FloatArray:
 def expected_errors(
     plan: Plan, *, examples: Mapping[str, Mapping[str, Any]] | None = None, last: Release | None = None
 ) -> tuple[ExpectedError, ...]:
-    """The standard deviation of every published variable in three cells of each table.
+    """Return the standard deviations of published variables in three cells.
 
     Args:
         plan: The plan, with the sizes of earlier releases read.
@@ -553,7 +559,7 @@ def expected_errors(
 
 
 def _served(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table | None) -> Sequence[CellMechanism]:
-    """The mechanisms that cells of a table may have, with the cells of each where they are known."""
+    """Return the mechanisms that a table's cells may have."""
     if cells is None:
         unknown = Run(None, np.empty(0, np.int64))
         return [CellMechanism(each, unknown) for each in possible_mechanisms(plan, table, statistic)]
@@ -568,7 +574,11 @@ def _of_forms(
     served: Mapping[Drawable, Sequence[CellMechanism]],
     row: dict[str, Any],
 ) -> ExpectedError:
-    """Of N/D, with r the ratio of the totals: the root of the variance of N - r D, divided by D (T-RATIO); of N alone, its root."""
+    """Return the expected error of a ratio or combination (T-RATIO).
+
+    Of N/D, with r the ratio of the totals: the root of the variance of N - r D, divided by D; of N alone, its
+    root.
+    """
     top, bottom = statistic.forms(drawn)
     parts = {part: known.totals(table, part) for part, _ in top + bottom}
     totals = {part: found for part, (found, _) in parts.items()}
@@ -605,7 +615,7 @@ def _total(form: Form, totals: Mapping[Drawable, FloatArray]) -> FloatArray:
 
 
 def _words(table: PlannedTable, statistic: Statistic, drawn: Sequence[Drawable], ratio: float) -> str:
-    """The mechanism of what is drawn; of everything else, what it is computed as."""
+    """Describe the mechanism, or the computation of other statistics."""
     top, bottom = statistic.forms(drawn)
     if statistic in drawn:
         return top[0][0].mechanism.at_share(table.shape.share).text()
@@ -615,7 +625,10 @@ def _words(table: PlannedTable, statistic: Statistic, drawn: Sequence[Drawable],
 def _of_bins(
     known: Known, table: PlannedTable, statistic: Statistic, part: Drawable, served: Any, row: dict[str, Any]
 ) -> ExpectedError:
-    """A quantile, drawn for cells with so many made-up records: lognormal around the usual one."""
+    """Return the expected error of a quantile.
+
+    Drawn for cells of generated records, lognormal around the usual one.
+    """
     counts, source = _counts(known, table)
     values, errors = [], []
     for number in counts:
@@ -644,7 +657,7 @@ def _counts(known: Known, table: PlannedTable) -> tuple[FloatArray, str]:
 def _drawn_bins(
     known: Known, statistic: Statistic, part: Drawable, mechanism: Mechanism, number: int
 ) -> tuple[float, FloatArray]:
-    """The value of a statistic of bins without noise, and with noise drawn for many cells that hold the same records."""
+    """Return a bin statistic without noise, and with noise."""
     from scipy.special import ndtri
 
     (bins,) = part.bins()

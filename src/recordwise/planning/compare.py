@@ -49,7 +49,10 @@ from recordwise.session.owner import FOR_OWNER, Contributors, OwnerView
 
 @dataclass(frozen=True, slots=True, init=False)
 class PercentRule:
-    """Withhold a cell if its second largest contributor could estimate the largest to within ``percent`` of it."""
+    """The p%-rule, which withholds cells that reveal their largest contributor.
+
+    The second largest could estimate the largest to within ``percent`` of it.
+    """
 
     percent: Fraction
 
@@ -57,7 +60,9 @@ class PercentRule:
         object.__setattr__(self, "percent", positive(percent, parameter="percent"))
 
     def withheld(self, found: Contributors) -> Any:
-        """Which cells: all but the two largest contributions are less than the percentage of the largest.
+        """Return the cells that the rule withholds.
+
+        All but the two largest contributions are below ``percent`` of the largest.
 
         Args:
             found: The contributors of each cell.
@@ -71,7 +76,10 @@ class PercentRule:
 
 @dataclass(frozen=True, slots=True, init=False)
 class MultiplicativeNoise:
-    """Evans, Zayatz and Slanta's noise: each contribution times 1 + u or 1 - u, with u uniform between ``low`` and ``high``."""
+    """Multiplicative noise of Evans, Zayatz and Slanta.
+
+    Each contribution times 1 + u or 1 - u, with u uniform between ``low`` and ``high``.
+    """
 
     low: Fraction
     high: Fraction
@@ -83,7 +91,7 @@ class MultiplicativeNoise:
             raise ParameterError(parameter="low, high", problem="must satisfy low <= high < 1")
 
     def relative_deviations(self, found: Contributors) -> FloatArray:
-        """The standard deviation of each cell that has contributors, as a share of its total: exact, multipliers independent.
+        """Return the relative standard deviation of each nonempty cell.
 
         Args:
             found: The contributors of each cell.
@@ -98,7 +106,10 @@ class MultiplicativeNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Disclosure:
-    """CONFIDENTIAL if the records are: what both rules would do to one table."""
+    """The effect of both rules on one table.
+
+    CONFIDENTIAL if the records are.
+    """
 
     cells: int
     """Cells with a contribution above 0."""
@@ -191,7 +202,10 @@ class ComparedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Comparison(Result):
-    """Mechanisms compared on the tables of a plan; confidential if its records are."""
+    """Mechanisms compared on a plan's tables.
+
+    CONFIDENTIAL if the records are.
+    """
 
     data: str
     confidence: float
@@ -208,11 +222,14 @@ class Comparison(Result):
 
     @property
     def rules(self) -> Disclosure | None:
-        """The older rules in the first table they apply to; None for counts."""
+        """The older rules in the first table they apply to.
+
+        None for counts.
+        """
         return next((each.rules for each in self.tables if each.rules is not None), None)
 
     def rule_sentences(self) -> Iterator[tuple[str, str]]:
-        """The tables the older rules are shown for, each with what they would do."""
+        """Yield each table of the older rules with their effect."""
         for each in self.tables:
             if each.rules is not None:
                 yield each.name, each.rules.sentences()
@@ -221,7 +238,7 @@ class Comparison(Result):
         return next(each for each in self.candidates if each.name == name)
 
     def relative_errors(self, name: str, table: str | None = None) -> FloatArray:
-        """The error of each cell with a total above 0, as a share of that total.
+        """Return the relative error of each cell with positive total.
 
         Args:
             name: The name of a mechanism.
@@ -235,7 +252,7 @@ class Comparison(Result):
         return np.asarray(errors[totals > 0] / totals[totals > 0])
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """For each mechanism, losses and the share of the records with at most each loss."""
+        """Return losses and cumulative record shares for each mechanism."""
         return {each.name: each.losses.rho.curve() for each in self.candidates}
 
     def _numbers(self) -> dict[str, Any]:
@@ -347,13 +364,12 @@ def compare(
     noise: MultiplicativeNoise | None = None,
     data: str = "confidential",
 ) -> Comparison:
-    """Compare what mechanisms would cost the records and how large errors would be, in all tables of a plan, as given or at equal
-    error.
+    """Compare the losses and errors of mechanisms in a plan's tables.
 
-    The plan is compared as it stands, and with each of ``mechanisms`` for every count and sum in it. With ``measure`` the tables
-    alone are taken from it, and the measure is summed in each. ``variance`` (of a transform: at ``at_total``) or
-    ``relative_error`` with ``at_total`` sets the noise of all alike. Costs no budget; the result is confidential unless ``data``
-    says otherwise.
+    The plan is compared as it is, and with each of ``mechanisms`` for every count and sum in it. With
+    ``measure`` only its tables are used, and the measure is summed in each. ``variance`` (of a transform: at
+    ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. Costs no budget; the
+    result is confidential unless ``data`` says otherwise.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -452,7 +468,7 @@ def _only(mechanisms: Sequence[Mechanism]) -> Any:
 def _choices(
     scope: Scope, mechanisms: Mapping[str, Mechanism] | None, goals: "EqualError", view: OwnerView
 ) -> dict[str, Choice]:
-    """The plan as it stands, where it has mechanisms, and each candidate, at equal error if that is asked for."""
+    """Return the plan and each candidate, at equal error if requested."""
     found: dict[str, Choice] = {}
     if all(each.statistic.mechanism is not FOR_OWNER for each in scope.asked()):
         found[TODAY] = _fixed({each.place: each.statistic.mechanism for each in scope.asked()})
@@ -481,7 +497,10 @@ def _parts(given: Any) -> dict[Any, Any]:
 
 
 def mechanism_of(given: Any, asked: Asked) -> Any:
-    """The mechanism of a candidate for a statistic: by its published name or its measure, otherwise the one it has."""
+    """Return a candidate's mechanism for a statistic.
+
+    By its published name or its measure, otherwise the one it has.
+    """
     if not isinstance(given, Mapping):
         return given
     own = given.get(asked.statistic.alias, given.get(asked.measure, asked.statistic.mechanism))
@@ -495,7 +514,7 @@ def _fixed(chosen: Mapping[tuple[int, str], Any]) -> Choice:
 
 
 class EqualError:
-    """One goal that all mechanisms of a comparison are set to; none if they are compared as given."""
+    """One goal for all mechanisms of a comparison, or none."""
 
     def __init__(self, variance: Any, relative_error: Any, at_total: Any, confidence: float) -> None:
         if variance is not None and relative_error is not None:
@@ -544,7 +563,7 @@ def _realized(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) -> d
 def _rules(
     view: OwnerView, scope: Scope, totals: Sequence[PlanTotals], rule: PercentRule, noise: MultiplicativeNoise
 ) -> dict[tuple[int, str, int], Disclosure]:
-    """Both rules in the table of each measure with the most cells; a count has no contributions to withhold or distort."""
+    """Return both rules in the largest table of each measure."""
     found = {}
     for measure in dict.fromkeys(each.asked.measure for each in totals):
         if measure in (None, COUNT):
@@ -592,7 +611,10 @@ class Sweep(Result):
         return list(dict.fromkeys(point.measure for point in self.points))
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """For each rho: thresholds, shares of the records with a loss above rho, and median errors; of several measures, each."""
+        """Return thresholds, exceeding shares and median errors for each rho.
+
+        Exceeding is a record with a loss above rho; of several measures, each.
+        """
         found, several = {}, len(self._measures()) > 1
         for measure in self._measures():
             own = [point for point in self.points if point.measure == measure]
@@ -643,11 +665,12 @@ def sweep(
     tight: bool = True,
     data: str = "confidential",
 ) -> Sweep:
-    """Every threshold at every rho: expected absolute relative error over the cells, and the share of records that lose more.
+    """Evaluate every threshold at every rho.
 
-    The workload is a query, several, or a plan; where it has levels, each gets its share of rho, as in a release. Every measure
-    that it sums is swept by itself. A threshold may be a mapping from measures to thresholds for joint splitting, whose policy
-    counts the pieces of all (``tight=False``). Two passes in all.
+    Expected absolute relative error over the cells, and the share of records that lose more. The workload is a
+    query, several, or a plan; where it has levels, each gets its share of rho, as in a release. Every measure
+    that it sums is swept by itself. A threshold may be a mapping from measures to thresholds for joint
+    splitting, whose policy counts the pieces of all (``tight=False``). Two passes in all.
 
     Args:
         session: An open session; its records are read, and no budget is spent.

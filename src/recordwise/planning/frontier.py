@@ -76,14 +76,14 @@ class Frontier(Result):
         ]
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """The losses at the rank, and the share of the cells that is reliable at each."""
+        """Return losses at the rank and shares of reliable cells."""
         return (
             np.array([each.loss(self.rank_by) for each in self.points]),
             np.array([each.reliable.share for each in self.points]),
         )
 
     def at_loss(self, loss: float) -> float:
-        """The share of the cells that is reliable at a loss, between the points on a logarithmic scale.
+        """Return the share of reliable cells at a loss.
 
         Args:
             loss: A loss of the rank that the frontier shows.
@@ -121,7 +121,7 @@ class Frontier(Result):
         )
 
     def _other_losses(self, loss: float) -> str:
-        """What the frontier costs by the other ranks at a loss: a smaller median may be paid for by the largest records."""
+        """Describe the losses at the other ranks."""
         losses, told = self.curve()[0], []
         for name in QUANTILES:
             own = np.array([each.loss(name) for each in self.points])
@@ -163,10 +163,10 @@ def frontier(
     complete: bool = False,
     data: str = "confidential",
 ) -> Frontier:
-    """The most cells that a status rule calls reliable, for each loss of the records, and where today's plan is.
+    """Return the most reliable cells for each loss, and today's plan.
 
-    Plans are made as ``recommend`` makes them, for the reliability of half and of nine tenths of the cells, and each is tried with
-    more and less noise. Costs no budget.
+    A status rule decides what is reliable. Plans are made as by ``recommend``, for the reliability of half and
+    of nine tenths of the cells, and each is tried with more and less noise. Costs no budget.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -225,7 +225,10 @@ def frontier(
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ReliablePlan(FrontierPoint, Result):
-    """The plan with the most reliable cells within some losses; confidential if the records are."""
+    """The plan with the most reliable cells within some losses.
+
+    CONFIDENTIAL if the records are.
+    """
 
     before: tuple[Query, ...]
     """The plan that was examined."""
@@ -241,7 +244,7 @@ class ReliablePlan(FrontierPoint, Result):
 
     @property
     def needs_budget(self) -> bool:
-        """Whether a plan file like the one that was examined gets a proposed budget."""
+        """Whether a plan file like the examined one needs a budget."""
         return self.left.needs_budget
 
     def notes(self) -> tuple[str, ...]:
@@ -250,11 +253,11 @@ class ReliablePlan(FrontierPoint, Result):
         return () if told is None else (told,)
 
     def changes(self) -> tuple[PlanChange, ...]:
-        """What differs from the plan that was examined, for each statistic of each table."""
+        """Return the differences from the examined plan by statistic and table."""
         return changes(self.before, self.queries)
 
     def rows(self) -> Rows:
-        """Headers and rows of a table to show: the share of reliable cells by their size."""
+        """Return headers and rows of reliable shares by cell size."""
         known = [(name, each) for name, each in zip(class_names(), self.reliable.by_class) if each == each]
         return ["cells of", self.status], [[name, share_text(each, 1)] for name, each in known]
 
@@ -405,7 +408,7 @@ def recommend_within(
 
 
 def _covered(left: Left, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:
-    """Whether a budget covers a policy; None where there is none to keep."""
+    """Return whether a budget covers a policy, or None without budget."""
     if budget is None or budget is False:
         return None
     if isinstance(budget, Policy):

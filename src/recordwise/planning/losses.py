@@ -1,4 +1,4 @@
-"""The distribution of policy losses over the records or firms of a table, exact if their values can be counted."""
+"""The distribution of policy losses over records or firms."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ CURVE_POINTS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Losses:
-    """A distribution of losses: distinct values in ascending order, and how many records (or firms) have each."""
+    """Distinct losses in ascending order, with their numbers of records."""
 
     values: FloatArray
     records: FloatArray
@@ -53,7 +53,7 @@ class Losses:
 
     @classmethod
     def of_bins(cls, summary: LossSummary) -> "Losses":
-        """Losses that were counted in bins; each bin counts as its upper end.
+        """Return losses from bins, each at its upper end.
 
         Args:
             summary: The bins, from the engine.
@@ -102,7 +102,7 @@ class Losses:
         return float(self.values[-1]) if len(self.values) else 0.0
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Losses and the share with at most each, thinned for plotting: evenly in shares, and evenly in the tail."""
+        """Return losses and cumulative shares, thinned for plotting."""
         if not len(self.values):
             return np.zeros(0), np.zeros(0)
         shares = np.cumsum(self.records) / self.records.sum()
@@ -121,7 +121,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LossPair:
-    """The rho of a policy over the records and, if keys are selected privately, also the delta."""
+    """The rho of a policy over the records, and any delta."""
 
     rho: Losses
     delta: Losses | None = None
@@ -130,7 +130,10 @@ class LossPair:
 def policy_losses(
     view: OwnerView, policies: Mapping[str, Policy], *, condition: Predicate | None = None
 ) -> dict[str, LossPair]:
-    """The losses of several policies over the records in one pass: exact (T-COUNTED), or in bins if there are too many values."""
+    """Return the losses of several policies in one pass.
+
+    Exact (T-COUNTED), or in bins if there are too many values.
+    """
     counted = view.value_counts(policy_names(policies.values()), condition=condition)
     if counted is None:
         bins = view.loss_bins(list(policies.values()), condition=condition)
@@ -139,7 +142,10 @@ def policy_losses(
 
 
 def firm_losses(view: OwnerView, plans: Mapping[str, Sequence[Query]]) -> dict[str, LossPair]:
-    """What firms would lose together under several plans, cell by cell (T-CELLS), in one pass; with selected keys a pair."""
+    """Return firms' joint losses under several plans (T-CELLS).
+
+    Cell by cell, in one pass; with selected keys a pair.
+    """
     found = {}
     for (name, queries), (rho, delta) in zip(plans.items(), view.firm_loss_bins(list(plans.values()))):
         selected = any(query.selection_of(level) is not None for query in queries for level in query.tables())
@@ -155,7 +161,7 @@ def policy_names(policies: Iterable[Policy]) -> list[str]:
 
 
 def _evaluated(evaluate: Callable[[Any], Any], counted: ValueCounts) -> FloatArray:
-    """One number for each combination of values; a policy that uses no column has one number for all."""
+    """Return one number for each combination of values."""
     if counted.columns:
         return np.asarray(evaluate(counted.columns), np.float64)
     return np.full(len(counted.records), float(evaluate({})))
@@ -171,7 +177,10 @@ def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
 def realized_losses(
     view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Mechanism]
 ) -> dict[str, LossPair]:
-    """What the records of the cells would actually lose from each mechanism alone, in one pass; a pair if keys are selected."""
+    """Return the realized losses of records from each mechanism alone.
+
+    In one pass; a pair if keys are selected.
+    """
     asked = query
     for number, mechanism in enumerate(mechanisms.values()):
         asked = with_statistic(asked, measure, mechanism, alias=f"m{number}")
@@ -182,7 +191,10 @@ def realized_losses(
 
 
 def realized_deltas(view: OwnerView, query: Query, records: int) -> Losses | None:
-    """If keys are selected: the probability that a key is listed because of a record that is alone in it; 0 for other records."""
+    """Return the deltas of records, if keys are selected.
+
+    The probability that a key is listed because of a record that is alone in it; 0 for other records.
+    """
     selection = query.selection_of(query.tables()[0])
     if selection is None or not selection.policy(view.schema).delta_terms:
         return None
@@ -230,9 +242,10 @@ def loss_at(losses: Losses, name: str) -> float:
 
 
 def balance(losses: Iterable[float]) -> float:
-    """The geometric mean of losses, so that each may rise by a factor only if the other falls by it.
+    """Return the geometric mean of losses.
 
-    A loss of 0, of records that no query counts, leaves nothing to trade: it is left out.
+    Each may rise by a factor only if the other falls by it. A loss of 0, of records that no query counts,
+    leaves nothing to trade: it is left out.
     """
     found = [each for each in losses if each > 0]
     if not found or math.inf in found:
@@ -249,7 +262,10 @@ PARTS = ((0.5, "Half"), (0.25, "A quarter"), (0.1, "A tenth"))
 
 
 def hardly_protected(losses: Losses) -> str | None:
-    """Which part of the records a plan hardly protects; None if fewer than a tenth."""
+    """Describe the records that a plan hardly protects.
+
+    None if fewer than a tenth.
+    """
     for part, word in PARTS:
         if losses.quantile(1 - part) > HARDLY:
             detected = share_text(power_gaussian(HARDLY), 0)
@@ -286,7 +302,9 @@ class SizeClass:
 def losses_by_size(
     view: OwnerView, policy: Policy, schema: Schema, *, measure: str | None = None
 ) -> tuple[SizeClass, ...]:
-    """The losses of the records by tenfold classes of a measure; CONFIDENTIAL where the records are.
+    """Return record losses by tenfold classes of a measure.
+
+    CONFIDENTIAL if the records are.
 
     Args:
         view: The records.
@@ -325,7 +343,7 @@ def _of_all(view: OwnerView, policy: Policy, counted: Any) -> tuple[SizeClass, .
 
 
 def _binned(view: OwnerView, policy: Policy, sized: str) -> tuple[SizeClass, ...]:
-    """Where there are too many different values to fetch: one count of bins for each class, the first below 1."""
+    """Return binned losses for each class, the first below 1."""
     found, field = [], Field(sized)
     for place in range(len(BINNED) + 1):
         tests = [Compare(field, ">=", Fraction(BINNED[place - 1]))] if place else []
@@ -347,14 +365,14 @@ def _class(name: str, losses: Losses) -> SizeClass:
 
 
 def class_edges(largest: float, smallest: float) -> FloatArray:
-    """The smallest positive power of ten that begins a class, and all others up to the largest value."""
+    """Return the powers of ten that separate the classes."""
     first = int(np.floor(np.log10(max(smallest, 1e-12))))
     last = int(np.floor(np.log10(max(largest, smallest, 1e-12))))
     return np.asarray(float(FACTOR) ** np.arange(first, last + 1))
 
 
 def class_name(edges: Sequence[float] | FloatArray, place: int, of: str) -> str:
-    """What a class is called: its measure, and from which size on to below which."""
+    """Return a class's name from its measure and size limits."""
     if place == 0:
         return f"{of} 0" if len(edges) else of
     start = prose_text(edges[place - 1])

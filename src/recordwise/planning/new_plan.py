@@ -1,6 +1,7 @@
-"""A plan that continues another one: the same queries, table, ledger, budget and labels, with new mechanisms for some statistics.
+"""A plan that continues another with new mechanisms.
 
-Everything is carried over, because a plan with a new ledger and no budget would spend the budget of the same records again.
+The same queries, table, ledger, budget and labels: a plan with a new ledger and no budget would spend the
+budget of the same records again.
 """
 
 import os
@@ -53,7 +54,7 @@ HEADERS = ["query", "table", "statistic", "now", "recommended"]
 
 
 def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[PlanChange, ...]:
-    """Every drawn statistic of every table whose mechanism or share of the loss differs."""
+    """Return the drawn statistics whose mechanism or share differs."""
     found = []
     for number, (old, new) in enumerate(zip(before, after), 1):
         drawn = {each.alias: each for each in new.draws()}
@@ -75,7 +76,7 @@ def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[PlanChange
 
 
 def _text(statistic: Drawable, level: Level) -> str:
-    """The mechanism a table gets and, of several levels, its share of the loss."""
+    """Describe a table's mechanism and share of the loss."""
     share = "" if level.share == 1 else f", {share_text(float(level.share), 1)} of the loss"
     return f"{statistic.mechanism.at_share(level.share).text()}{share}"
 
@@ -84,9 +85,11 @@ def _text(statistic: Drawable, level: Level) -> str:
 
 
 def proposed_budget(queries: Sequence[Query], schema: Schema) -> list[dict[str, Any]]:
-    """The parts of a budget: what each sum costs by its mechanism, and one constant for everything that costs all records alike.
+    """Return the parts of a proposed budget.
 
-    Levels share the loss of their query, so that each statistic is counted once; sized noise counts as that of the smallest cells.
+    The cost of each sum by its mechanism, and one constant for everything that costs all records alike. Levels
+    share the loss of their query, so that each statistic is counted once; sized noise counts as that of the
+    smallest cells.
     """
     sums = [{"measure": each.of, "mechanism": mechanism_entry(each.mechanism)} for each in _drawn(queries, sums=True)]
     costs = [float(each.cost(each.mechanism, schema, tight=True).loss({})) for each in _drawn(queries, sums=False)]
@@ -125,7 +128,10 @@ def carried_plan(
     parameters: Mapping[str, str | int] | None = None,
     needs_budget: bool = False,
 ) -> PlanText:
-    """The plan ``like``, for a file at ``path``, where its queries ``before`` have the mechanisms and shares of those ``after``."""
+    """Return the plan ``like`` with the new mechanisms and shares.
+
+    For a file at ``path``; queries ``before`` get the mechanisms of those ``after``.
+    """
     file = load_plan(like, parameters=parameters)
     if [_shape(each) for each in file.plan.queries] != [_shape(each) for each in before]:
         raise ParameterError(
@@ -150,7 +156,7 @@ def _shape(query: Query) -> Any:
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
-    """The entry of a query with its new mechanisms and shares; as it is where nothing changed."""
+    """Return a query's entry with new mechanisms and shares."""
     if (old.statistics, old.axes) == (new.statistics, new.axes):
         return raw
     if "sql" in raw:
@@ -163,7 +169,7 @@ def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
 
 
 def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
-    """The mechanisms that a SQL statement names, under the names it has for them."""
+    """Return the mechanisms that a SQL statement names."""
     found, given = dict(raw), dict[str, Statistic]()
     for before, after in zip(old.statistics, new.statistics):
         name = before.alias if before.alias in raw else before.of or "*"
@@ -181,7 +187,7 @@ def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, An
 
 
 def _tuning(file: PlanFile, tuned_on: str, tuning_reason: str | None) -> tuple[str, str | None]:
-    """The plan was tuned on the most sensitive of the data its parts were tuned on; every part keeps its reason."""
+    """Return the most sensitive tuning data and all reasons."""
     tuned = max(file.tuned_on, tuned_on, key=TUNINGS.index)
     if tuned_on == "confidential" and tuning_reason is None:
         return tuned, None
@@ -190,7 +196,7 @@ def _tuning(file: PlanFile, tuned_on: str, tuning_reason: str | None) -> tuple[s
 
 
 def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
-    """The same plan in another folder, with the paths of all its files adjusted."""
+    """Move a plan to another folder, adjusting its paths."""
     start = file.path.resolve().parent
 
     def moved(name: str) -> str:

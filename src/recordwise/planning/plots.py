@@ -42,7 +42,7 @@ def plot_losses(
     most: float = 1e4,
     title: str = "What a record pays",
 ) -> "Figure":
-    """The policy of each mechanism against the value of the record, both on logarithmic scales, for losses up to ``most``."""
+    """Plot each mechanism's policy against the record's value, up to ``most``."""
     summed = Measure.of(measure)
     records = _spread(float(summed.step), largest)
     losses = {
@@ -62,7 +62,7 @@ def plot_errors(
     relative: bool = False,
     title: str = "How large the error of a total is",
 ) -> "Figure":
-    """The standard deviation of each mechanism's estimate against the exact total, or with ``relative`` its share of the total."""
+    """Plot each mechanism's standard deviation against the exact total."""
     summed = Measure.of(measure)
     totals = _spread(float(summed.step), largest)
     unit = totals if relative else np.ones_like(totals)
@@ -99,7 +99,10 @@ def _marked(name: str, error: Any) -> str:
 
 
 def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, str]) -> "Figure":
-    """One line per curve; curves that coincide share a line and a legend entry; the legend is ordered by the right ends."""
+    """Draw one line per curve.
+
+    Curves that coincide share a line and a legend entry; the legend is ordered by the right ends.
+    """
     if not 0 < len(curves) <= len(COLORS):
         raise ParameterError(
             parameter="mechanisms", problem=f"must be 1 to {len(COLORS)}, so that lines can be distinguished"
@@ -129,7 +132,7 @@ def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, s
 
 
 def _distinct(curves: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
-    """The curves with their names; curves that differ by less than a line's width are merged."""
+    """Merge curves that differ by less than a line's width."""
     found: list[tuple[list[str], Any]] = []
     for name, curve in curves.items():
         same = (names for names, other in found if np.allclose(curve, other, rtol=COINCIDE, atol=0.0, equal_nan=True))
@@ -142,7 +145,7 @@ def _distinct(curves: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
 
 
 def _end(curve: Any) -> tuple[int, float]:
-    """The height at which a line ends; a line that leaves through the top ranks higher the earlier it leaves."""
+    """Return the height at which a line ends."""
     inside = np.flatnonzero(np.isfinite(curve))
     return (-int(inside[-1]), float(curve[inside[-1]])) if inside.size else (-len(curve), -np.inf)
 
@@ -159,9 +162,10 @@ def plot_loss_shares(
     title: str = "How many records lose how much",
     of: str = "records",
 ) -> "Figure":
-    """For each mechanism, the share of the records that lose more than a given loss, both on logarithmic scales.
+    """Plot the share of records above each loss.
 
-    ``curves`` are losses in ascending order and the share with at most each, as returned by ``Comparison.curves()``.
+    For each mechanism, on logarithmic scales. ``curves`` are losses in ascending order and the share with at
+    most each, as returned by ``Comparison.curves()``.
     """
     figure, axes = paper(curves, title, privacy_label)
     for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLORS, DASHES)):
@@ -193,7 +197,10 @@ def _different(curves: Mapping[str, tuple[Any, Any]]) -> list[tuple[list[str], A
 
 
 def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
-    """The share above each loss; it ends where no record is left, and losses too small to show start at the edge."""
+    """Return the share above each loss.
+
+    It ends where no record is left, and losses too small to show start at the edge.
+    """
     above = np.concatenate([[1.0], 1 - shares])
     at = np.concatenate([[min(LEAST_PLOTTED, losses[0] if losses.size else LEAST_PLOTTED)], losses])
     at = np.maximum(at, LEAST_PLOTTED)
@@ -210,7 +217,7 @@ def plot_cell_errors(
     privacy_label: str = "",
     title: str = "",
 ) -> "Figure":
-    """For each mechanism, the error of the cells as a share of their total, against that total."""
+    """Plot each mechanism's relative cell errors against the totals."""
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
@@ -232,7 +239,7 @@ def plot_cell_errors(
 
 
 def _thinned(x: Any, y: Any) -> tuple[Any, Any]:
-    """Medians over narrow ranges of totals, because biased mechanisms differ from cell to cell."""
+    """Return medians over narrow ranges of totals."""
     edges = np.unique(np.geomspace(x[0], x[-1] * (1 + 1e-9), 80))
     place = np.searchsorted(edges, x, side="right")
     kept = [(np.median(x[place == each]), np.median(y[place == each])) for each in np.unique(place)]
@@ -246,8 +253,10 @@ def plot_sweep(
     privacy_label: str = "",
     title: str = "Thresholds and their price",
 ) -> "Figure":
-    """Median error of the cells against the share of records that lose more than rho: a curve for each rho, and a dot for each
-    threshold, labeled on the lowest curve."""
+    """Plot median errors against shares of records above rho.
+
+    A curve for each rho, and a dot for each threshold, labeled on the lowest curve.
+    """
     figure, axes = paper(curves, title, privacy_label)
     lowest = min(curves, key=lambda name: float(np.median(curves[name][2])))
     for place, (name, (at, share, error)) in enumerate(curves.items()):
@@ -289,7 +298,7 @@ def plot_fitness(
     privacy_label: str = "",
     title: str = "Losses that meet the goals",
 ) -> "Figure":
-    """Each family as a row, with a dot for each quantile of the records' losses on a logarithmic scale."""
+    """Plot quantiles of losses, one row for each family."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 1.6 + 0.45 * len(names)), dpi=120, layout="constrained")
@@ -320,7 +329,7 @@ _REMARK_ABOVE: dict[str, Any] = {
 
 
 def paper(curves: Mapping[str, Any], title: str, privacy_label: str) -> tuple["Figure", Any]:
-    """An empty figure for some curves, with its title and the privacy label."""
+    """Return an empty figure with its title and privacy label."""
     if not 0 < len(curves) <= len(COLORS):
         raise ParameterError(
             parameter="curves", problem=f"must be 1 to {len(COLORS)}, so that lines can be distinguished"
@@ -369,7 +378,10 @@ STAGE_COLORS = ("#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 
 
 def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
-    """Rows are groups. Left: a dot for the plan and for each baseline; right: bars that add up to the plan's dot."""
+    """Plot an evaluation, one row for each group.
+
+    Left: a dot for the plan and for each baseline; right: bars that add up to the plan's dot.
+    """
     from matplotlib.figure import Figure
 
     own = found.at(table, variable)
@@ -419,7 +431,7 @@ MOST_CLASSES = 5
 
 
 def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Figure":
-    """The share of reliable cells against the loss: of all cells, and of the size classes with the most to tell.
+    """Plot the share of reliable cells against the loss.
 
     Args:
         found: The frontier.

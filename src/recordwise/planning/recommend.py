@@ -83,11 +83,17 @@ class Left:
 
     @property
     def needs_budget(self) -> bool:
-        """Whether a plan file needs a proposed budget: it has none, and nothing can have been charged before."""
+        """Whether a plan file needs a proposed budget.
+
+        It has none, and nothing can have been charged before.
+        """
         return self.budget is None and self.is_new
 
     def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
-        """The largest share of a plan's loss that is covered, of two digits; None if not even a millionth is."""
+        """Return the largest covered share of a plan's loss.
+
+        Of two digits; None if not even a millionth is covered.
+        """
 
         def covered(share: Fraction) -> bool:
             return self.refusal(policy_at(share)) is None
@@ -98,7 +104,7 @@ class Left:
 
 
 def left_of(session: Session, plan: PlanLike) -> Left:
-    """The budget of the session; of a plan file that the session leaves alone, that in the plan's own ledger."""
+    """Return the budget of the session or the plan's ledger."""
     if isinstance(plan, PlanFile) and session.budget is None:
         with plan_ledger(plan) as ledger:
             is_new = not _charged(ledger.history())
@@ -139,7 +145,7 @@ def _refused(session: Session, policy: Policy) -> str | None:
 
 
 def _words(witness: dict[str, Any] | None, needed: float, left: float) -> str:
-    """Where a budget ends. A witness is a possible record, not one of the table."""
+    """Describe where a budget ends, by a possible record."""
     if witness is None:
         return "it could not be proved that the budget covers the plan"
     record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
@@ -309,7 +315,7 @@ def _reduced(
     name: str,
     left: Left,
 ) -> tuple[RankedCandidate, str]:
-    """The same with so much more noise that what is left of the budget covers it; the goals are then missed."""
+    """Add noise until the remaining budget covers the plan."""
 
     def at(part: Fraction) -> tuple[Query, ...]:
         return fits.queries(chosen, split, part)
@@ -349,7 +355,10 @@ GOOD = 1.0
 def what_would_have_to_give(
     losses: Losses, calibrated: Sequence[Calibrated], costs: Mapping[str, float], *, sized: bool
 ) -> Iterator[str]:
-    """How the loss of those who are hardly protected would come down to 1: a looser goal, fewer cells, sizes, fewer statistics."""
+    """Yield ways to reduce the largest losses to 1.
+
+    A looser goal, fewer cells, sizes, fewer statistics.
+    """
     part = next(each for each, _ in PARTS if losses.quantile(1 - each) > HARDLY)
     loss = losses.quantile(1 - part)
     factor = np.sqrt(loss / GOOD)
@@ -370,7 +379,7 @@ def what_would_have_to_give(
 
 
 def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
-    """By how much the loss falls where it falls least, if half of the cells of each table may miss the goal."""
+    """Return the least loss reduction if half of the cells may miss."""
     found = []
     for each in calibrated:
         half = replace(each.table, may_miss=max(each.table.may_miss, len(each.table.totals) // 2))
@@ -384,7 +393,7 @@ def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
 
 
 def _alone(each: Calibrated) -> float:
-    """The noise that the table could have by itself, with the cells that must meet the goal now."""
+    """Return the noise that the table could have alone."""
     return amount(fit(each.table, "", each.mechanism).mechanism)
 
 
@@ -393,7 +402,10 @@ def _alone(each: Calibrated) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Recommendation(Result):
-    """Families ranked by the loss at which they meet the goals; confidential if the records are."""
+    """Candidates ranked by the loss at which they meet goals.
+
+    CONFIDENTIAL if the records are.
+    """
 
     goals: tuple[Goal, ...]
     data: str
@@ -414,24 +426,30 @@ class Recommendation(Result):
 
     @property
     def best(self) -> RankedCandidate:
-        """The family that is recommended: the first or, of a plan with a budget, the first that what is left of it covers."""
+        """The recommended candidate.
+
+        The first or, of a plan with a budget, the first that the remaining budget covers.
+        """
         return self.ranking()[0] if self.advice is None else self.advice.best
 
     def queries(self) -> tuple[Query, ...]:
-        """The queries to release: those of the whole plan, if one was examined."""
+        """Return the queries to release."""
         return self.best.queries()
 
     def changes(self) -> tuple[PlanChange, ...]:
-        """What differs from the plan that was examined, for each statistic of each table; nothing without a plan."""
+        """Return the differences from the examined plan by statistic and table."""
         return () if self.advice is None else changes(self.advice.scope.plan.queries, self.queries())
 
     @property
     def needs_budget(self) -> bool:
-        """Whether a plan file like the one that was examined gets a proposed budget."""
+        """Whether a plan file like the examined one needs a budget."""
         return self.advice is not None and self.advice.left.needs_budget
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: whom the losses hardly protect, what would have to give, and where the budget ends."""
+        """Return warnings and advice for readers.
+
+        Whom the losses hardly protect, what would have to give, and where the budget ends.
+        """
         if self.advice is not None:
             return self.advice.notes
         told = hardly_protected(self.best.losses.rho)
@@ -677,7 +695,7 @@ def _for_table(table: GoalTable, name: str, mechanism: Mechanism, sizes: Mapping
 
 
 def _sized_families(goals: Sequence[Goal], schema: Schema) -> Mapping[str, Any]:
-    """Sized families, where the keys of every table of every goal have sizes."""
+    """Return sized candidates if all keys of all goals have sizes."""
     tables = [(goal, goal.query.tables()[number]) for goal in goals for number in goal.levels]
     if any(level_sizes(goal.query, level, goal.measure, schema) is None for goal, level in tables):
         return {}

@@ -43,7 +43,7 @@ def bare(query: Query) -> Query:
 
 
 def with_statistic(query: Query, measure: str, mechanism: Mechanism, alias: str | None = None) -> Query:
-    """The query with one statistic: a sum, or a count for the measure 'count'."""
+    """Return the query with one statistic, a sum or count."""
     if measure == COUNT:
         return query.count(mechanism, alias=alias or COUNT)
     return query.sum(measure, mechanism, alias=alias)
@@ -91,7 +91,7 @@ class Asked:
 
     @property
     def measure(self) -> str | None:
-        """What planning calls it: "count" or a measure; None if planning offers no mechanisms for it."""
+        """The statistic's measure or "count" in planning, or None."""
         return self.statistic.planned_as
 
     @property
@@ -117,14 +117,14 @@ class Scope:
         return tuple(each for each in self.drawn if each.measure is not None)
 
     def tables(self) -> dict[tuple[int, int], PlannedTable]:
-        """The tables of the plan, by the numbers of their query and level."""
+        """Return the plan's tables by query and level number."""
         return {(each.query, each.level): each for each in self.plan.tables()}
 
     def measures(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(str(each.measure) for each in self.asked()))
 
     def queries(self, choice: Choice) -> tuple[Query, ...]:
-        """What would be released: the whole plan with the chosen mechanisms, or only what is meant of it."""
+        """Return the queries that would be released."""
         if self.is_whole:
             return with_choice(self.plan, self.asked(), choice)
         found: list[Query] = []
@@ -140,7 +140,7 @@ def same_for_all(mechanism: Mechanism) -> Choice:
 
 
 def with_choice(plan: Plan, asked: Sequence[Asked], choice: Choice) -> tuple[Query, ...]:
-    """The queries of a plan with the chosen mechanisms; whatever is not asked about stays."""
+    """Return the queries of a plan with the chosen mechanisms."""
     known = {each.place: each for each in asked}
 
     def remade(number: int, query: Query) -> Query:
@@ -156,7 +156,10 @@ def with_choice(plan: Plan, asked: Sequence[Asked], choice: Choice) -> tuple[Que
 
 
 def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]:
-    """The query with some of its statistics; one query for each table where some tables are left out."""
+    """Return the query with some of its statistics.
+
+    One query for each table where some tables are left out.
+    """
     levels, chosen = query.tables(), own[0].levels
     asked = [
         replace(each.statistic, mechanism=each.statistic.mechanism if each.measure is None else choice(each))
@@ -179,7 +182,7 @@ def at_level(query: Query, level: Level) -> Query:
 
 
 def describes_plan(given: Any) -> bool:
-    """Whether something is a plan and not a mechanism or a mapping of mechanisms."""
+    """Return whether an object is a plan, not mechanisms."""
     return isinstance(given, Query | Plan | PlanFile | Sequence)
 
 
@@ -207,7 +210,10 @@ def scope_of(
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
 ) -> Scope:
-    """What is meant of a plan: all of it, or the tables and statistics named; with ``measure``, its sum in all the tables."""
+    """Return the selected scope of a plan.
+
+    All of it, or the tables and statistics named; with ``measure``, its sum in all the tables.
+    """
     queries = read_queries(given)
     if measure is not None:
         queries = tuple(with_statistic(bare(query), measure, FOR_OWNER) for query in queries)
@@ -230,7 +236,10 @@ def scope_of(
 
 
 def _chosen_tables(plan: Plan, words: Sequence[str]) -> dict[int, tuple[int, ...]]:
-    """The levels of each query that are meant: a word is the number or name of a query, or the name of a table."""
+    """Return the selected levels of each query.
+
+    A word is the number or name of a query, or the name of a table.
+    """
     names = {(each.query, each.level): table_name(plan, each) for each in plan.tables()}
     found: dict[int, set[int]] = {number: set() for number in range(len(plan.queries))}
     for word in words:
@@ -253,7 +262,10 @@ def _chosen_tables(plan: Plan, words: Sequence[str]) -> dict[int, tuple[int, ...
 
 
 def _chosen_statistics(known: Sequence[tuple[int, Drawable]], words: Sequence[str]) -> set[tuple[int, str]]:
-    """The statistics that are meant: a word is a published name, a measure, or "count"."""
+    """Return the selected statistics.
+
+    A word is a published name, a measure, or "count".
+    """
     found = {(number, each.alias) for number, each in known} if not words else set()
     for word in words:
         own = {(number, each.alias) for number, each in known if word in (each.alias, each.planned_as)}
@@ -289,7 +301,10 @@ def read_origin(data: str) -> str:
 
 
 def viewed(session: Session, data: str, command: str, plan: PlanLike | None = None) -> OwnerView:
-    """The records of a session for planning; unless they are declared public or synthetic, a look that the ledger notes first."""
+    """Return the records of a session for planning.
+
+    Unless they are declared public or synthetic, the ledger first notes the look.
+    """
     queries = () if plan is None else read_queries(plan)
     return session.owner.view(data=read_origin(data), command=command, queries=queries)
 
@@ -302,7 +317,10 @@ EXACT = "exact"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanTotals:
-    """CONFIDENTIAL where the records are: the totals of one statistic in one table of a plan."""
+    """The totals of one statistic in one table of a plan.
+
+    CONFIDENTIAL if the records are.
+    """
 
     plan: Plan
     asked: Asked

@@ -37,7 +37,7 @@ CERTIFIED = Fraction(1, 2**42)
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One public function of a record, at least 0 and nondecreasing in every measure."""
+    """A public, nonnegative function of a record, nondecreasing in every measure."""
 
     kind: ClassVar[str]
     relative_error: ClassVar[Fraction] = CERTIFIED
@@ -59,7 +59,10 @@ class Atom:
         return None
 
     def constant_from(self) -> int | None:
-        """Lattice steps of its measure from which on it no longer rises, or None if it always may. Only for one measure."""
+        """Return the lattice steps from which the atom is constant, or None.
+
+        Only for atoms of one measure.
+        """
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +88,7 @@ class One(Atom):
 
 @dataclass(frozen=True, slots=True)
 class Outside(Atom):
-    """No guarantee: the loss of a record whose group is not listed in the policy."""
+    """No guarantee, for a record whose group the policy does not list."""
 
     kind = "outside"
     relative_error = Fraction(0)
@@ -100,7 +103,10 @@ class Outside(Atom):
 
 @dataclass(frozen=True, slots=True)
 class Pieces(Atom):
-    """Unit splitting (T-SPLIT): the square of the number of pieces, the largest over the measures, at least 1."""
+    """The square of the largest number of pieces (T-SPLIT).
+
+    At least 1.
+    """
 
     kind = "pieces"
     relative_error = Fraction(0)
@@ -135,7 +141,7 @@ class Pieces(Atom):
 
 @dataclass(frozen=True, slots=True)
 class PieceCount(Atom):
-    """The number of pieces itself, at least 1: a policy that is linear in pieces (T-SPLIT)."""
+    """The number of pieces, at least 1, for linear policies (T-SPLIT)."""
 
     kind = "piece count"
     relative_error = Fraction(0)
@@ -159,7 +165,10 @@ class PieceCount(Atom):
 
 @dataclass(frozen=True, slots=True)
 class Square(Atom):
-    """The square of a measure: a Gaussian sum costs it times 1/(2 sigma**2) (T-GAUSS)."""
+    """The square of a measure.
+
+    A Gaussian sum costs it times 1/(2 sigma**2) (T-GAUSS).
+    """
 
     kind = "square"
     relative_error = Fraction(0)
@@ -180,7 +189,10 @@ class Square(Atom):
 
 @dataclass(frozen=True, slots=True)
 class ClampedSquare(Atom):
-    """The square of a measure cut at ``to``: a clamped Gaussian sum costs it times 1/(2 sigma**2) (T-CLAMP)."""
+    """The square of a measure clamped at ``to``.
+
+    A clamped Gaussian sum costs it times 1/(2 sigma**2) (T-CLAMP).
+    """
 
     kind = "clamped square"
     relative_error = Fraction(0)
@@ -214,7 +226,10 @@ class ClampedSquare(Atom):
 
 @dataclass(frozen=True, slots=True)
 class PurePieces(Atom):
-    """A mechanism that is eps-DP and rho-zCDP for one of m pieces: min(rho m**2, m eps tanh(m eps/2)) (T-EXTERNAL)."""
+    """The loss of m pieces under an eps-DP, rho-zCDP mechanism (T-EXTERNAL).
+
+    It is min(rho m**2, m eps tanh(m eps/2)).
+    """
 
     kind = "pure pieces"
     at: Thresholds
@@ -257,7 +272,10 @@ def from_pure(evaluator: Evaluator[T], epsilon: T) -> T:
 
 @dataclass(frozen=True, slots=True)
 class SelectionDelta(Atom):
-    """The probability that a key appears because of this record alone: lattice tail by number of pieces, 1 beyond the table."""
+    """The probability that a record alone makes a key appear.
+
+    The lattice tail by number of pieces, 1 beyond the table.
+    """
 
     kind = "selection delta"
     relative_error = Fraction(0)
@@ -304,7 +322,7 @@ MOST_COUNT = 2**53
 
 
 def check_steps(steps: Steps, *, parameter: str, most: Fraction = LARGEST) -> Steps:
-    """The table with its values rounded up to floats; refused unless arguments and values increase."""
+    """Return increasing steps with values rounded up, or refuse them."""
     if not isinstance(steps, (tuple, list)) or not steps:
         raise ParameterError(parameter=parameter, problem="must be a nonempty list of pairs of an integer and a loss")
     rounded = tuple(_step(row, parameter) for row in steps)
@@ -363,9 +381,10 @@ LARGEST_GRID = 100
 
 @dataclass(frozen=True, slots=True)
 class Additive(Atom):
-    """Fat-tailed additive noise with density exp(-f): the pure loss is eps = f(x) - f(0) (T-ADD).
+    """Fat-tailed additive noise with density exp(-f) (T-ADD).
 
-    ``bound`` says which zCDP bound is published: ``"pure"`` is eps itself, as in the paper, ``"tanh"`` is eps*tanh(eps/2).
+    The pure loss is eps = f(x) - f(0). ``bound`` is the published zCDP bound: ``"pure"`` is eps, as in the
+    paper, ``"tanh"`` is eps*tanh(eps/2).
     """
 
     kind = "additive"
@@ -395,10 +414,11 @@ class Additive(Atom):
 
 @dataclass(frozen=True, slots=True)
 class AdditiveTable(Atom):
-    """Fat-tailed additive noise, with losses certified from the lattice law that is drawn (T-TABLE).
+    """Fat-tailed additive noise with certified lattice losses (T-TABLE).
 
-    ``steps`` maps a number of lattice steps of the measure to the loss; between two entries the larger one holds, beyond the
-    last eps*tanh(eps/2) does, or the last entry where that is larger, so that the loss never falls.
+    ``steps`` maps lattice steps of the measure to losses of the law that is drawn. Between two entries the
+    larger holds; beyond the last eps*tanh(eps/2) does, or the last entry if larger, so that the loss never
+    falls.
     """
 
     kind = "additive table"
@@ -431,11 +451,11 @@ class AdditiveTable(Atom):
 
 @dataclass(frozen=True, slots=True)
 class CertifiedSum(Atom):
-    """Fat-tailed additive noise, by knots certified from the lattice law that is drawn (T-KNOTS).
+    """Fat-tailed additive noise with lattice losses certified at knots (T-KNOTS).
 
-    ``knots`` maps numbers of steps of the measure to losses; between two of them the loss is on a straight line, and an amount
-    between two steps has the loss of the larger. Beyond the last knot it is f(x) - f(0) less a constant (T-BEYOND), or the last
-    loss where that is larger.
+    ``knots`` maps steps of the measure to losses of the law that is drawn. Between two knots the loss is
+    linear, and an amount between two steps has the loss of the larger. Beyond the last knot it is f(x) - f(0)
+    less a constant (T-BEYOND), or the last loss if larger.
     """
 
     kind = "certified sum"
@@ -486,7 +506,10 @@ class CertifiedSum(Atom):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceSum(Atom):
-    """A sum with lattice Laplace noise, exactly: eps - (c/sinh c)(1 - exp(-eps)), eps = x/scale, c = grid/scale (T-LAPLACE)."""
+    """The exact loss of a sum with lattice Laplace noise (T-LAPLACE).
+
+    eps - (c/sinh c)(1 - exp(-eps)) with eps = x/scale and c = grid/scale.
+    """
 
     kind = "laplace sum"
     measure: Measure
@@ -517,10 +540,9 @@ class LaplaceSum(Atom):
 
 @dataclass(frozen=True, slots=True)
 class Transformed(Atom):
-    """Noise on the scale of a concave f: the largest change of the rounded f(total), F(x) + grid, where F(x) = f(x) - f(0).
+    """The largest change of a rounded concave f(total) that gets noise.
 
-    Rounding to the grid moves either end by half a grid step at most, so the distance of two rounded values is at most F(x) plus
-    one grid step (T-GRID).
+    It is F(x) + grid with F(x) = f(x) - f(0): rounding moves either end by at most half a grid step (T-GRID).
     """
 
     kind = "transformed"
@@ -551,7 +573,10 @@ class Transformed(Atom):
 
 @dataclass(frozen=True, slots=True)
 class GaussianTransform(Transformed):
-    """Gaussian noise on f(total): the square of the largest change; its coefficient is 1/(2 sigma**2) (T-TRANSFORM)."""
+    """The squared largest change of f(total) under Gaussian noise (T-TRANSFORM).
+
+    Its coefficient is 1/(2 sigma**2).
+    """
 
     kind = "gaussian transform"
 
@@ -562,7 +587,10 @@ class GaussianTransform(Transformed):
 
 @dataclass(frozen=True, slots=True)
 class LaplaceTransform(Transformed):
-    """Lattice Laplace noise on f(total), exactly: eps - (e1/sinh e1)(1 - exp(-eps)), e1 = grid/scale (T-LAPLACE)."""
+    """The exact loss of lattice Laplace noise on f(total) (T-LAPLACE).
+
+    eps - (e1/sinh e1)(1 - exp(-eps)) with e1 = grid/scale.
+    """
 
     kind = "laplace transform"
     scale: Fraction
@@ -587,10 +615,11 @@ class LaplaceTransform(Transformed):
 
 
 def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
-    """zCDP loss of lattice Laplace noise shifted by ``epsilon``, ``one_step`` being the loss of one lattice step (T-LAPLACE).
+    """Return the zCDP loss of lattice Laplace noise shifted by ``epsilon`` (T-LAPLACE).
 
-    eps - c(1 - e^-eps) with c = e1/sinh(e1) is written as (e^-eps - 1 + eps) + (1-c)(1 - e^-eps), two nonnegative terms.
-    The second is replaced by (1-c)*2*tanh(eps/2)/(1+tanh(eps/2)), the same number from a function every system has.
+    ``one_step`` is the loss of one lattice step. eps - c(1 - e^-eps) with c = e1/sinh(e1) is written as (e^-eps
+    - 1 + eps) + (1-c)(1 - e^-eps), two nonnegative terms. The second becomes
+    (1-c)*2*tanh(eps/2)/(1+tanh(eps/2)), the same number from a function every system has.
     """
     gap = _laplace_gap(one_step)
     half = evaluator.tanh(evaluator.multiply(evaluator.constant(arb(0.5)), epsilon))
@@ -602,7 +631,7 @@ def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
 
 @lru_cache(maxsize=1024)
 def _laplace_gap(one_step: Fraction) -> arb:
-    """1 - e1/sinh(e1); where that is 1 but for its 40th digit, 1."""
+    """Return 1 - e1/sinh(e1), or 1 where they agree to 40 digits."""
     if one_step > LARGEST_GRID:
         return arb(1)
     with working_precision(2 * CONSTANT_BITS):

@@ -1,7 +1,7 @@
-"""Public tables that say which band of sizes a cell is in (T-SIZE).
+"""Public tables of the size band of each cell (T-SIZE).
 
-A policy has one term for each band, whatever the number of cells, and names the table by its digest. The band of a record is that
-of its cell; a record whose cell the table does not list counts in the lowest band, where noise is smallest and the loss largest.
+A policy has one term for each band, whatever the number of cells, and names the table by its digest. A
+record whose cell is not listed counts in the lowest band, where noise is smallest and the loss largest.
 """
 
 import base64
@@ -40,7 +40,7 @@ GAPS = 8
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandTable:
-    """The band of each listed cell. Two tables are equal if their digests are.
+    """The band of each listed cell, with equality by digest.
 
     Args:
         columns: What a record's cell is read from.
@@ -89,7 +89,7 @@ class BandTable:
         bands: IntArray,
         level: Sequence[str] = (),
     ) -> "BandTable":
-        """A table from the cells of each column: its distinct values, and for each cell the place of its own among them.
+        """Build a table from the distinct values of each column.
 
         Args:
             columns: What a record's cell is read from.
@@ -146,7 +146,7 @@ class BandTable:
         return hash(self.digest)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "BandTable":
-        """Itself: nothing of it changes, and trees of SQL that carry it are copied often."""
+        """Return the table itself, which is immutable and copied often."""
         return self
 
     def __repr__(self) -> str:
@@ -159,12 +159,12 @@ class BandTable:
         return f"band_{self.digest[:16]}"
 
     def numbered(self, column: int, values: Sequence[Cell | None]) -> IntArray:
-        """The number of each value of a column; -1 for one that is not listed."""
+        """Return the number of each value of a column, -1 if unlisted."""
         known = self._numbers[column]
         return np.fromiter((_number(known, value) for value in values), np.int64, len(values))
 
     def bands_at(self, numbers: Sequence[IntArray]) -> IntArray:
-        """The bands of rows, given the numbers of their values; the lowest where a row is not listed."""
+        """Return the bands of rows, the lowest where not listed."""
         place, known = np.zeros(len(numbers[0]), np.int64), np.ones(len(numbers[0]), np.bool_)
         for own, held in zip(numbers, self.values):
             place, known = place * max(1, len(held)) + own, known & (own >= 0)
@@ -179,7 +179,7 @@ class BandTable:
         return int(self.bands_at([self.numbered(at, [value]) for at, value in enumerate(shown)])[0])
 
     def strides(self) -> list[int]:
-        """For each column, how far apart two cells are whose values are neighbors."""
+        """Return the distance between neighboring cells for each column."""
         found = [1]
         for held in self.values[:0:-1]:
             found.append(found[-1] * max(1, len(held)))
@@ -225,7 +225,10 @@ class BandTable:
         return table
 
     def packed(self) -> tuple[bytes, bytes]:
-        """One byte for each cell, its band and the gap to the cell before, and the longer gaps in seven bits a byte."""
+        """Return the cells packed into one byte each, and long gaps.
+
+        A byte holds the band and the gap to the previous cell; longer gaps use seven bits a byte.
+        """
         gaps = np.diff(self.places, prepend=-1) - 1
         cells = (self.bands * GAPS + np.minimum(gaps, GAPS - 1)).astype(np.uint8)
         return cells.tobytes(), _varints(gaps[gaps >= GAPS - 1] - (GAPS - 1))
@@ -241,7 +244,7 @@ def unpacked(cells: bytes, gaps: bytes) -> tuple[IntArray, IntArray]:
 
 
 def _varints(numbers: IntArray) -> bytes:
-    """Whole numbers, the lowest seven bits first; every byte but the last of a number has its high bit set."""
+    """Encode whole numbers as variable-length integers, lowest seven bits first."""
     count = np.ones(len(numbers), np.int64)
     for bits in range(7, 63, 7):
         count += numbers >= (1 << bits)

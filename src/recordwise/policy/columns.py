@@ -1,4 +1,4 @@
-"""The public values in conditions, in canonical form: text, boolean or exact number."""
+"""The public values in conditions, as text, boolean or exact number."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,10 @@ from recordwise.exact.numbers import fraction_text, moderate, rational
 
 
 class Truth(Enum):
-    """A boolean, kept apart from 1 and 0: in Python ``True == 1``, and two different conditions would become one."""
+    """A boolean distinct from 1 and 0.
+
+    In Python ``True == 1``, which would merge two different conditions.
+    """
 
     TRUE = True
     FALSE = False
@@ -140,7 +143,7 @@ def parts_of_days(days: IntArray) -> dict[str, IntArray]:
 
 
 def representatives(tests: Iterable[tuple[str, Fraction]]) -> list[date]:
-    """Dates of which one answers all comparisons of parts with constants as any date of the calendar does."""
+    """Return dates that represent every answer to comparisons of date parts."""
     constants: dict[str, list[Fraction]] = {}
     for part, constant in tests:
         constants.setdefault(part, []).append(constant)
@@ -156,7 +159,7 @@ def representatives(tests: Iterable[tuple[str, Fraction]]) -> list[date]:
 
 
 def _days(years: Iterable[int]) -> IntArray:
-    """Every day of the years around those that are named, or of some years where none is."""
+    """Return every day of the years around those that are named."""
     least, most = PARTS["year"]
     named = [min(max(year, least), most) for year in years] or [2000]
     around = {near for year in named for near in range(year - CYCLE, year + CYCLE + 1) if least <= near <= most}
@@ -167,7 +170,7 @@ def _days(years: Iterable[int]) -> IntArray:
 
 
 def _places(values: IntArray, constants: list[Fraction]) -> IntArray:
-    """Twice the number of constants below, and one more on a constant; a constant that is not whole is met by none."""
+    """Return twice the number of smaller constants, plus one on equality."""
     below = np.zeros(len(values), dtype=np.int64)
     for each in constants:
         below += 2 * (values > each.numerator // each.denominator)
@@ -185,7 +188,7 @@ NO_DATE = "must contain dates without a time zone or NULL, because the policy lo
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConditionColumn:
-    """A column of the record, the first characters of a text column (``length``), or a part of a date (``part``)."""
+    """A column, a text prefix (``length``) or a date part (``part``)."""
 
     name: str
     length: int | None = None
@@ -237,7 +240,7 @@ def column_from_json(form: Any) -> ConditionColumn:
 
 
 def cell(record: dict[str, Cell | None], column: ConditionColumn) -> Cell | None:
-    """What a record shows in a column, a prefix or a part of a date."""
+    """Return a record's value of a column, prefix or date part."""
     value = record[column.name]
     if column.part:
         return None if value is None else part_of(_day(value, column.name), column.part)

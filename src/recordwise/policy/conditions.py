@@ -1,8 +1,8 @@
-"""Conditions on a record's columns: the public partition a policy may depend on.
+"""Conditions on a record's columns, the public partition of a policy.
 
-A closed language in negation normal form: membership, comparison with a number, NULL, and, or. Every condition is two-valued; a
-comparison with NULL is false, as in a SQL WHERE. ``complement`` is the true complement, NULL included, so that a condition and its
-complement are a partition of all records.
+A closed language in negation normal form: membership, comparison with a number, NULL, and, or. Every
+condition is two-valued; a comparison with NULL is false, as in a SQL WHERE. ``complement`` includes NULL,
+so that a condition and its complement are a partition of all records.
 """
 
 import json
@@ -42,7 +42,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Among(Condition):
-    """The column's value is one of ``values`` (``inside``), or it is present and not one of them."""
+    """Membership of a column's value in ``values``, or not.
+
+    If not ``inside``, the value is present and not one of them.
+    """
 
     column: ConditionColumn
     values: tuple[Value, ...]
@@ -85,7 +88,10 @@ class Null(Condition):
 
 @dataclass(frozen=True, slots=True)
 class InBand(Condition):
-    """The record's cell is in one of the bands of a public table; every record is in exactly one band (T-SIZE)."""
+    """Membership of a record's cell in bands (T-SIZE).
+
+    Every record is in exactly one band.
+    """
 
     table: BandTable
     bands: tuple[int, ...]
@@ -155,7 +161,7 @@ def compare(column: ConditionColumn | str, order: str, bound: Number) -> Conditi
 
 
 def in_band(table: BandTable, bands: Iterable[int]) -> Condition:
-    """Membership of a record's cell in bands of a public table, in canonical form.
+    """Return the condition that a record's cell is in some bands.
 
     Args:
         table: The bands of the cells.
@@ -233,7 +239,7 @@ def complement(condition: Condition) -> Condition:
 
 
 def _complement_of_any(parts: tuple[Condition, ...]) -> Condition:
-    """``not (a or NULL)`` is the plain opposite of a: taking the complement twice gives the condition back."""
+    """Return the plain opposite of a for ``not (a or NULL)``."""
     for part in parts:
         others = [other for other in parts if other is not part]
         if len(others) == 1 and others[0] == Null(getattr(part, "column", ConditionColumn("none"))):
@@ -264,7 +270,7 @@ def depth(condition: Condition) -> int:
 
 
 def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
-    """Two lists for the same column are one list: their intersection, less what is excluded."""
+    """Merge lists for the same column, removing excluded values."""
     allowed: dict[ConditionColumn, set[Value]] = {}
     excluded: dict[ConditionColumn, set[Value]] = {}
     banded: dict[BandTable, set[int]] = {}
@@ -315,7 +321,7 @@ def band_tables(conditions: Iterable[Condition]) -> dict[str, BandTable]:
 
 
 def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
-    """Whether one record, whose columns are in canonical form, is in the set."""
+    """Return whether a record with canonical columns satisfies the condition."""
     match condition:
         case AllOf(parts):
             return all(holds(part, record) for part in parts)
@@ -339,7 +345,10 @@ def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
 
 
 def compared(condition: Condition) -> set[str]:
-    """The names of the columns compared with a number: they must contain numbers or NULL, or the parts are not a partition."""
+    """Return the names of the columns compared with a number.
+
+    They must contain numbers or NULL, or the parts are not a partition.
+    """
     match condition:
         case AllOf(parts) | AnyOf(parts):
             return {name for part in parts for name in compared(part)}

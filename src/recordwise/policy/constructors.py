@@ -37,14 +37,20 @@ MeasureName: TypeAlias = Measure | str
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """A parameter that depends on a public group of the record; see ``by``."""
+    """A parameter that depends on a public group of the record.
+
+    See ``by``.
+    """
 
     column: ConditionColumn
     values: tuple[tuple[Value, Fraction], ...]
     default: Fraction | None
 
     def cases(self) -> Iterator[tuple[Condition, Fraction | None]]:
-        """A partition of all records with the parameter of each part; None where there is no guarantee."""
+        """Yield the parts of a partition with their parameters.
+
+        None where there is no guarantee.
+        """
         for value, parameter in self.values:
             yield among(self.column, [value]), parameter
         yield complement(among(self.column, [value for value, _ in self.values])), self.default
@@ -100,7 +106,9 @@ def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
 
 
 def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool = False) -> Policy:
-    """Unit splitting: rho * pieces**2, where pieces is the largest number any measure needs at its threshold (T-SPLIT).
+    """Return the unit-splitting policy rho * pieces**2 (T-SPLIT).
+
+    ``pieces`` is the largest number that any measure needs at its threshold.
 
     Args:
         rho: The loss of a record of one piece.
@@ -121,10 +129,11 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
 
 
 def pieces(rho: Number, at: Mapping[MeasureName, Number | By]) -> Policy:
-    """A loss linear in pieces: rho * pieces, where pieces is the largest number any measure needs at its threshold.
+    """Return the policy rho * pieces, linear in the number of pieces.
 
-    It grows with the size of a record instead of its square, as ``split`` does. It is the policy of an epsilon-DP mechanism on
-    split rows, with rho = epsilon (T-SPLIT), and a budget for mechanisms that grow no faster. A record of size 0 is one piece.
+    ``pieces`` is the largest number that any measure needs at its threshold; a record of size 0 is one piece.
+    The loss grows with the size of a record, not its square as in ``split``. It is the policy of an epsilon-DP
+    mechanism on split rows, with rho = epsilon (T-SPLIT), and a budget for mechanisms that grow no faster.
 
     Args:
         rho: The loss of a record of one piece.
@@ -159,7 +168,9 @@ def _in_pieces(
 
 
 def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: Number | None = None) -> Policy:
-    """A mechanism on split rows that is epsilon-DP for one row: m eps tanh(m eps/2) for m pieces (T-EXTERNAL).
+    """Return the policy of an epsilon-DP mechanism on split rows (T-EXTERNAL).
+
+    The loss of m pieces is m eps tanh(m eps/2).
 
     Args:
         at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
@@ -187,14 +198,17 @@ def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: N
 
 
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
-    """The thresholds sorted by measure, so that the same split is the same value in whatever order it was written."""
+    """Return the thresholds sorted by measure, so equal splits are equal."""
     if not isinstance(at, Mapping):
         raise ParameterError(parameter="at", problem="must map each measure to its threshold")
     return sorted(at.items(), key=lambda item: Measure.of(item[0]))
 
 
 def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Condition, Thresholds | str]]:
-    """The parts of the partition that the thresholds define, each with its thresholds, or the column that leaves it undefined."""
+    """Return the parts that the thresholds define, each with its thresholds.
+
+    A part without a threshold has the column that leaves it undefined.
+    """
     cases: list[tuple[Condition, Thresholds | str]] = [(EVERY, ())]
     for key, threshold in sorted_items(at):
         measure = Measure.of(key)
@@ -239,7 +253,9 @@ def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = F
 
 
 def clamped_sum(measure: MeasureName, *, to: Number, sigma: Number, near_gaussian: bool = False) -> Policy:
-    """A sum of contributions cut at ``to``, with Gaussian noise: min(x, to)**2 / (2 sigma**2) (T-CLAMP).
+    """Return the policy of a clamped sum with Gaussian noise (T-CLAMP).
+
+    The loss is min(x, to)**2 / (2 sigma**2).
 
     Args:
         measure: The measure that is summed.
@@ -278,7 +294,7 @@ def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -
 
 
 def additive_table(measure: MeasureName, function: Function, steps: Steps) -> Policy:
-    """Additive noise with losses certified for the lattice law that is drawn (T-TABLE).
+    """Return the policy of additive noise with certified lattice losses (T-TABLE).
 
     Args:
         measure: The measure that is summed.
@@ -292,7 +308,9 @@ def additive_table(measure: MeasureName, function: Function, steps: Steps) -> Po
 
 
 def certified_sum(measure: MeasureName, function: Function, knots: Steps, *, less: Number) -> Policy:
-    """Additive noise with losses certified at knots, and below f(x) - f(0) by ``less`` beyond the last (T-KNOTS).
+    """Return the policy of additive noise certified at knots (T-KNOTS).
+
+    Beyond the last knot the loss is f(x) - f(0) - ``less``.
 
     Args:
         measure: The measure that is summed.
@@ -327,7 +345,9 @@ def laplace_sum(measure: MeasureName, *, scale: Number, grid: Number) -> Policy:
 
 
 def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Number, grid: Number) -> Policy:
-    """Gaussian noise on the scale of f: (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID).
+    """Return the policy of Gaussian noise on the scale of f.
+
+    The loss is (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID).
 
     Args:
         measure: The measure that is summed.
@@ -344,7 +364,7 @@ def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Numbe
 
 
 def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
-    """Laplace noise on the scale of f, rounded to a grid (T-LAPLACE, T-GRID).
+    """Return the policy of Laplace noise on f's scale (T-LAPLACE, T-GRID).
 
     Args:
         measure: The measure that is summed.
@@ -360,7 +380,9 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
 
 
 def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
-    """Private key selection: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces (T-SELECT).
+    """Return the policy of private key selection (T-SELECT).
+
+    rho is pieces**2/(2 sigma**2); delta is the lattice tail ``deltas`` by number of pieces.
 
     Args:
         sigma: The standard deviation of the noise on a count.

@@ -30,11 +30,14 @@ MOST_TREE_LEVELS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """What else than (sum of roots)^2 bounds the loss of several records in one cell of a statistic.
+    """A bound on the joint loss of records in one cell.
 
-    ``roots``: nothing. ``sums``: the policy at the sum of their values. ``signs``: the same for positive and negative values apart.
-    ``firm``: the loss of one of them. ``pure``: eps*tanh(eps/2) at the sum eps of their pure losses. ``nodes``: a record changes
-    one number at each of ``levels`` levels of a tree, which ``points`` says.
+    In addition to (sum of roots)^2.
+
+    ``roots``: nothing. ``sums``: the policy at the sum of their values. ``signs``: the same for positive and
+    negative values apart. ``firm``: the loss of one of them. ``pure``: eps*tanh(eps/2) at the sum eps of their
+    pure losses. ``nodes``: a record changes one number at each of ``levels`` levels of a tree, which ``points``
+    names.
     """
 
     kind: str = ROOTS
@@ -86,7 +89,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellKey:
-    """One coordinate of a record's cell: a column or a prefix of one, or the number of the first condition that holds."""
+    """One coordinate of a record's cell.
+
+    A column, a prefix, or the number of the first condition that holds.
+    """
 
     column: ConditionColumn | None = None
     cases: tuple[tuple[Condition, int], ...] = ()
@@ -143,7 +149,7 @@ class CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmPart:
-    """One statistic of one table: the loss of a record of that table, which records share a cell, and what they lose there."""
+    """One statistic of one table, for the joint losses of records."""
 
     policy: Policy
     condition: Condition = EVERY
@@ -175,7 +181,7 @@ class FirmPart:
         return self.policy if self.condition == EVERY else self.policy.where(self.condition)
 
     def tails(self) -> Steps:
-        """The chance that a key is listed because of so many pieces alone, where keys are selected."""
+        """Return the chance that these pieces alone list a key."""
         steps = {atom.steps for _, atom in self.policy.delta_terms if isinstance(atom, SelectionDelta)}
         if len(steps) > 1 or bool(steps) != bool(self.policy.delta_terms):
             raise ParameterError(parameter="policy", problem="has a delta of an unknown kind")
@@ -189,7 +195,7 @@ class FirmPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmLoss:
-    """What records lose together: a zCDP loss and, where keys are selected privately, a delta beside it; both rounded up."""
+    """The joint zCDP loss and delta of several records, rounded up."""
 
     rho: float
     delta: float = 0.0
@@ -197,7 +203,7 @@ class FirmLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmPolicy:
-    """The parts of a release whose losses add up to what a firm loses (T-CELLS)."""
+    """The parts whose losses add up to a firm's loss (T-CELLS)."""
 
     parts: tuple[FirmPart, ...]
 
@@ -286,7 +292,10 @@ OUTWARD = 1 + 1e-12
 
 
 def firm_loss(parts: Sequence[FirmPart], units: Any) -> FirmLoss:
-    """The losses of the parts added up (T-SEQ); the delta of a part is that of T-SELECT-GROUP."""
+    """Return the sum of the losses of the parts (T-SEQ).
+
+    The delta of a part is that of T-SELECT-GROUP.
+    """
     rows = _count(units)
     rho, delta = 0.0, 0.0
     for part in parts:
@@ -306,7 +315,10 @@ def _count(units: Any) -> int:
 
 
 def _columns(part: FirmPart, units: Any) -> dict[str, Any]:
-    """What the part looks at, as arrays; a column that only says which cell a record is in may be missing."""
+    """Return the part's columns as arrays.
+
+    A column that only determines a record's cell may be missing.
+    """
     found: dict[str, Any] = {each.name: measure_column(units, each.name) for each in part.policy.measures()}
     for column in part.whole().columns():
         found.setdefault(column.name, _array(units, column.name))
@@ -394,14 +406,17 @@ def losses_at(losses: FloatArray, cell: IntArray) -> FloatArray:
 
 
 def _at_sum(policy: Policy, columns: Columns, measure: str, sums: FloatArray, first: IntArray) -> FloatArray:
-    """The policy at a record that has the sums; its group is that of the cell, so that of any record there."""
+    """Return the policy at records with the sums of each cell."""
     joined = {name: column[first] for name, column in columns.items()} | {measure: sums}
     found = np.asarray(policy.loss(joined), np.float64)
     return np.where(sums == 0, 0.0, found)
 
 
 def node_losses(part: FirmPart, values: FloatArray, losses: FloatArray, cell: IntArray) -> FloatArray:
-    """One level's loss for each square of a number of records in a node (T-CELLS)."""
+    """Return the joint loss in each cell of a tree statistic (T-CELLS).
+
+    One level's loss times the squared number of records in each node.
+    """
     joint, cells = part.joint, int(cell.max()) + 1
     counted = joint.counted_levels
     leaf = np.searchsorted(np.array([float(point) for point in joint.points]), values, side="left")
@@ -416,7 +431,7 @@ def node_losses(part: FirmPart, values: FloatArray, losses: FloatArray, cell: In
 
 
 def _places(keys: Sequence[CellKey], columns: Columns) -> IntArray | None:
-    """A number for the cell of each row; None where it is not known."""
+    """Return a number for the cell of each row, None if unknown."""
     place = np.zeros(len(columns[""]), np.int64)
     for key in keys:
         coordinate = _coordinate(key, columns)
@@ -445,7 +460,10 @@ def _coordinate(key: CellKey, columns: Columns) -> IntArray | None:
 
 
 def tail_at(pieces: FloatArray, tails: Steps) -> FloatArray:
-    """The tail at each number of pieces: the entry of the table that is not below it, 1 beyond the last, 0 for no piece."""
+    """Return the tail at each number of pieces.
+
+    The next table entry not below it, 1 beyond the last, 0 for no piece.
+    """
     counts, levels = np.array([count for count, _ in tails]), np.array([*(float(level) for _, level in tails), 1.0])
     return np.where(pieces > 0, levels[np.searchsorted(counts, pieces, side="left")], 0.0)
 
@@ -458,7 +476,7 @@ def any_of(chances: FloatArray) -> float:
 
 
 def _anywhere(part: FirmPart, losses: FloatArray, tails: Steps) -> float:
-    """A delta however the pieces are spread over keys: the pieces times the largest tail for one of them (T-CELLS)."""
+    """Bound the delta however pieces are spread over keys (T-CELLS)."""
     pieces = float(np.rint(np.sqrt(losses / float(part.piece_loss()))).sum())
     counts = np.array([1.0, *(count + 1.0 for count, _ in tails)])
     each = np.array([*(float(level) for _, level in tails), 1.0]) / counts

@@ -1,6 +1,7 @@
-"""The joint loss of several records (the establishments of a firm) and the loss of replacing one record by another.
+"""The joint loss of several records, and the loss of a replacement.
 
-``group_loss`` works from zCDP losses, ``group_loss_by_cell`` from a known mechanism, and ``group_pair`` from pairs (rho, delta).
+The records may be the establishments of a firm. ``group_loss`` works from zCDP losses,
+``group_loss_by_cell`` from a known mechanism, and ``group_pair`` from pairs (rho, delta).
 """
 
 import math
@@ -21,7 +22,9 @@ PRECISION = 128
 
 
 def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterable[float] = ()) -> float:
-    """The loss of records that enter or leave together, from their individual losses alone, rounded up (T-GROUP).
+    """Return the joint loss of records from their individual losses.
+
+    They enter or leave together; the loss is rounded up (T-GROUP).
 
     Args:
         losses: The zCDP loss of each record.
@@ -54,7 +57,7 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
 
 
 def checked_loss(loss: float, *, parameter: str) -> float:
-    """A loss as a float, rounded up; refused if it is not a loss."""
+    """Return a loss as a float, rounded up, or refuse it."""
     if isinstance(loss, float) and loss >= 0:
         return float(loss)
     return float_upper(nonnegative(loss, parameter=parameter))
@@ -65,13 +68,19 @@ def _simple(losses: Sequence[float]) -> float:
 
 
 def _tight(losses: Sequence[float]) -> float:
-    """Mathematically the smallest of the three; where they are equal, rounding must not make it larger."""
+    """Return (sum of square roots)**2, the smallest of the three bounds.
+
+    Where they are equal, rounding must not make it larger.
+    """
     tight = arb_float_upper(sum((arb(loss).sqrt() for loss in losses), arb(0)) ** 2)
     return min(tight, _simple(losses), _advanced(losses))
 
 
 def _advanced(losses: Sequence[float]) -> float:
-    """Any k gives a valid bound, so the minimizer may be found in floats; the bound is then evaluated with Arb balls."""
+    """Return Lemma 5's bound at the best k.
+
+    Any k gives a valid bound, so floats choose k; Arb balls then evaluate the bound.
+    """
     present = [loss for loss in losses if loss > 0]
     if len(present) < 2:
         return _simple(present)
@@ -83,7 +92,7 @@ def _advanced(losses: Sequence[float]) -> float:
 
 
 def _log_lemma5(losses: Sequence[float], less_one: float) -> float:
-    """The logarithm of the bound at k = 1 + less_one, which does not overflow for any number of records."""
+    """Return the logarithm of the bound at k = 1 + less_one."""
     log_k = math.log1p(less_one)
     exponents = [j * log_k + math.log(loss) for j, loss in enumerate(losses, start=1)]
     top = max(exponents)
@@ -102,9 +111,10 @@ BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {"simple": _simple, "adv
 
 
 def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], float]) -> float:
-    """The loss of a group where the mechanism is known: ``loss_at_shift`` of the change to each cell, added up (T-CELLS).
+    """Return a group's loss from its shift of each cell (T-CELLS).
 
-    A count's shift is the number of the group's rows in the cell, a sum's the sum of their values, pieces for split rows.
+    The sum of ``loss_at_shift`` over the cells. A count's shift is the number of the group's rows in the cell,
+    a sum's the sum of their values, pieces for split rows.
 
     Args:
         shifts: What the group changes in each cell, in the measure's units.
@@ -119,10 +129,12 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
 
 
 def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
-    """The loss of replacing one record by another, whichever cells they are in (T-REPLACE).
+    """Return the loss of replacing one record by another (T-REPLACE).
 
-    If both are in the same cell of one sum, the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no one-sided shortcut:
-    the paper's factor 2 for one-sided policies is wrong; the true factor can reach 4.
+    It holds whichever cells they are in.
+
+    If both are in the same cell of one sum, the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no
+    one-sided shortcut: the paper's factor 2 for one-sided policies is wrong; the true factor can reach 4.
 
     Args:
         policy: The policy of everything that is published.
@@ -140,16 +152,18 @@ def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPair:
-    """For every epsilon the group has that epsilon with ``delta_at(epsilon)`` (T-GROUP); both numbers are rounded up.
+    """The joint (epsilon, delta) curve of a group (T-GROUP).
 
-    This is weaker than the pair of a single record: it bounds probabilities of events, not divergences conditional on an event.
+    For every epsilon the group has that epsilon with ``delta_at(epsilon)``; both numbers are rounded up. This
+    is weaker than the pair of a single record: it bounds probabilities of events, not divergences conditional
+    on an event.
     """
 
     rho: float
     delta: float
 
     def delta_at(self, target: float) -> float:
-        """The delta at which the group has an epsilon, rounded up; at most 1.
+        """Return the group's delta at an epsilon, rounded up, at most 1.
 
         Args:
             target: The epsilon.
@@ -160,7 +174,9 @@ class GroupPair:
         return _sum_upper(arb(self.delta), arb(delta_at(self.rho, target)))
 
     def power(self, false_alarm: float) -> float:
-        """A bound on the power of a membership test: e^epsilon times its false-positive rate plus delta, at the best epsilon.
+        """Return a bound on the power of a membership test.
+
+        e^epsilon times its false-positive rate plus delta, at the best epsilon.
 
         Args:
             false_alarm: The false-positive rate of the test.
@@ -177,9 +193,10 @@ class GroupPair:
 
 
 def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:
-    """The joint loss of records from their own pairs (rho, delta) alone (T-GROUP).
+    """Return the joint loss of records from their pairs (rho, delta).
 
-    If the number of pieces of the records in each key is known, ``SelectionLaw.group_loss`` is smaller and is a true pair.
+    See T-GROUP. If the number of pieces of the records in each key is known, ``SelectionLaw.group_loss`` is
+    smaller and is a true pair.
 
     Args:
         pairs: The pair (rho, delta) of each record.
@@ -205,7 +222,10 @@ def _one_by_one(pairs: Sequence[GroupPair]) -> float:
 
 
 def _lost(near: GroupPair, far: GroupPair) -> float:
-    """The mass without a bound at the end of the first step: min over eps of delta_1 + e^eps delta_2 + delta_{rho_1}(eps)."""
+    """Return the mass without a bound after the first step.
+
+    min over eps of delta_1 + e^eps delta_2 + delta_{rho_1}(eps).
+    """
     if far.delta == 0 or near.rho == 0:
         return _sum_upper(arb(near.delta), arb(far.delta))
     if math.isinf(near.rho):

@@ -1,4 +1,7 @@
-"""The saved form of a policy: JSON with a version number. A form that this version does not know is refused rather than guessed."""
+"""The saved form of a policy: JSON with a version number.
+
+A form that this version does not know is refused rather than guessed.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -49,7 +52,10 @@ Bands: TypeAlias = Mapping[str, BandTable]
 
 
 def condition_from_json(form: Any, bands: Bands | None = None) -> Condition:
-    """Read back what ``to_json`` wrote; an unknown form is refused, and so is a band of a table that is not at hand."""
+    """Read a condition back from ``to_json``.
+
+    An unknown form is refused, and so is a band of a table missing from ``bands``.
+    """
     return _from_json(form, MOST_NESTED, bands or {})
 
 
@@ -109,7 +115,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 
 def policy_json_in_order(policy: Policy) -> dict[str, Any]:
-    """The same policy with its terms in display order, which is preserved when it is read back."""
+    """Return the policy's JSON with its terms in display order."""
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 
@@ -143,7 +149,7 @@ def _policy(form: Any, depth: int, bands: Bands) -> Policy:
 
 
 def _checked(what: str, build: Callable[[], V]) -> V:
-    """In a saved policy, anything a constructor refuses is a form this version does not know."""
+    """Build an object, reporting any refusal as an unknown form."""
     try:
         return build()
     except ParameterError as error:

@@ -53,7 +53,10 @@ LARGEST_LOSS = 1e4
 
 @dataclass(frozen=True, slots=True, order=True)
 class Shift:
-    """A number with discrete Gaussian noise of ``sigma`` lattice steps that moves by ``steps`` of them, ``times`` independently."""
+    """A shift of numbers with discrete Gaussian noise.
+
+    Noise of ``sigma`` lattice steps, a move of ``steps`` of them, ``times`` independently.
+    """
 
     sigma: float
     steps: int
@@ -67,7 +70,10 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrivacyLoss:
-    """A pair of laws that is no harder to tell apart than what was published with and without a record."""
+    """A pair of laws that bounds what a record changes.
+
+    No harder to distinguish than what was published with and without the record.
+    """
 
     losses: FloatArray
     """Where the loss of the coarse noise has its mass."""
@@ -122,7 +128,7 @@ class PrivacyLoss:
         return np.minimum(found * self.factor * (1 + RELATIVE) + self.slack, 1.0)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon for which (epsilon, delta)-DP holds, never above that of the zCDP loss.
+        """Return an epsilon for which (epsilon, delta)-DP holds.
 
         Args:
             delta: Between 0 and 1.
@@ -142,7 +148,7 @@ class PrivacyLoss:
         return high
 
     def power(self, false_alarm: float = 0.05) -> float:
-        """The largest power of a membership test at a false-positive rate: every epsilon bounds it, and the best one is taken.
+        """Return the largest power of a membership test.
 
         Args:
             false_alarm: The false-positive rate of the test.
@@ -165,7 +171,10 @@ class PrivacyLoss:
 
 
 def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:
-    """The mean over the losses of the delta of two unit normals ``mu`` apart, at what they leave of each epsilon."""
+    """Return the mean over the losses of two normals' delta.
+
+    Unit normals ``mu`` apart, at what the losses leave of each epsilon.
+    """
     over, apart = epsilon[:, None] - losses[None, :], np.maximum(mu, TOGETHER)[:, None]
     low = normal_cdf(-apart / 2 - over / apart)
     # Far out the second term is a product of a huge and a tiny number.
@@ -175,13 +184,16 @@ def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses:
 
 
 def borrowed(sigma: float) -> float:
-    """By how much the loss grows if noise of so many lattice steps gives up the variance ``BORROWED``."""
+    """Return how much giving up the variance ``BORROWED`` raises the loss.
+
+    ``sigma`` is in lattice steps.
+    """
     return 1 / (1 - BORROWED / sigma**2)
 
 
 @lru_cache(maxsize=256)
 def coarse_loss(shifts: tuple[Shift, ...], points: int = POINTS) -> tuple[FloatArray, FloatArray, float]:
-    """The distribution of the loss of coarse noise on a common grid, and the mass that was lost or rounded."""
+    """Return coarse noise's loss distribution on a grid, and lost mass."""
     if not shifts:
         return np.zeros(1), np.ones(1), 0.0
     numbers = sum(shift.times for shift in shifts)
@@ -210,8 +222,11 @@ def coarse_loss(shifts: tuple[Shift, ...], points: int = POINTS) -> tuple[FloatA
 
 
 def _on_grid(shift: Shift, width: float) -> tuple[int, FloatArray]:
-    """The law of the loss rho + steps Z/sigma^2, each mass divided among its two grid neighbors so that both laws keep their
-    mass (T-LOSS-LAW)."""
+    """Return the law of a shift's privacy loss on a grid.
+
+    The loss is rho + steps Z/sigma^2; each mass is divided among its two grid neighbors so that both laws keep
+    their mass (T-LOSS-LAW).
+    """
     reach = math.ceil(REACH * shift.sigma) + 1
     noise = np.arange(-reach, reach + 1)
     weights = np.exp(-(noise**2) / (2 * shift.sigma**2))
@@ -234,7 +249,9 @@ def sigma_steps(sigma: Fraction, step: Fraction) -> float:
 
 
 def epsilon_of(shifts: Sequence[Shift], delta: float) -> float:
-    """The epsilon at ``delta`` of numbers with discrete Gaussian noise, drawn independently and fixed beforehand, rounded up.
+    """Return the epsilon at ``delta`` of independent discrete Gaussian shifts.
+
+    The shifts are fixed beforehand; the epsilon is rounded up.
 
     Args:
         shifts: By how much each number moves with the record.
@@ -264,7 +281,10 @@ TABLE_POINTS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatticePart:
-    """Numbers with discrete Gaussian noise of ``sigma`` lattice steps; ``policy`` is what one of them costs a record."""
+    """Numbers with discrete Gaussian noise of ``sigma`` lattice steps.
+
+    ``policy`` is the loss of one of them.
+    """
 
     sigma: Fraction
     policy: Policy
@@ -281,7 +301,7 @@ class LatticePart:
             raise ParameterError(parameter="sigmas", problem="need one for each band")
 
     def of(self, record: Record) -> "LatticePart":
-        """The part as one record meets it: with the sigma of its own cell's band.
+        """Return the part with the sigma of the record's band.
 
         Args:
             record: A record as a mapping of scalars.
@@ -295,7 +315,10 @@ class LatticePart:
         return replace(self, sigma=self.sigmas[self.bands.band_of(groups)], bands=None, sigmas=())
 
     def smoothed(self) -> bool:
-        """Whether it is replaced by continuous noise: fine noise, and noise whose lattice is not known exactly."""
+        """Return whether continuous noise replaces the part.
+
+        For fine noise, and for noise without an exact lattice.
+        """
         return self.varies or self.bands is not None or self.sigma >= FINE
 
     def fixed(self) -> bool:
@@ -319,7 +342,7 @@ class LatticePart:
         return self.policy * (self.times * self.weight())
 
     def weight(self) -> Fraction:
-        """By how much the loss grows if the noise gives up the variance ``BORROWED``; in the band where it grows most."""
+        """Return how much giving up the variance ``BORROWED`` raises the loss."""
         return 1 / (1 - Fraction(BORROWED) / self.sigma**2)
 
     def weights(self) -> float | tuple[float, ...]:
@@ -331,7 +354,7 @@ class LatticePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatticePolicy:
-    """What a plan, fixed beforehand, draws: every number with discrete Gaussian noise. Public, like a policy."""
+    """All numbers that a fixed plan draws with discrete Gaussian noise."""
 
     parts: tuple[LatticePart, ...]
 
@@ -362,7 +385,7 @@ class LatticePolicy:
         )
 
     def meaning(self, record: Record, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Meaning:
-        """What a record's loss means: an epsilon at ``delta`` and the power of the best membership test, from the exact laws.
+        """Return a record's epsilon and test power from the exact laws.
 
         Args:
             record: A record as a mapping of scalars.
@@ -390,7 +413,10 @@ class LatticePolicy:
         )
 
     def table(self) -> "MeaningTable | None":
-        """Epsilon and power by the loss of the smooth part, for a page; None where noise is too coarse for it."""
+        """Return a page's table of epsilon and power, or None.
+
+        None where noise is too coarse for it.
+        """
         if any(part.sigma <= COARSEST and not part.fixed() for part in self.parts):
             return None
         exact = [part for part in self.parts if part.fixed() and not part.smoothed()]
@@ -431,7 +457,7 @@ class LatticePolicy:
 
 
 def _part_json(part: LatticePart) -> list[Any]:
-    """The band table by its digest; it is saved with the policy, which names it as well."""
+    """Return the part's JSON, its band table named by digest."""
     known = [fraction_text(part.sigma), part.times, part.varies, part.policy.to_json()]
     return known if part.bands is None else [*known, part.bands.digest, [fraction_text(each) for each in part.sigmas]]
 
@@ -463,7 +489,7 @@ def _part(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeaningTable:
-    """Epsilon and power, each rounded up to the next entry, by the loss of the smooth part of a release."""
+    """Epsilon and power by the smooth part's loss, rounded up."""
 
     smooth: Policy
     weights: tuple[float | tuple[float, ...], ...]
@@ -478,13 +504,16 @@ class MeaningTable:
     def of(
         cls, base: Iterable[Shift], smooth: Policy, *, weights: tuple[float | tuple[float, ...], ...], numbers: int
     ) -> "MeaningTable":
-        """The table for records that all have the shifts ``base``; ``numbers`` is how many numbers are smooth."""
+        """Return the table for records that all have shifts ``base``."""
         # Rounded up, so that plans share their tables.
         found = _table(tuple(sorted(base)), 1 << max(numbers - 1, 0).bit_length())
         return cls(smooth=smooth, weights=weights, rho=found[0], epsilon=found[1], power=found[2])
 
     def at(self, rho: float) -> tuple[float, float]:
-        """Epsilon and power at a loss of the smooth part; infinity and 1 beyond the table."""
+        """Return epsilon and power at a loss of the smooth part.
+
+        Infinity and 1 beyond the table.
+        """
         place = int(np.searchsorted(self.rho, rho * (1 - 1e-12)))
         if place == len(self.rho):
             return math.inf, 1.0
@@ -493,7 +522,7 @@ class MeaningTable:
 
 @lru_cache(maxsize=64)
 def _table(base: tuple[Shift, ...], numbers: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Losses of the smooth part, and epsilon and power at each, for all of them at once."""
+    """Return losses of the smooth part with their epsilons and powers."""
     entries = math.ceil(math.log(LARGEST_MU / SMALLEST_MU) / math.log(RATIO))
     mu = np.concatenate([[0.0], SMALLEST_MU * RATIO ** np.arange(entries)])
     losses, masses, slack = coarse_loss(base, TABLE_POINTS)
@@ -506,7 +535,7 @@ def _table(base: tuple[Shift, ...], numbers: int) -> tuple[FloatArray, FloatArra
 
 
 def _least_epsilon(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, losses: FloatArray) -> FloatArray:
-    """The upper end of a bisection: delta is kept there, up to a width of a few digits beyond what is shown."""
+    """Return the upper end of a bisection for epsilon."""
     low, high = np.zeros(len(mu)), mu**2 / 2 + 8 * mu + max(float(losses[-1]), 0.0)
     for _ in range(26):
         middle = (low + high) / 2

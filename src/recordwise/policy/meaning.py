@@ -44,7 +44,7 @@ PRECISION = 192
 
 
 def check_loss(rho: float, parameter: str = "rho") -> float:
-    """A loss as a float, which may be infinite; refused if it is not a loss."""
+    """Return a loss as a float, maybe infinite, or refuse it."""
     if isinstance(rho, bool) or not isinstance(rho, (int, float)) or not rho >= 0:
         raise ParameterError(parameter=parameter, problem="must be a nonnegative number")
     return float_upper(Fraction(rho)) if isinstance(rho, int) else float(rho)
@@ -57,7 +57,9 @@ def check_share(value: float, parameter: str) -> float:
 
 
 def epsilon(rho: float, delta: float) -> float:
-    """The epsilon of a zCDP loss at ``delta``, rounded up (T-EPSILON). Every Renyi order is valid; the best is taken.
+    """Return the epsilon of a zCDP loss at ``delta`` (T-EPSILON).
+
+    Rounded up. Every Renyi order is valid; the best is taken.
 
     Args:
         rho: The zCDP loss, 0 or more.
@@ -84,7 +86,7 @@ def epsilon(rho: float, delta: float) -> float:
 
 
 def _least(function: Callable[[float], float]) -> float:
-    """Approximately where a function of log(order - 1) is smallest; any point gives a valid bound."""
+    """Return approximately where a function of log(order - 1) is smallest."""
     from scipy.optimize import minimize_scalar
 
     return float(minimize_scalar(function, bounds=(-25, 60), method="bounded").x)
@@ -102,7 +104,9 @@ def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
 
 
 def rho_for_epsilon(target: float, delta: float) -> float:
-    """The largest zCDP loss whose epsilon at ``delta`` is at most ``target``, rounded down.
+    """Return the largest zCDP loss of an epsilon at ``delta``.
+
+    Rounded down.
 
     Args:
         target: The epsilon.
@@ -120,7 +124,7 @@ def rho_for_epsilon(target: float, delta: float) -> float:
 
 
 def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest float for which ``fits`` holds; it holds for 0 and fails for some number."""
+    """Return the largest float for which ``fits`` holds."""
     low, high = 0.0, 1.0
     while fits(high) and high < 1e300:
         low, high = high, 2 * high
@@ -144,10 +148,10 @@ def _phi(z: arb) -> arb:
 
 
 def gdp_epsilon(policy: Policy, record: Record, delta: float) -> float:
-    """The epsilon of Gaussian DP with mu = sqrt(2 rho), smaller than ``epsilon``, rounded up; refused unless every query allows
-    it.
+    """Return the epsilon of Gaussian DP with mu = sqrt(2 rho).
 
-    Lattice Gaussian noise of few steps is NOT Gaussian DP, so every query must have sigma of at least 1000 lattice steps.
+    Rounded up, and smaller than ``epsilon``; refused unless every query allows it. Lattice Gaussian noise of
+    few steps is NOT Gaussian DP, so every query must have sigma of at least 1000 lattice steps.
 
     Args:
         policy: The policy, all of whose noise must be Gaussian on a fine lattice.
@@ -185,7 +189,9 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
 
 
 def pure_to_zcdp(pure: float) -> float:
-    """The best zCDP loss implied by a pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE).
+    """Return the best zCDP loss implied by a pure epsilon (T-PURE).
+
+    It is eps*tanh(eps/2), rounded up.
 
     Args:
         pure: The pure epsilon.
@@ -202,7 +208,7 @@ def pure_to_zcdp(pure: float) -> float:
 
 
 def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
-    """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE).
+    """Return the exact lattice Laplace zCDP loss, rounded up (T-LAPLACE).
 
     Args:
         scale: The scale, in lattice steps.
@@ -219,7 +225,9 @@ def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
 
 
 def delta_at(rho: float, target: float) -> float:
-    """The delta at which a zCDP loss gives an epsilon, rounded up; at most 1.
+    """Return the delta of a zCDP loss at an epsilon.
+
+    Rounded up; at most 1.
 
     Args:
         rho: The zCDP loss.
@@ -266,7 +274,10 @@ class Epsilon(Atom):
 
 
 def pure_terms(policy: "Policy") -> "Terms":
-    """The policy's terms with each atom replaced by its epsilon; refused if an atom has none."""
+    """Return the policy's terms with each atom replaced by its epsilon.
+
+    Refused if an atom has none.
+    """
     from recordwise.policy.policy import Key
 
     if policy.delta_terms:
@@ -295,7 +306,7 @@ OUTWARD = 1e-9
 
 
 def expected_log_odds(rho: float) -> float:
-    """By how much the log-odds of an attacker's guess can grow on average: the loss itself.
+    """Return the largest mean growth of log-odds: the loss itself.
 
     Args:
         rho: The zCDP loss.
@@ -307,7 +318,9 @@ def expected_log_odds(rho: float) -> float:
 
 
 def log_odds_tail(rho: float, gain: float) -> float:
-    """A bound on the probability that the log-odds grow by more than ``gain``: exp(-(gain-rho)**2/(4 rho)), or 1 where vacuous.
+    """Bound the probability that log-odds grow by more than ``gain``.
+
+    exp(-(gain-rho)**2/(4 rho)), or 1 where vacuous.
 
     Args:
         rho: The zCDP loss.
@@ -323,7 +336,7 @@ def log_odds_tail(rho: float, gain: float) -> float:
 
 
 def likely_log_odds(rho: float) -> float:
-    """What the growth of the log-odds exceeds in at most one case in twenty (T-MEANING).
+    """Return the log-odds growth exceeded with probability at most 1/20 (T-MEANING).
 
     Args:
         rho: The zCDP loss.
@@ -335,7 +348,9 @@ def likely_log_odds(rho: float) -> float:
 
 
 def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -> float:
-    """The power of the best test where, with probability ``delta``, nothing is guaranteed; outside of that the zCDP bound holds.
+    """Bound the best test's power when key selection may fail.
+
+    With probability ``delta`` nothing is guaranteed; otherwise the zCDP bound holds.
 
     Args:
         rho: The zCDP loss.
@@ -350,7 +365,7 @@ def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -
 
 
 def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
-    """The power of the best membership test at false-positive rate ``false_alarm``, for Gaussian noise.
+    """Return the power of the best membership test for Gaussian noise.
 
     Args:
         rho: The zCDP loss.
@@ -365,8 +380,9 @@ def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
 
 
 def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
-    """The power of the best membership test against any mechanism of this zCDP loss, as far as the Renyi divergences allow,
-    rounded up.
+    """Bound the power of the best test against any mechanism.
+
+    The mechanism has this zCDP loss; the bound is what the Renyi divergences allow, rounded up.
 
     Args:
         rho: The zCDP loss.
@@ -384,7 +400,7 @@ def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
 
 
 def _allowed(power: float, false_alarm: float, rho: float) -> bool:
-    """Whether a test of this power is compatible with the loss: both binary divergences within every order's limit."""
+    """Return whether the loss allows a test of this power."""
     return _within(power, false_alarm, rho) and _within(false_alarm, power, rho)
 
 
@@ -422,7 +438,7 @@ class Meaning:
 
 
 def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Meaning:
-    """A loss as an epsilon at ``delta`` and as the power of the best membership test.
+    """Return a loss as epsilon and as membership test power.
 
     Args:
         rho: The zCDP loss.

@@ -1,4 +1,4 @@
-"""The measures that a policy is a function of, and how a value is placed on its measure's lattice."""
+"""The measures of a policy, and their lattices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,11 @@ MOST_DERIVED_FROM = 15
 
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
-    """A column that is summed; its values are multiples of ``step`` (1 employee, 0.01 dollars), negative only if ``signed``.
+    """A column that is summed, on a lattice.
 
-    A measure may be ``derived``: a linear form of others with public coefficients. A record then holds the others, and the loss is
-    looked up in them (T-JOINT).
+    Its values are multiples of ``step`` (1 employee, 0.01 dollars), negative only if ``signed``. A measure may
+    be ``derived``: a linear form of others with public coefficients. A record then holds the others, and the
+    loss is looked up in them (T-JOINT).
     """
 
     name: str
@@ -52,7 +53,7 @@ class Measure:
             self._check_derived()
 
     def _check_derived(self) -> None:
-        """Refuse a form whose values would not all be multiples of the step, or would be negative unannounced."""
+        """Refuse a form with values off the lattice or unexpectedly negative."""
         bases, multiples = self.inputs(), [share * base.step / self.step for base, share in self.derived]
         if any(base.derived for base in bases) or list(bases) != sorted({base.name: base for base in bases}.values()):
             problem = "must name measures that records hold, each once and in order"
@@ -68,7 +69,9 @@ class Measure:
 
     @classmethod
     def linear(cls, name: str, form: Mapping["Measure", Fraction]) -> "Measure":
-        """A linear form of other measures, on the greatest common step of their products with the coefficients.
+        """Return a linear form of other measures as a measure.
+
+        Its step is the greatest common step of their products with the coefficients.
 
         Args:
             name: The name of the form.
@@ -93,11 +96,11 @@ class Measure:
         return cls(name, step, signed, tuple(sorted(kept.items())))
 
     def inputs(self) -> tuple["Measure", ...]:
-        """The measures that a record holds: itself, or those it is derived from."""
+        """Return the measures that a record holds."""
         return tuple(base for base, _ in self.derived) or (self,)
 
     def multiples(self) -> tuple[tuple["Measure", int], ...]:
-        """Of a derived measure: how many of its steps one step of each measure makes."""
+        """Return the derived measure's steps per step of each input."""
         return tuple((base, int(share * base.step / self.step)) for base, share in self.derived)
 
     def value(self, record: Mapping[str, Fraction]) -> Fraction:
@@ -138,7 +141,7 @@ class Measure:
         return measure if isinstance(measure, Measure) else cls(measure)
 
     def on_lattice(self, value: Fraction, *, parameter: str) -> Fraction:
-        """The parameter itself if it is a multiple of the step; refused otherwise.
+        """Return the value, or refuse it if off the lattice.
 
         Args:
             value: A value of the measure.
@@ -155,7 +158,7 @@ class Measure:
         return value
 
     def steps(self, value: Fraction) -> int:
-        """The number of steps of a value: its lattice point, or the next one above it.
+        """Return the value's number of steps, rounded up.
 
         Args:
             value: A value of the measure.

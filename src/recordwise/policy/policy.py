@@ -1,7 +1,8 @@
-"""A policy function as a value: the public privacy loss of every possible record.
+"""A policy function: the public privacy loss of every possible record.
 
-A policy is kept in normal form, a sum of ``coefficient * [condition] * atom`` with exact rational coefficients. Sums of the same
-few queries therefore stay short, equal policies are equal values, and a budget that is spent exactly cancels exactly.
+A policy is in normal form, a sum of ``coefficient * [condition] * atom`` with exact rational coefficients.
+Sums of the same few queries therefore stay short, equal policies are equal values, and a budget that is
+spent exactly cancels exactly.
 """
 
 import json
@@ -51,7 +52,10 @@ Terms: TypeAlias = Mapping[Key, Fraction]
 
 
 def merge(*parts: Terms) -> Terms:
-    """Add the coefficients of equal terms. "No guarantee" plus "no guarantee" is "no guarantee"."""
+    """Add the coefficients of equal terms.
+
+    "No guarantee" plus "no guarantee" is "no guarantee".
+    """
     merged: dict[Key, Fraction] = {}
     for key, coefficient in chain.from_iterable(part.items() for part in parts):
         merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
@@ -79,10 +83,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """The privacy loss of every possible record: ``rho`` terms and, where keys are selected privately, ``delta`` terms.
+    """The privacy loss of every possible record.
 
-    Get one from a mechanism's ``policy(measure)`` or from the functions of ``recordwise.policy``. Combine policies with ``+`` (one
-    release after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
+    ``rho`` terms and, where keys are selected privately, ``delta`` terms. Get one from a mechanism's
+    ``policy(measure)`` or from the functions of ``recordwise.policy``. Combine policies with ``+`` (one release
+    after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
 
     Example:
         >>> from recordwise.policy import constant, split
@@ -119,7 +124,7 @@ class Policy:
         return self if other == 0 else NotImplemented
 
     def __mul__(self, factor: Number) -> "Policy":
-        """The policy times a constant: a budget of half the size, or a query repeated ``factor`` times."""
+        """Return the policy times a constant."""
         exact = nonnegative(factor, parameter="factor")
         if self.delta_terms and exact.denominator != 1:
             raise ParameterError(
@@ -131,7 +136,9 @@ class Policy:
     __rmul__ = __mul__
 
     def where(self, condition: Condition) -> "Policy":
-        """This policy for the records in ``condition`` and 0 for all others (parallel composition over a public partition).
+        """Return this policy for records in ``condition``, 0 for all others.
+
+        Parallel composition over a public partition.
 
         Args:
             condition: A public set of records, built with ``among``, ``compare`` and ``Null``.
@@ -166,7 +173,7 @@ class Policy:
         return tuple(sorted(found))
 
     def inputs(self) -> tuple[Measure, ...]:
-        """The measures that a record must hold to look its loss up, sorted by name: of a derived measure, those it comes from."""
+        """Return the input measures of its loss, sorted by name."""
         return tuple(sorted({each for measure in self.measures() for each in measure.inputs()}))
 
     def columns(self) -> set[ConditionColumn]:
@@ -176,7 +183,10 @@ class Policy:
         }
 
     def bands(self) -> dict[str, BandTable]:
-        """The public tables of bands that its conditions look at, by digest; the saved form names them, and no more."""
+        """Return the band tables of its conditions, by digest.
+
+        The saved form contains only their digests.
+        """
         return {digest: table for terms in self._parts() for digest, table in terms_bands(terms).items()}
 
     def _parts(self) -> tuple[Terms, Terms]:
@@ -187,7 +197,9 @@ class Policy:
     @overload
     def loss(self, records: Table) -> FloatArray: ...
     def loss(self, records: Record | Table) -> float | FloatArray:
-        """The zCDP loss rho of one record or of every row of a table, never below the exact value.
+        """Return the zCDP loss rho of a record or each row.
+
+        Never below the exact value.
 
         Args:
             records: One record as a mapping of scalars, or a table as a mapping of columns, an Arrow table or a data frame. It
@@ -216,7 +228,9 @@ class Policy:
     @overload
     def delta(self, records: Table) -> FloatArray: ...
     def delta(self, records: Record | Table) -> float | FloatArray:
-        """The delta of one record or of every row; 0 unless keys are selected privately. Takes what ``loss`` takes.
+        """Return the delta of a record or each row.
+
+        It is 0 unless keys are selected privately. Takes what ``loss`` takes.
 
         Args:
             records: One record as a mapping, or a table of any library.
@@ -233,7 +247,9 @@ class Policy:
     @overload
     def epsilon_pure(self, records: Table) -> FloatArray: ...
     def epsilon_pure(self, records: Record | Table) -> float | FloatArray:
-        """The pure-DP loss epsilon of one record or of every row. Refused if a term has none, such as Gaussian noise.
+        """Return the pure-DP epsilon of a record or each row.
+
+        Refused if a term has none, such as Gaussian noise.
 
         Args:
             records: One record as a mapping, or a table of any library.
@@ -255,7 +271,7 @@ class Policy:
     def dominates(
         self, other: "Policy", *, bounds: Mapping[str, Number] | None = None, seconds: float = 5.0
     ) -> "Verdict":
-        """Whether this policy, as a budget, is at least ``other`` for EVERY possible record.
+        """Return whether this budget covers ``other`` for EVERY possible record.
 
         Args:
             other: The policy to be covered.
@@ -277,14 +293,19 @@ class Policy:
         return dominates(self, other, bounds=bounds, seconds=seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """The saved form: plain data with a version number; equal policies have equal forms."""
+        """Return the saved form: plain data with a version number.
+
+        Equal policies have equal forms.
+        """
         from recordwise.policy.json import policy_json
 
         return policy_json(self)
 
     @staticmethod
     def from_json(form: Any, bands: Mapping[str, BandTable] | None = None) -> "Policy":
-        """Read a policy back from its saved form; a form this version does not know raises ``UnknownFormError``.
+        """Read a policy back from its saved form.
+
+        A form this version does not know raises ``UnknownFormError``.
 
         Args:
             form: The saved form, as read from JSON.
@@ -330,13 +351,13 @@ class Policy:
         return policy_javascript(self)
 
     def to_latex(self) -> str:
-        """The loss as a LaTeX formula; with a delta, the pair of both."""
+        """Return the loss as LaTeX, with any delta as a pair."""
         from recordwise.policy.render.latex import policy_latex
 
         return policy_latex(self)
 
     def in_words(self) -> str:
-        """The policy as a paragraph for readers who do not know differential privacy."""
+        """Describe the policy to readers who do not know differential privacy."""
         from recordwise.policy.render.text import policy_words
 
         return policy_words(self)
@@ -354,7 +375,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Maximum(Atom):
-    """The largest of several policies: the loss of a record that takes part in one of several releases, unknown which."""
+    """The largest of several policies.
+
+    The loss of a record that takes part in one of several releases, unknown which.
+    """
 
     kind: ClassVar[str] = "maximum"
     policies: tuple[Policy, ...]
@@ -396,7 +420,7 @@ def nested_maxima(policy: Policy) -> int:
 
 
 def maximum(policies: Iterable[Policy]) -> Policy:
-    """The pointwise maximum of at least one policy, none of which may have a delta.
+    """Return the pointwise maximum of policies without a delta.
 
     Args:
         policies: The policies, without a delta.
@@ -418,7 +442,7 @@ def maximum(policies: Iterable[Policy]) -> Policy:
 
 
 def composed(policies: Sequence[Policy]) -> Policy:
-    """The sum of several policies (T-SEQ), with the terms of all merged at once."""
+    """Return the sum of several policies (T-SEQ), merged at once."""
     rho, delta = merge(*(each.rho for each in policies)), merge(*(each.delta_terms for each in policies))
     return Policy(rho, delta, all(each.near_gaussian for each in policies))
 
@@ -441,10 +465,10 @@ def terms_bands(terms: Terms) -> dict[str, BandTable]:
 
 
 def restates(kept: Policy, given: Policy) -> bool:
-    """Whether a policy that was kept and one that is given now are equal but for how the loss of their noise was certified.
+    """Return whether two policies differ only in loss certification.
 
-    A budget that names a mechanism is computed anew whenever its plan is read, and later versions charge less for the same noise.
-    The budget of a ledger stays the one it was opened with.
+    A budget that names a mechanism is computed again whenever its plan is read, and later versions charge less
+    for the same noise. The budget of a ledger stays the one it was opened with.
     """
     return _noises(kept.rho) == _noises(given.rho) and dict(kept.delta_terms) == dict(given.delta_terms)
 
@@ -458,7 +482,7 @@ def _noises(terms: Terms) -> dict[Any, Fraction]:
 
 
 def _noise(atom: Atom) -> tuple[Any, Fraction]:
-    """What stands for an atom, and how often. A clamped sum was charged the constant of its bound."""
+    """Return an atom's representative and its multiple."""
     match atom:
         case AdditiveTable(measure, function) | CertifiedSum(measure, function):
             return (measure, function), Fraction(1)
@@ -480,7 +504,7 @@ Test: TypeAlias = Among | Compare | Null
 
 
 def tests_of(policy: Policy) -> Iterator[Test]:
-    """Every test of every condition, including those inside maxima, in the order of the terms."""
+    """Yield every test of every condition in order of the terms."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
             yield from _leaves(condition)
@@ -519,7 +543,7 @@ ENOUGH = 20
 
 
 def example_date(policy: Policy, name: str) -> date:
-    """A date that meets as many of the tests of its parts as a date can."""
+    """Return a date that meets as many tests as possible."""
     tests = [test for test in tests_of(policy) if test.column.name == name and test.column.part]
     constants = [(test.column.part, value) for test in tests for value in _constants(test)]
     return max(representatives(constants), key=lambda day: sum(holds(test, {name: day}) for test in tests))

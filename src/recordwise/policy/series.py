@@ -1,8 +1,9 @@
-"""A series of releases, one period after another: its budgets, and the loss of a unit over its history.
+"""A series of releases: its budgets and a unit's loss.
 
-A unit's records of all periods together are what is protected: the losses of its periods add up (T-SEQ). A policy of one period
-is stated in the names of that period. A name with ``@`` and a period in it (``emp@2025``) is the value of the same unit in that
-period, so that a later mechanism may charge for what a record was before.
+A unit's records of all periods together are protected: the losses of its periods add up (T-SEQ). A policy
+of one period is stated in the names of that period. A name with ``@`` and a period in it (``emp@2025``) is
+the value of the same unit in that period, so that a later mechanism may charge for what a record was
+before.
 """
 
 import re
@@ -32,7 +33,7 @@ WRITTEN = (
 
 
 def period_length(text: str) -> str | None:
-    """Which of ``FORMS`` a text is: the length of the period; None if it is no period that there is."""
+    """Return the form in ``FORMS`` of a period, or None."""
     for length, form in FORMS.items():
         if found := form.fullmatch(text):
             return length if _exists(length, [int(part) for part in found.groups()]) else None
@@ -52,7 +53,7 @@ def _exists(length: str, parts: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The series that a release belongs to, its period, and the budgets that were declared with it.
+    """The series of a release, its period and its declared budgets.
 
     Args:
         name: The name of the series.
@@ -102,7 +103,10 @@ class Series:
 
 
 def declared_budget(declared: Mapping[str, Any], period: str, bands: Mapping[str, BandTable]) -> Policy | None:
-    """The budget of a period as a ledger states it (``Series.declared``), and the band tables it names."""
+    """Return a period's budget as a ledger declares it.
+
+    See ``Series.declared``.
+    """
     forms = [declared.get("every"), declared.get("periods", {}).get(period)]
     parts = [Policy.from_json(form, bands) for form in forms if form is not None]
     return sum(parts, Policy()) if parts else None
@@ -114,7 +118,9 @@ def needed_names(policy: Policy) -> list[str]:
 
 
 def record_at(history: Mapping[str, Mapping[str, Any]], period: str, policy: Policy) -> dict[str, Any] | None:
-    """What a policy of one period needs from a unit's history; None if the unit has no record in that period.
+    """Return the columns a policy needs from a unit's history.
+
+    None if the unit has no record in that period.
 
     Args:
         history: The records of the unit, by period.
@@ -132,7 +138,9 @@ def record_at(history: Mapping[str, Mapping[str, Any]], period: str, policy: Pol
 
 
 def history_losses(policies: Mapping[str, Policy], history: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The loss of a unit in each period; they add up. A period in which the unit has no record costs it nothing.
+    """Return the loss of a unit in each period.
+
+    They add up. A period in which the unit has no record costs it nothing.
 
     Args:
         policies: What was charged, by period.

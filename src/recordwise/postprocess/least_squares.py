@@ -37,9 +37,10 @@ def ols(
     *,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Weighted least squares without a sign constraint: unbiased, consistent, but cells may be negative.
+    """Fit by weighted least squares without a sign constraint.
 
-    Where the queries leave a table undetermined, the one of least norm is returned. ``noise`` plays no part beyond the variances.
+    Unbiased and consistent, but cells may be negative. Where the queries leave a table undetermined, returns the
+    one of least norm. ``noise`` plays no part beyond the variances.
 
     Args:
         workload: The queries that were answered.
@@ -82,9 +83,9 @@ def nnls(
     *,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Weighted least squares over nonnegative tables, solved exactly by Newton on the dual (T-DUAL).
+    """Fit a nonnegative table by weighted least squares.
 
-    ``noise`` plays no part beyond the variances.
+    Solved exactly by Newton on the dual (T-DUAL). ``noise`` plays no part beyond the variances.
 
     Args:
         workload: The queries that were answered.
@@ -116,7 +117,7 @@ def nnls(
 
 
 def closed_form(problem: Boxed, system: System, solver: Solver | None) -> FloatArray:
-    """Least squares where every cell was measured: one linear system with one equation per sum, solved if it was factored."""
+    """Solve least squares where every cell was measured, one equation per sum."""
     if solver is None:
         return solve_problem(replace(problem, low=-problem.high), system).x
     y = solver(problem.answer - system.sums(problem.target))
@@ -124,7 +125,7 @@ def closed_form(problem: Boxed, system: System, solver: Solver | None) -> FloatA
 
 
 def least_norm(measured: Measured) -> FloatArray:
-    """The least-squares table of smallest norm, for workloads that do not measure every cell."""
+    """Return the least-squares table of smallest norm."""
     root = np.sqrt(measured.weights[0])
     rows = sparse.diags_array(root) @ sparse.vstack([group.rows for group in measured.workload.groups], format="csr")
     right = measured.answers * root
@@ -150,11 +151,12 @@ def reweighted_fit(
     units: Units = "counts",
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Nonnegative least squares with the weights of [A], Algorithm 2, read with its prose (T-REWEIGHT).
+    """Fit by nonnegative least squares with the weights of [A], Algorithm 2.
 
-    In each group the smallest answers, up to the first that is surely not a zero cell, get a small weight each and their sum a
-    large one. ``units="counts"`` measures the down-weighting in counts as the paper does; ``"noise"`` in units of the noise
-    scale, so that doubling every answer and every scale doubles the fit.
+    Read with the prose of the paper (T-REWEIGHT). In each group the smallest answers, up to the first that is
+    surely not a zero cell, get a small weight each and their sum a large one. ``units="counts"`` measures the
+    down-weighting in counts as the paper does; ``"noise"`` in units of the noise scale, so that doubling every
+    answer and every scale doubles the fit.
 
     Args:
         workload: The queries that were answered.
@@ -182,7 +184,7 @@ def reweighted_fit(
 
 
 def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
-    """The new weights, and the sums of the low queries of each group; a query alone in its group needs no sum."""
+    """Return the new weights and the sums of each group's low queries."""
     factor = np.concatenate([np.where(flags, divisor, 1.0) for flags, divisor in low], axis=1)
     groups = measured.workload.groups
     extras = [low_sum(measured, k, flags) for k, (flags, _) in enumerate(low) if groups[k].size > 1]
@@ -207,11 +209,11 @@ def check(workload: Workload, confidence: float, units: str) -> None:
 def low_queries(
     answers: FloatArray, law: ScaledLaw, confidence: float, units: Units
 ) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Which answers of a group may come from zeros, per draw, and the factor that divides their weight.
+    """Return which answers may come from zeros, and their weight divisor.
 
-    The j-th smallest is certainly not a zero if F(a_(j))^j >= confidence; the low answers are those before the first such one.
-    Equal answers are never separated, because the power only falls with j. A query alone keeps its weight, because its low weight
-    and the weight of its low sum add up to it.
+    Per draw. The j-th smallest is certainly not a zero if F(a_(j))^j >= confidence; the low answers are those
+    before the first such one. Equal answers are never separated, because the power only falls with j. A query
+    alone keeps its weight, because its low weight and the weight of its low sum add up to it.
     """
     size = answers.shape[1]
     if size == 1:
@@ -228,7 +230,7 @@ def low_queries(
 
 
 def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
-    """The sum of the low answers of a group, as a separate query."""
+    """Return the sum of a group's low answers as a separate query."""
     where = measured.workload.slices[place]
     chosen = low.astype(np.float64)
     variance = chosen @ (1.0 / measured.weights[0, where])

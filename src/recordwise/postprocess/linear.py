@@ -24,7 +24,7 @@ from recordwise.postprocess.workload import Group, Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generation:
-    """The nodes of one depth, sorted by parent: a run of positions, and where each of the parents' children begin."""
+    """The nodes of one depth, sorted by parent."""
 
     nodes: slice
     parent: IntArray
@@ -37,7 +37,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerTree:
-    """The answers in order of depth. ``order`` gives the answer at each position."""
+    """The answers by depth; ``order`` is the answer at each position."""
 
     order: IntArray
     generations: tuple[Generation, ...]
@@ -45,7 +45,7 @@ class AnswerTree:
 
     @classmethod
     def of(cls, parent: IntArray) -> "AnswerTree":
-        """The tree in which answer n is a part of answer ``parent[n]``; -1 for a root."""
+        """Return the tree of answers with these parents; -1 for a root."""
         depth = np.zeros(len(parent), dtype=np.int64)
         above = np.asarray(parent)
         while np.any(inside := above != NONE):
@@ -66,7 +66,7 @@ class AnswerTree:
         return cls(np.concatenate(parts), tuple(generations))
 
     def weights(self, variances: Any) -> "Weights":
-        """The passes for answers with these variances: up for the variance of what a node and all below it say, then down."""
+        """Return the linear fit for answers with these variances."""
         own = np.asarray(variances)[self.order]
         below, up = np.zeros_like(own), own.copy()
         inner = np.zeros(len(own), dtype=bool)
@@ -89,7 +89,7 @@ class AnswerTree:
         return result
 
     def connected(self) -> Any:
-        """Whether an answer has a parent or children; the fit of any other answer is the answer itself."""
+        """Return whether each answer has a parent or children."""
         found = np.zeros(len(self.order), dtype=bool)
         for each in self.generations:
             found[each.heads] = found[each.nodes] = True
@@ -98,7 +98,7 @@ class AnswerTree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """The linear fit for given variances: ``fitted`` are the variances of the fitted answers."""
+    """The linear fit for fixed variances; ``fitted`` has the fitted variances."""
 
     tree: AnswerTree
     inner: Any
@@ -123,7 +123,10 @@ class Weights:
 
 
 def tree_of(rows: Any) -> AnswerTree | None:
-    """The tree of answers that are sums of cells (a row each); None if two cross or one counts a cell other than exactly once."""
+    """Return the tree of sums of cells; None if two cross.
+
+    Also None if one counts a cell other than exactly once.
+    """
     if rows.shape[0] == 0 or not np.all(rows.data == 1.0):
         return None
     chain, length = chains(rows)
@@ -150,7 +153,7 @@ MOST_CELLS = 1500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossingWeights:
-    """The linear fit for given variances; answers without a cell stay as they are."""
+    """The linear fit for fixed variances; answers without a cell stay unchanged."""
 
     variances: FloatArray
     workload: Workload
@@ -166,7 +169,7 @@ class CrossingWeights:
 
     @classmethod
     def of(cls, rows: Any, variances: FloatArray, workload: Workload | None = None) -> "CrossingWeights":
-        """The fit of answers that are sums of cells, a row each; of their workload, if it was made before."""
+        """Return the fit of answers that sum cells, one per row."""
         asked = np.diff(rows.indptr) > 0
         used = sparse.csr_array(rows[asked])
         made = Workload.matrix(used) if workload is None else workload
@@ -186,7 +189,7 @@ class CrossingWeights:
         return result
 
     def blocks(self, most: int) -> Iterator[tuple[int, FloatArray]]:
-        """The weights of all answers in the fits of some, at most so many at a time, and where those begin."""
+        """Yield the weights of at most ``most`` fits, and their first index."""
         assert self.solved is not None
         answers = len(self.solved)
         size = max(1, most // max(answers, 1))
@@ -194,8 +197,10 @@ class CrossingWeights:
             yield start, (self.rows @ self.solved[start : start + size].T).T / self.variances[self.asked]
 
     def untouched(self) -> Any:
-        """Answers that no other one says anything about: with a cell that only they have, or that is only theirs once such
-        answers are left out."""
+        """Return the answers that no other answer informs.
+
+        They have a cell that no other answer has, or none once such answers are left out.
+        """
         alone, left = ~self.asked, np.ones(self.rows.shape[0], dtype=bool)
         while True:
             single = left.astype(np.float64) @ self.rows == 1
@@ -211,7 +216,7 @@ class CrossingWeights:
 
 
 def rank_of(draws: int, confidence: float) -> int:
-    """The order statistic of ``draws`` values that a further one stays below with at least this probability."""
+    """Return the rank whose order statistic bounds a further draw."""
     # In floats the product can be just above the whole number that it is.
     rank = math.ceil((draws + 1) * confidence - 1e-9)
     if rank > draws:
@@ -223,7 +228,7 @@ def rank_of(draws: int, confidence: float) -> int:
 
 
 class Largest:
-    """The order statistic of rank ``rank`` among ``draws`` values, column by column, from rows given a few at a time."""
+    """The order statistic of rank ``rank`` among ``draws`` values, by column."""
 
     __slots__ = ("_kept", "_rows", "_size")
 
@@ -233,7 +238,7 @@ class Largest:
         self._rows = 0
 
     def add(self, rows: FloatArray) -> None:
-        """Take some more draws; the smallest are dropped once there are twice as many as needed."""
+        """Add draws, dropping the smallest beyond twice as many as needed."""
         self._kept.append(rows)
         self._rows += len(rows)
         if self._rows >= 2 * self._size:
@@ -255,7 +260,9 @@ class Largest:
 
 
 def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workload | None:
-    """Groups that tell apart a level of the rows and one of the columns of a grid; None if a group is anything else, or if no
+    """Return the workload of groups that cross levels of a grid.
+
+    A group distinguishes a level of the rows and one of the columns. None if a group is anything else, or if no
     solver would gain by it.
 
     Args:
@@ -320,8 +327,11 @@ class Kin:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MovedVariance:
-    """The variance of every fitted answer if its own total is another one: what contains it moves as much, what it contains by its
-    shares, and all other totals stay at their fitted values."""
+    """The variance of every fitted answer if its total were different.
+
+    What contains it moves as much, what it contains moves by its shares, and all other totals stay at their
+    fitted values.
+    """
 
     value: FloatArray
     """The fitted answers."""
@@ -355,8 +365,11 @@ def moved_variance(
     fitted: FloatArray,
     variances: Variances,
 ) -> MovedVariance:
-    """The variances of a fit as totals move. Where tables that cross are too large for the matrix of weights, a cell's
-    variance moves as that of its own answer does."""
+    """Return the variances of a fit as totals move.
+
+    Where crossing tables are too large for the matrix of weights, a cell's variance moves as that of its answer
+    does.
+    """
     if isinstance(weights, Weights):
         own, kin = tree_kin(weights)
     elif weights.fitted is not None:
@@ -368,7 +381,7 @@ def moved_variance(
 
 
 def _heard(weights: Weights) -> tuple[FloatArray, FloatArray]:
-    """By position: the weight of an answer against what its children say, and that of both together in its own fit."""
+    """Return each answer's weight against its children, and of both."""
     pull = np.where(weights.inner, weights.pull, 1.0)
     heard = np.ones(len(pull))
     for each in weights.tree.generations:
@@ -378,7 +391,7 @@ def _heard(weights: Weights) -> tuple[FloatArray, FloatArray]:
 
 
 def tree_kin(weights: Weights) -> tuple[FloatArray, tuple[Kin, ...]]:
-    """The squared weights of answers in their own fits, and all pairs of kin, by their distance in the tree."""
+    """Return squared weights in answers' fits, and kin pairs by distance."""
     tree = weights.tree
     pull, heard = _heard(weights)
     own = heard * pull
@@ -428,7 +441,7 @@ def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]
 
 
 def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
-    """The largest weight, without its sign, of any answer in each fitted answer (T-HALFSTEP)."""
+    """Return the largest absolute weight in each fitted answer (T-HALFSTEP)."""
     if isinstance(weights, Weights):
         return _largest_in_tree(weights)
     found = np.ones(len(weights.variances))
@@ -438,7 +451,7 @@ def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
 
 
 def _largest_in_tree(weights: Weights) -> FloatArray:
-    """Up: the largest weight in what a node and all below it say. Down: that of a sibling's or of an answer above."""
+    """Return the largest absolute weight in each fitted answer of a tree."""
     tree = weights.tree
     pull, heard = _heard(weights)
     said = pull.copy()
@@ -454,7 +467,7 @@ def _largest_in_tree(weights: Weights) -> FloatArray:
 
 
 def _others(values: FloatArray, first: IntArray) -> FloatArray:
-    """The largest value among the other members of each family; 0 where there is none."""
+    """Return the largest value among each family's other members, or 0."""
     family = np.repeat(np.arange(len(first)), np.diff(first, append=len(values)))
     largest = values == np.maximum.reduceat(values, first)[family]
     alone = largest & (np.add.reduceat(largest.astype(np.int64), first)[family] == 1)

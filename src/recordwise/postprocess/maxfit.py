@@ -1,4 +1,4 @@
-"""MaxFit [A]: the table whose worst deviation from an answer is as small as it can be, then least squares among such tables."""
+"""MaxFit [A]: least squares among tables with the smallest worst deviation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,9 +30,10 @@ NEWTON_STEPS = 60
 
 
 def lower_bound(measured: Measured) -> FloatArray:
-    """A lower bound on the worst deviation from single queries alone, per draw (T-MAXFIT).
+    """Return a lower bound on the worst deviation, per draw (T-MAXFIT).
 
-    No answer may stay negative, and a query must agree with the finer queries inside it, from above and from below.
+    From single queries alone: no answer may stay negative, and a query must agree with the finer queries inside
+    it, from above and from below.
     """
     workload, spread = measured.workload, 1.0 / np.sqrt(measured.weights)
     bound = np.zeros(measured.draws)
@@ -58,10 +59,10 @@ def nested_bound(
     theirs: tuple[FloatArray, FloatArray],
     bound: FloatArray,
 ) -> FloatArray:
-    """The deviation required for a query to agree with the finer queries inside it.
+    """Return the deviation at which a query agrees with its finer queries.
 
-    From below: a_q - t s_q <= sum (a_c + t s_c). From above: sum max(0, a_c - t s_c) <= a_q + t s_q, whose excess is convex and
-    decreasing in t, so Newton's method from a lower bound rises to the root and stops there.
+    From below: a_q - t s_q <= sum (a_c + t s_c). From above: sum max(0, a_c - t s_c) <= a_q + t s_q, whose excess
+    is convex and decreasing in t, so Newton's method from a lower bound rises to the root and stops there.
     """
     parents = fine.parents_in(coarse)
     assert parents is not None
@@ -80,7 +81,7 @@ def nested_bound(
 
 
 def smallest_deviation(measured: Measured, draw: int) -> float:
-    """The exact value from a linear program, for the draws whose lower bound no table attains."""
+    """Return the exact smallest deviation of a draw, by linear programming."""
     workload, answers = measured.workload, measured.answers[draw]
     scale = np.sqrt(measured.weights[0])
     rows = sparse.diags_array(scale) @ sparse.vstack([group.rows for group in workload.groups], format="csr")
@@ -115,11 +116,11 @@ def max_fit(
     slack: float = SLACK,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Nonnegative least squares among the tables whose worst deviation is within ``slack`` of the smallest possible one.
+    """Fit by nonnegative least squares among tables of small worst deviation.
 
-    Deviations are counted in standard deviations of each answer. The smallest worst deviation comes from cuts at single queries
-    where a table proves that they are enough, and from a linear program where not (T-MAXFIT). ``noise`` plays no part beyond
-    the variances.
+    The worst deviation is within ``slack`` of the smallest possible one, in standard deviations of each answer.
+    The smallest comes from cuts at single queries where a table proves that they are enough, and from a linear
+    program where not (T-MAXFIT). ``noise`` plays no part beyond the variances.
 
     Args:
         workload: The queries that were answered.
@@ -150,7 +151,7 @@ class Task:
 
 
 def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
-    """Both stages for some draws; a draw whose first bound turns out to be too low is solved again."""
+    """Run both stages, solving again draws with too low a bound."""
     deviation = lower_bound(measured)
     found, kkt = cells_first(measured, task, deviation + slack)
     doubtful = unproved(measured, task, deviation, found.x)
@@ -177,7 +178,7 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
 
 
 def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> IntArray:
-    """The draws for which no table, neither the fitted one nor one computed for this test, shows the deviation is attainable."""
+    """Return the draws for which no table proves the deviation attainable."""
     doubtful = np.flatnonzero(~attained(measured, task, deviation, x))
     if len(doubtful) == 0:
         return doubtful
@@ -187,7 +188,7 @@ def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArra
 
 
 def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:
-    """Whether a table proves the deviation attainable: the fitted one with its cells moved inside the narrower bounds."""
+    """Return whether the fitted table, moved inside bounds, proves the deviation."""
     low, high = cell_bounds(measured, task.parts, deviation)
     return worst(measured, np.clip(x, low, high)) <= deviation + FEASIBLE * (1.0 + deviation)
 
@@ -195,7 +196,7 @@ def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArra
 def cells_first(
     measured: Measured, task: Task, deviation: FloatArray, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
-    """Least squares within the deviation: with bounds on cells, and bounds on sums only where a sum violates them."""
+    """Solve within the deviation, bounding sums only where one violates it."""
     found, kkt = within(measured, task, deviation, held=False, solve=solve)
     again = np.flatnonzero(worst(measured, found.x) > deviation + FEASIBLE)
     if len(again):
@@ -213,7 +214,7 @@ def worst(measured: Measured, x: FloatArray) -> FloatArray:
 def within(
     measured: Measured, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
-    """Least squares with every cell, and with ``held`` also every sum, within a number of standard deviations of its answer."""
+    """Solve with every cell, and if ``held`` every sum, within the deviation."""
     problem = bounded(measured, task.parts, deviation, held=held)
     found = solve(problem, task.system)
     return found, boxed_residual(problem, task.system, found.x, found.y)
@@ -232,7 +233,7 @@ def bounded(measured: Measured, parts: Parts, deviation: FloatArray, *, held: bo
 
 
 def cell_bounds(measured: Measured, parts: Parts, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The range allowed for each cell by its own answers and by nonnegativity."""
+    """Return each cell's range by its answers and nonnegativity."""
     middle = measured.answers[:, parts.single] / parts.coefficient
     reach = deviation[:, None] / np.abs(np.sqrt(measured.weights[:, parts.single]) * parts.coefficient)
     if parts.order is not None:

@@ -1,7 +1,7 @@
-"""Noisy answers, their weights and noise laws, and the result of a fit.
+"""Noisy answers, their weights and noise laws, and fit results.
 
-Answers are checked and divided into cells measured directly and sums of cells. Any object with ``cdf`` and ``quantile`` can be a
-law, including the lattice laws of ``recordwise.noise``.
+Answers are checked and divided into cells measured directly and sums of cells. Any object with ``cdf`` and
+``quantile`` can be a law, including the lattice laws of ``recordwise.noise``.
 """
 
 import os
@@ -120,7 +120,7 @@ class ContinuousGaussian:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenLaw:
-    """One law for every query, given by its two functions; the lattice laws of ``recordwise.noise`` count in whole steps."""
+    """One law for every query, defined by its cdf and quantile."""
 
     law: NoiseLaw
     variance: FloatArray
@@ -131,12 +131,12 @@ class GivenLaw:
         return np.sqrt(self.variance)
 
     def cdf(self, x: FloatArray, /) -> FloatArray:
-        """A law of whole numbers is evaluated at the whole number below, because P(Z <= x) is the same there."""
+        """Return P(Z <= x), at the integer below for a lattice law."""
         whole = hasattr(self.law, "pmf")
         return np.asarray(self.law.cdf(np.floor(x).astype(np.int64) if whole else x), dtype=np.float64)
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
-        """Evaluates each distinct probability once, because certified quantiles are not computed in bulk."""
+        """Return the quantiles, evaluating each distinct probability once."""
         different, which = np.unique(p, return_inverse=True)
         found = np.array([float(self.law.quantile(float(one))) for one in different])
         return found[which].reshape(np.shape(p))
@@ -252,7 +252,7 @@ class Parts:
 
 
 def single_cells(group: Group) -> tuple[IntArray, IntArray, FloatArray]:
-    """The queries of a group that are single cells, those cells, and the coefficients."""
+    """Return a group's single-cell queries, their cells and coefficients."""
     if group.labels is not None:
         count = np.bincount(group.labels, minlength=group.size)
         alone = np.flatnonzero(count == 1)
@@ -266,7 +266,7 @@ def single_cells(group: Group) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def sum_rows(workload: Workload, parts: Parts) -> Any:
-    """The queries over several cells as one sparse matrix, in the order of ``parts.sums``."""
+    """Return the queries over several cells as one sparse matrix."""
     return sparse.csr_array(sparse.vstack([group.rows for group in workload.groups], format="csr")[parts.sums])
 
 
@@ -294,7 +294,7 @@ def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Mea
 
 
 def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
-    """One variance for all, per group, or per query, returned as a row with one per query."""
+    """Return the variances as a row with one per query."""
     given = np.asarray(variances, dtype=np.float64)
     if given.ndim == 1 and len(given) == len(workload.groups) != workload.queries:
         given = np.repeat(given, [group.size for group in workload.groups])
@@ -323,7 +323,7 @@ CHUNK_CELLS = 400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """Fitted tables, one per draw; without the draw axis if a single draw was given."""
+    """Fitted tables, one per draw; no draw axis for a single draw."""
 
     x: FloatArray
     """The cells."""
@@ -341,12 +341,12 @@ class Fit:
 
     @property
     def converged(self) -> FloatArray:
-        """Whether both residuals reached the tolerance, per draw. Draws that did not converge are still returned."""
+        """Whether both residuals reached the tolerance, per draw."""
         return np.asarray((self.kkt <= self.tolerance) & (self.primal <= self.tolerance))
 
 
 def fit_draws(measured: Measured, fit: Callable[[Measured], Fit]) -> Fit:
-    """Fit the draws in chunks, one thread per processor, and combine the results in the shape the user gave."""
+    """Fit the draws in chunks, one thread per processor."""
     size = max(1, min(CHUNK_DRAWS, CHUNK_CELLS // measured.workload.cells))
     chunks = [measured.take(slice(start, start + size)) for start in range(0, measured.draws, size)]
     workers = min(len(chunks), os.cpu_count() or 1)
@@ -357,7 +357,7 @@ def fit_draws(measured: Measured, fit: Callable[[Measured], Fit]) -> Fit:
 
 
 def joined(measured: Measured, fits: list[Fit]) -> Fit:
-    """The results of all chunks combined; without the draw axis if a single draw was given."""
+    """Return all chunks combined, without the draw axis for one draw."""
     parts: dict[str, Any] = {
         name: np.concatenate([getattr(fit, name) for fit in fits])
         for name in Fit.__slots__
@@ -378,10 +378,11 @@ def least_squares_residual(measured: Measured, x: FloatArray, fitted: FloatArray
 def natural_residual(
     workload: Workload, x: FloatArray, pulls: FloatArray, weights: FloatArray, sizes: FloatArray, *, nonnegative: bool
 ) -> FloatArray:
-    """The residual of an objective whose derivative in the answer of query q is ``pulls[q]``, of size up to ``sizes[q]``.
+    """Return the residual of an objective from its derivatives ``pulls``.
 
-    Cell i has gradient g_i = sum_q c_qi pulls_q and curvature h_i = sum_q w_q c_qi^2. The residual is |g_i|, or with a sign
-    constraint |min(h_i x_i, g_i)|, divided by the size of the terms that cancel, sqrt(h_i) + sum_q |c_qi| sizes_q (T-KKT).
+    ``pulls[q]`` is the derivative in the answer of query q, of size up to ``sizes[q]``. Cell i has gradient g_i =
+    sum_q c_qi pulls_q and curvature h_i = sum_q w_q c_qi^2. The residual is |g_i|, or with a sign constraint
+    |min(h_i x_i, g_i)|, divided by the size of the terms that cancel, sqrt(h_i) + sum_q |c_qi| sizes_q (T-KKT).
     """
     gradient = workload.spread(pulls)
     curved = workload.spread_power(weights, 2)
@@ -391,7 +392,7 @@ def natural_residual(
 
 
 def boxed_residual(problem: Boxed, system: System, x: FloatArray, y: FloatArray) -> FloatArray:
-    """The natural residual of the boxed problem at cells ``x`` and multipliers ``y``, per draw."""
+    """Return the boxed problem's natural residual, per draw."""
     scale = np.where(problem.precision > 0, problem.precision, 1.0)
     pulls = system.spread(y)
     gradient = problem.precision * (x - problem.target) - pulls
@@ -404,6 +405,6 @@ def boxed_residual(problem: Boxed, system: System, x: FloatArray, y: FloatArray)
 
 
 def negativity(measured: Measured, x: FloatArray) -> FloatArray:
-    """How far below zero the lowest cell is, in its standard deviations, per draw."""
+    """Return how many standard deviations the lowest cell is below zero."""
     curved = measured.workload.spread_power(measured.weights, 2)
     return np.asarray(np.max(np.maximum(-x, 0.0) * np.sqrt(curved), axis=1, initial=0.0))

@@ -50,9 +50,11 @@ def to_weighted_records(x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> An
 
 
 def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> Any:
-    """Whole records: every cell and every sum of the workload is rounded up or down, and all still add up (T-ROUND).
+    """Return integer records by rounding a fitted table consistently.
 
-    Possible when the groups are two families of nested ones, such as regions by levels and industries by levels; refused otherwise.
+    Every cell and every sum of the workload is rounded up or down, and all still add up (T-ROUND). Possible when
+    the groups are two families of nested ones, such as regions by levels and industries by levels; refused
+    otherwise.
 
     Args:
         workload: The sums that must be kept.
@@ -92,7 +94,7 @@ def save_records(records: Any, path: str | Path) -> None:
 
 
 def _check_formulas(records: Any) -> None:
-    """Refuse text that a spreadsheet would run: records are read by programs, so it is not changed."""
+    """Refuse text that a spreadsheet would run."""
     import pyarrow
     from pyarrow import compute
 
@@ -121,7 +123,7 @@ def read_table(x: ArrayLike) -> FloatArray:
 
 
 def columns_of(domain: Mapping[str, Sequence[Any]], cells: int) -> dict[str, tuple[Sequence[Any], IntArray]]:
-    """For each column, its values and the index of the value that each cell has."""
+    """Return each column's values and the index of each cell's value."""
     if not domain or WEIGHT in domain:
         raise ParameterError(
             parameter="domain", problem=f"must name at least one column, and none may be named '{WEIGHT}'"
@@ -143,7 +145,9 @@ RELATIVE = 1e-10
 
 
 def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
-    """Integer cells whose sums over every query are the floor or the ceiling of the fitted ones.
+    """Return integer cells whose sums round the fitted ones.
+
+    The sum over every query is the floor or the ceiling of the fitted one.
 
     Args:
         workload: The sums that must be kept.
@@ -164,14 +168,14 @@ def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
 
 
 def split(x: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The whole part and the remainder of each cell; a nearly whole value counts as whole."""
+    """Return the integer part and remainder; nearly integer counts as integer."""
     near = np.rint(x)
     whole = np.where(nearly_whole(x), near, np.floor(x))
     return whole.astype(np.int64), np.maximum(x - whole, 0.0)
 
 
 def two_families(workload: Workload) -> tuple[list[Group], list[Group]]:
-    """The groups divided into two nested families; an error if that is impossible."""
+    """Return the groups as two nested families, or raise."""
     for group in workload.groups:
         if group.labels is None:
             raise refused(f"group '{group.name}' is not a partition of the cells")
@@ -205,7 +209,7 @@ def refused(why: str) -> ParameterError:
 
 
 def cheapest(workload: Workload, base: IntArray, rest: FloatArray, x: FloatArray) -> IntArray:
-    """The rounding nearest to the table: 0 or 1 more in each cell that is not whole."""
+    """Return the rounding nearest to the table, adding 0 or 1."""
     open_cells = np.flatnonzero(rest)
     rows, low, high = [], [], []
     for group in workload.groups:
@@ -246,7 +250,7 @@ def nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
 
 
 def verify(workload: Workload, counts: IntArray, x: FloatArray) -> None:
-    """Check the whole answer in integers; a fractional flow is an error, not a table."""
+    """Check the sums in integers; raise for a fractional flow."""
     for group in workload.groups:
         floor, ceiling = bounds_of(group_sums(group, x))
         sums: NDArray[np.float64] = group_sums(group, counts.astype(np.float64))
@@ -269,7 +273,7 @@ are needed where fractions within the bounds exist."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sets:
-    """One family: sets in an order in which every set comes before the one that it lies in."""
+    """One family of sets, each before the set that contains it."""
 
     parent: IntArray
     """The smallest set that each one lies in."""
@@ -297,7 +301,7 @@ class Sets:
 
 
 def bounds(values: FloatArray) -> tuple[IntArray, IntArray]:
-    """Each value rounded down and up; a value that is nearly whole is only rounded to that."""
+    """Return each value rounded down and up; nearly integers are exact."""
     low, high = bounds_of(values)
     return low.astype(np.int64), high.astype(np.int64)
 
@@ -311,7 +315,9 @@ def added(values: IntArray, place: IntArray, size: int) -> IntArray:
 
 
 def balanced(values: FloatArray, start: IntArray, first: Sets, second: Sets) -> IntArray:
-    """Items near their values with which the sums of both families are within their bounds, as far as possible.
+    """Return rounded items with both families' sums within their bounds.
+
+    Items stay near their values; bounds hold as far as possible.
 
     Args:
         values: The values of the items.
@@ -336,7 +342,7 @@ def balanced(values: FloatArray, start: IntArray, first: Sets, second: Sets) -> 
 
 
 class _Network:
-    """The sets of both families as nodes, with what flows between them now."""
+    """The sets of both families as nodes, with their current flow."""
 
     def __init__(self, first: Sets, second: Sets, items: IntArray, more: int) -> None:
         top, size = len(first.parent), len(first.parent) + len(second.parent) + 2
@@ -364,7 +370,7 @@ class _Network:
         return not np.any(self.excess)
 
     def moved(self, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
-        """By how much each item changes: a maximum flow from where too much arrives to where too little does."""
+        """Return each item's change, by maximum flow from excess to deficit."""
         size, (top, bottom) = len(self.excess), self.ends
         source, sink, most = size, size + 1, int(np.abs(self.excess).sum())
         too_much, too_little = np.flatnonzero(self.excess > 0), np.flatnonzero(self.excess < 0)
@@ -385,7 +391,7 @@ class _Network:
         return self._shared(flow, steps, free)
 
     def _shared(self, flow: sparse.csr_array, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
-        """The flow between two sets, by the items that connect them: those whose error grows least change first."""
+        """Return the flow between two sets, split among their common items."""
         change = np.zeros(len(self.tail), np.int64)
         net = np.asarray(flow[self.tail, self.head]).ravel()
         net[self.head == self.ends[1]] *= self.tail[self.head == self.ends[1]] != self.ends[0]
@@ -423,20 +429,21 @@ class Nesting:
     above: Mapping[int, Mapping[int, IntArray]]
 
     def below(self, j: int) -> list[tuple[int, IntArray]]:
-        """The tables that nest in table j, with the cell of j that each of their cells lies in."""
+        """Return the tables nested in table j, with their cells' parents."""
         return [(k, ups[j]) for k, ups in self.above.items() if j in ups]
 
     def chain(self, start: int, among: Collection[int] | None = None) -> list[int]:
-        """Tables each of which nests in the next, beginning with one, each as fine as possible."""
+        """Return the chain of tables from ``start``, each in the next."""
         found = [start]
         while wider := [j for j in self.above.get(found[-1], {}) if among is None or j in among]:
             found.append(max(wider, key=lambda j: (len(self.above.get(j, {})), self.sizes[j])))
         return found
 
     def strips(self) -> list[list[int]]:
-        """Chains without a table in common, the one of the finest table first. The finest table of each nests in that of the next.
+        """Return disjoint chains of tables, the finest table's chain first.
 
-        Where three code lists cross, some tables are in none of them.
+        The finest table of each nests in that of the next. Where three code lists cross, some tables are in none of
+        them.
         """
         found: list[list[int]] = []
         head = 0
@@ -477,7 +484,7 @@ def round_tables(fits: Sequence[FloatArray], nesting: Nesting, *, rests: bool) -
 
 
 def _total(rounded: Mapping[int, IntArray], nesting: Nesting, j: int) -> IntArray:
-    """A table as the sum of the rounded cells that lie in its own."""
+    """Return a table as sums of the rounded cells in its cells."""
     total = rounded[j].copy() if j in rounded else np.zeros(nesting.sizes[j], np.int64)
     for k, up in nesting.below(j):
         if k in rounded:
@@ -486,7 +493,7 @@ def _total(rounded: Mapping[int, IntArray], nesting: Nesting, j: int) -> IntArra
 
 
 def own_cells(fits: Sequence[FloatArray], nesting: Nesting) -> dict[int, FloatArray]:
-    """The cells that all tables are sums of: those of the finest table and, for every other cell, what is in none below it."""
+    """Return the finest table's cells and every other cell's remainder."""
     found: dict[int, FloatArray] = {}
     for j in sorted(range(len(fits)), key=lambda table: len(nesting.below(table))):
         rest = np.array(fits[j], np.float64)
@@ -507,7 +514,7 @@ class _Stage:
     """The tables that are rounded already."""
 
     def place(self, k: int, chain: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """For each cell of a table, the finest table of a chain that it lies in, by its place in the chain, and the cell there."""
+        """Return each cell's finest table in a chain, and the cell there."""
         at, cell = np.full((2, self.nesting.sizes[k]), OUTSIDE, np.int64)
         for level, j in enumerate(chain):
             up = self.nesting.above.get(k, {}).get(j)
@@ -517,7 +524,7 @@ class _Stage:
         return at, cell
 
     def sets(self, chain: Sequence[int], cells: Mapping[int, FloatArray]) -> Sets:
-        """The cells of a chain of tables as sets of the cells that are rounded."""
+        """Return a chain's cells as sets of the rounded cells."""
         ends = np.cumsum([self.nesting.sizes[j] for j in chain])
         starts = np.append(0, ends[:-1])
 
@@ -541,7 +548,7 @@ class _Stage:
 def _together(
     stage: _Stage, cells: Mapping[int, FloatArray], strip: Sequence[int], above: Sequence[int]
 ) -> dict[int, IntArray]:
-    """The cells rounded along one strip, or along two: the strip of the finest table and what lies above it."""
+    """Return the cells rounded along one strip or two."""
     start = _handed_down(stage, cells, [strip[0], *above] if above else strip)
     if not above or len(strip) == 1:
         return start
@@ -551,7 +558,7 @@ def _together(
 
 
 def _handed_down(stage: _Stage, cells: Mapping[int, FloatArray], chain: Sequence[int]) -> dict[int, IntArray]:
-    """Every cell rounded, so that the numbers of the chain are the fitted ones rounded up or down, or those that are known."""
+    """Return every cell rounded, consistent with the chain's known numbers."""
     # What lies in no cell of a coarser table of the chain is rounded to the nearest.
     totals = {k: stage.known[k].copy() if k in stage.known else _nearest(stage.fits[k]) for k in chain}
     rounded = {k: _nearest(values) for k, values in cells.items() if k != chain[0]}
@@ -579,7 +586,9 @@ def _handed_down(stage: _Stage, cells: Mapping[int, FloatArray], chain: Sequence
 
 
 def apportion(values: Sequence[FloatArray], parents: Sequence[IntArray], totals: IntArray) -> list[IntArray]:
-    """Round values so that those of one parent add up to its total; a value without a parent is rounded to the nearest.
+    """Round values so that each parent's add up to its total.
+
+    A value without a parent is rounded to the nearest integer.
 
     Args:
         values: The values, in several parts.
@@ -607,7 +616,7 @@ def apportion(values: Sequence[FloatArray], parents: Sequence[IntArray], totals:
 
 
 def _settle(found: IntArray, order: IntArray, up: IntArray, totals: IntArray) -> None:
-    """What remains where values do not quite add up to their total goes to the largest of them."""
+    """Move what is left of each total to its largest values."""
     missing = totals - added(found, up, len(totals))
     if not np.any(missing):
         return

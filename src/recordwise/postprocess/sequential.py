@@ -1,4 +1,4 @@
-"""Sequential fitting: groups in order of priority, each fitted without changing what was fitted before it."""
+"""Sequential fitting by priority, without changing what was fitted before."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,11 @@ def sequential_fit(
     priority: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Fit the groups one after another, each by nonnegative least squares with all earlier fitted answers held fixed.
+    """Fit the groups in order, with all earlier fitted answers fixed.
 
-    ``priority`` names the groups, the most important first; the default is the order of the workload. The first group
-    keeps its own noise and nothing else: its error does not depend on the table. ``noise`` plays no part beyond the variances.
+    Each by nonnegative least squares. ``priority`` names the groups, the most important first; the default is the
+    order of the workload. The first group keeps only its measurement noise: its error does not depend on the
+    table. ``noise`` plays no part beyond the variances.
 
     Args:
         workload: The queries that were answered.
@@ -77,7 +78,7 @@ class Progress:
         self.fitted.append(fitted)
 
     def settle(self, x: FloatArray) -> None:
-        """Take the fitted answers from a table that has them up to rounding, and record how far they moved."""
+        """Take the fitted answers from a table, and record their movement."""
         for place, group in enumerate(self.groups):
             sums = group_sums(group, x)
             moved = np.max(np.abs(sums - self.fitted[place]) / (1.0 + np.abs(sums)), axis=1)
@@ -93,7 +94,7 @@ class Progress:
 
 
 def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
-    """All stages for some draws, followed by a table with the fitted answers."""
+    """Run all stages for some draws, then build a table."""
     workload = measured.workload
     done = Progress()
     for place in order:
@@ -117,7 +118,7 @@ def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
 
 
 def closed(group: Group, before: list[Group]) -> bool:
-    """Whether only margins shared with earlier groups restrict this one: nested groups, or an acyclic family on a full grid."""
+    """Return whether only margins shared with earlier groups restrict this one."""
     if group.labels is None or any(other.labels is None for other in before):
         return False
     if all(group.refines(other) or other.refines(group) for other in before):
@@ -127,7 +128,7 @@ def closed(group: Group, before: list[Group]) -> bool:
 
 
 def margin_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Fit a group over its own queries: nonnegative, with the margins it shares with earlier groups fixed."""
+    """Fit nonnegative queries with margins shared with earlier groups fixed."""
     margins: list[tuple[IntArray, FloatArray]] = []
     for other, fitted in zip(done.groups, done.fitted):
         own, theirs = meet(group, other)
@@ -148,9 +149,10 @@ def margin_stage(done: Progress, group: Group, target: FloatArray, weight: Float
 
 
 def simplex(target: FloatArray, weight: FloatArray, labels: IntArray, sums: FloatArray) -> FloatArray:
-    """The nearest nonnegative values with a given sum per label: a shift per label, found by dropping values it makes negative.
+    """Return the nearest nonnegative values with a fixed sum per label.
 
-    This is Michelot's method: the shift for all members is too low for those that stay, so members only ever leave.
+    Michelot's method: one shift per label, dropping values it makes negative. The shift for all members is too
+    low for those that stay, so members only ever leave.
     """
     ease = 1.0 / weight
     inside = np.ones(target.shape)
@@ -168,7 +170,7 @@ def simplex(target: FloatArray, weight: FloatArray, labels: IntArray, sums: Floa
 def project(
     done: Progress, target: FloatArray, weight: FloatArray, margins: list[tuple[IntArray, FloatArray]]
 ) -> FloatArray:
-    """The nearest nonnegative values with the given sums; values under a zero sum are zero from the start."""
+    """Return the nearest nonnegative values with these sums."""
     size = target.shape[1]
     high = np.full(target.shape, np.inf)
     rows = []
@@ -191,9 +193,10 @@ def project(
 
 
 def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Fit a group over the cells, for families whose margins alone do not determine which answers are possible.
+    """Fit a group over the cells.
 
-    Earlier answers are recomputed from the new table, so that the answers held next are consistent to the last digit.
+    For families whose margins alone do not determine which answers are possible. Earlier answers are recomputed
+    from the new table, so that the answers fixed next are consistent to the last digit.
     """
     x = over_cells(done, [group], [target], [weight])
     done.settle(x)
@@ -201,7 +204,7 @@ def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatAr
 
 
 def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], weights: list[FloatArray]) -> FloatArray:
-    """A nonnegative table with all earlier answers held fixed and the given groups fitted by least squares."""
+    """Fit groups by a nonnegative table with all earlier answers fixed."""
     cells = (groups or done.groups)[0].cells
     kept = np.concatenate([*done.fitted, np.zeros((len((targets or done.fitted)[0]), 0))], axis=1)
     aim = np.concatenate([kept, *targets], axis=1)
@@ -224,7 +227,7 @@ def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], w
 
 
 def table_of(done: Progress, workload: Workload) -> FloatArray:
-    """A table with all the fitted answers: the last one fitted if every cell was measured, otherwise one computed here."""
+    """Return a table with all the fitted answers."""
     for group, fitted in zip(done.groups, done.fitted):
         if group.single and group.labels is not None:
             return fitted[:, group.labels]
@@ -232,7 +235,7 @@ def table_of(done: Progress, workload: Workload) -> FloatArray:
 
 
 def meet(group: Group, other: Group) -> tuple[IntArray, IntArray]:
-    """The finest partition coarser than both: its label of each query of ``group`` and of each query of ``other``."""
+    """Return query labels of the finest partition coarser than both."""
     assert group.labels is not None
     assert other.labels is not None
     nodes = group.size + other.size
@@ -257,9 +260,10 @@ def coarser(fine: IntArray, coarse: IntArray) -> bool:
 
 
 def acyclic(margins: Iterable[Digits]) -> bool:
-    """Whether tables for these margins that agree on their overlaps always come from one nonnegative table (T-ACYCLIC).
+    """Return whether margins that agree always have a nonnegative table (T-ACYCLIC).
 
-    Graham's reduction: drop coordinates that only one margin has and margins inside another, until nothing or a cycle is left.
+    They agree on their overlaps. Graham's reduction: drop coordinates that only one margin has and margins inside
+    another, until nothing or a cycle is left.
     """
     edges = [set(margin) for margin in margins]
     while True:

@@ -27,7 +27,9 @@ LOG_4_3 = math.log(4 / 3)
 
 
 def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> float:
-    """The least D under epsilon-differential privacy: the largest 3/4 k d exp(-epsilon t) over integers t = 2 C + k.
+    """Return the least D under epsilon-differential privacy.
+
+    The largest 3/4 k d exp(-epsilon t) over integers t = 2 C + k.
 
     Args:
         cells: The number of cells.
@@ -42,7 +44,9 @@ def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> fl
 
 
 def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float, delta: float) -> float:
-    """The least D under (epsilon, delta): the largest k d (3/4 exp(-epsilon t) - delta/(exp(epsilon) - 1)), or 0.
+    """Return the least D under (epsilon, delta).
+
+    The largest k d (3/4 exp(-epsilon t) - delta/(exp(epsilon) - 1)), or 0.
 
     Args:
         cells: The number of cells.
@@ -62,9 +66,10 @@ def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float
 
 
 def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
-    """The least D under rho-zCDP: the largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), the best Renyi order put in.
+    """Return the least D under rho-zCDP.
 
-    If C^2 is of the order 1/rho, D^2 is of the order d^2/rho (T-RATE).
+    The largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), at the best Renyi order. If C^2 is of the order 1/rho,
+    D^2 is of the order d^2/rho (T-RATE).
 
     Args:
         cells: The number of cells.
@@ -80,7 +85,7 @@ def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
 
 
 def best(value: Callable[[float, int], float], cell_error: float, reach: float) -> float:
-    """The largest value over integers t above 2 C; it has a single maximum at most ``reach`` above 2 C (T-UNCERTAIN)."""
+    """Return the largest value over integers t above 2 C (T-UNCERTAIN)."""
     start = 2 * cell_error
     low = math.floor(start) + 1
     high = max(low, math.ceil(start + reach))
@@ -115,7 +120,9 @@ class Errors:
 
 
 def point_first(cells: ArrayLike) -> FloatArray:
-    """Every noisy cell by itself, cut at zero: cells are as good as they can be, the sum of an empty table is not.
+    """Cut every noisy cell at zero.
+
+    Cells are as good as they can be; the sum of an empty table is not.
 
     Args:
         cells: The noisy cells.
@@ -127,7 +134,9 @@ def point_first(cells: ArrayLike) -> FloatArray:
 
 
 def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell_variance: float) -> FloatArray:
-    """The noisy total cut at zero and kept, then the nearest nonnegative cells with that total: Sequential on one table.
+    """Cut the noisy total at zero, then fit cells to it.
+
+    The nearest nonnegative cells with that total: Sequential on one table.
 
     Args:
         total: The noisy total.
@@ -145,7 +154,9 @@ def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell
 
 
 def point_first_errors(*, cells: int, variance: float) -> Errors:
-    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT-FIRST).
+    """Return error bounds of ``point_first`` (T-POINT-FIRST).
+
+    Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst.
 
     Args:
         cells: The number of cells.
@@ -159,7 +170,9 @@ def point_first_errors(*, cells: int, variance: float) -> Errors:
 
 
 def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: float) -> Errors:
-    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM-FIRST).
+    """Return error bounds of ``sum_first`` with Laplace noise (T-SUM-FIRST).
+
+    E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells.
 
     Args:
         cells: The number of cells.
@@ -176,7 +189,9 @@ def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: floa
 
 
 def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_variance: float) -> Errors:
-    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM-FIRST).
+    """Return error bounds of ``sum_first`` with Gaussian noise (T-SUM-FIRST).
+
+    E max|z|^2 <= 2 variance (ln(2 d) + 1).
 
     Args:
         cells: The number of cells.
@@ -191,7 +206,9 @@ def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_varianc
 
 
 def bounded_reach(*, epsilon: float, delta: float) -> float:
-    """Where Laplace noise of scale 1/epsilon may be cut off on both sides and be (epsilon, delta) for a record (T-BOUNDED).
+    """Return the cutoff of bounded Laplace noise (T-BOUNDED).
+
+    Noise of scale 1/epsilon cut off there on both sides is (epsilon, delta) for a record.
 
     Args:
         epsilon: The epsilon of the whole release.
@@ -207,7 +224,9 @@ def bounded_reach(*, epsilon: float, delta: float) -> float:
 
 
 def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> FloatArray:
-    """Laplace noise cut off at its reach, out of uniform numbers in (0, 1). For studies, not for a release: it is not exact.
+    """Return Laplace noise cut off at its reach, from uniform numbers.
+
+    For studies, not for a release: it is not exact.
 
     Args:
         uniforms: Independent uniform numbers in (0, 1).
@@ -223,7 +242,9 @@ def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> Flo
 
 
 def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta: float) -> Errors:
-    """With noise that is cut off, each part with half of delta: no error grows with the number of cells (T-BOUNDED).
+    """Return error bounds of ``sum_first`` with bounded noise (T-BOUNDED).
+
+    Each part has half of delta; no error grows with the number of cells.
 
     Args:
         total_epsilon: The epsilon of the total.
@@ -239,7 +260,7 @@ def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta
 
 
 def bounded_variance(*, epsilon: float, delta: float) -> float:
-    """The variance of the noise: that of Laplace noise less what the cut takes away.
+    """Return the variance of bounded Laplace noise.
 
     Args:
         epsilon: The epsilon of the whole release.
@@ -253,12 +274,17 @@ def bounded_variance(*, epsilon: float, delta: float) -> float:
 
 
 def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
-    """A cell is off by at most twice the largest cell noise plus the noise of the total, whatever the table (T-SUM-FIRST)."""
+    """Return error bounds of ``sum_first`` for any table (T-SUM-FIRST).
+
+    A cell is off by at most twice the largest cell noise plus the noise of the total.
+    """
     return Errors(cell=2 * math.sqrt(largest) + math.sqrt(total_variance), sum=math.sqrt(total_variance))
 
 
 def hard_table(*, cells: int, epsilon: float) -> FloatArray:
-    """One cell of ln(d)/epsilon, the rest empty: no nonnegative answer hides the noise of the empty cells.
+    """Return a table with one cell of ln(d)/epsilon, the rest empty.
+
+    No nonnegative answer hides the noise of the empty cells.
 
     Args:
         cells: The number of cells.
@@ -274,7 +300,9 @@ def hard_table(*, cells: int, epsilon: float) -> FloatArray:
 
 
 def easy_table(*, cells: int, epsilon: float) -> FloatArray:
-    """Every cell ten times the largest noise to be expected: the sign constraint never binds, least squares is unbiased.
+    """Return a table with every cell ten times the largest expected noise.
+
+    The sign constraint never binds, and least squares is unbiased.
 
     Args:
         cells: The number of cells.
@@ -297,7 +325,7 @@ METHODS: dict[str, Callable[..., Fit]] = {
 
 
 class LaplaceSource(Protocol):
-    """The source of a study's noise, such as numpy's generator. Not for a release."""
+    """A source of a study's noise, not for a release."""
 
     def laplace(self, *, scale: float, size: tuple[int, int]) -> FloatArray: ...
 
@@ -314,7 +342,9 @@ class Tradeoff:
 
 
 def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> list[Tradeoff]:
-    """Every method on a hard and an easy table, sum and cells measured with half of epsilon each.
+    """Return every method's errors on a hard and an easy table.
+
+    Sum and cells are measured with half of epsilon each.
 
     Args:
         cells: The number of cells.
@@ -339,7 +369,9 @@ def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> 
 
 
 def plot_tradeoffs(points: list[Tradeoff], *, cells: int, epsilon: float) -> Any:
-    """The figure: no method with nonnegative cells lies below the curve on every table.
+    """Plot the errors of each method and the lower bound.
+
+    No method with nonnegative cells lies below the curve on every table.
 
     Args:
         points: The errors of each method, from ``tradeoffs``.

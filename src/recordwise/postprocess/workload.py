@@ -1,7 +1,7 @@
-"""A workload: groups of counting queries over the cells of a table, as implicit operators.
+"""Groups of counting queries over the cells of a table.
 
-A group is either a partition of the cells (a margin, a level of a tree, every cell by itself), stored as one label per cell, or a
-block of rows of a sparse matrix. No dense matrix is ever built.
+Implicit operators: a group is either a partition of the cells (a margin, a level of a tree, every cell by
+itself), stored as one label per cell, or a block of rows of a sparse matrix. No dense matrix is ever built.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ Digits: TypeAlias = frozenset[str]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Queries that belong together: one margin, one level, or one block of matrix rows."""
+    """A margin, a level, or a block of matrix rows."""
 
     name: str
     size: int
@@ -54,7 +54,7 @@ class Group:
 
     @cached_property
     def runs(self) -> tuple[IntArray | None, IntArray]:
-        """The cells sorted by query (None if they already are) and where each query begins."""
+        """The cells sorted by query (None if sorted), and each query's start."""
         assert self.labels is not None
         ordered = bool(np.all(self.labels[1:] >= self.labels[:-1]))
         order = None if ordered else np.argsort(self.labels, kind="stable")
@@ -62,7 +62,7 @@ class Group:
 
     @property
     def single(self) -> bool:
-        """Whether every query is one cell and every cell has one query: the table itself."""
+        """Whether each query is one cell and each cell one query."""
         return self.labels is not None and self.size == self.cells
 
     @cached_property
@@ -85,7 +85,7 @@ class Group:
         return self if self.labels is not None else replace(self, block=abs(self.block).power(exponent))
 
     def refines(self, other: "Group") -> bool:
-        """Whether every query of ``other`` is a union of queries of this group.
+        """Return whether every query of ``other`` unites queries of this group.
 
         Args:
             other: Another group over the same cells.
@@ -96,7 +96,9 @@ class Group:
         return self.parents_in(other) is not None
 
     def parents_in(self, other: "Group") -> IntArray | None:
-        """For each of our queries the one of ``other`` that holds it; None where some query is cut.
+        """Return the query of ``other`` containing each query.
+
+        None where some query is cut.
 
         Args:
             other: Another group over the same cells.
@@ -138,7 +140,9 @@ class Workload:
     def marginals(
         cls, shape: Sequence[int], groups: Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
     ) -> "Workload":
-        """Margins of a table of any dimension: each group is the tuple of axes it keeps; ``()`` is the sum, all axes the table.
+        """Return the workload of margins of a table.
+
+        Each group is the tuple of axes it keeps; ``()`` is the sum, all axes the table.
 
         Args:
             shape: The number of values of each dimension.
@@ -165,11 +169,12 @@ class Workload:
         *,
         cells: ArrayLike | None = None,
     ) -> "Workload":
-        """Trees crossed with each other: nation, state and county by NAICS 2 to 6, or any margins of them.
+        """Return the workload of trees crossed with each other.
 
-        ``trees`` gives for each dimension its levels and for each level the label of every leaf; levels of one dimension must be
-        nested. A group is the list of levels it tells apart, at most one a dimension. The cells are all combinations of leaves in C
-        order, or the rows of ``cells`` (one leaf index per dimension) where only some combinations exist.
+        Such as nation, state and county by NAICS 2 to 6, or any margins of them. ``trees`` has for each dimension its
+        levels and for each level the label of every leaf; levels of one dimension must be nested. A group is the list
+        of levels it distinguishes, at most one per dimension. The cells are all combinations of leaves in C order, or
+        the rows of ``cells`` (one leaf index per dimension) where only some combinations exist.
 
         Args:
             trees: For each dimension its levels, and for each level the label of every leaf.
@@ -198,7 +203,9 @@ class Workload:
 
     @classmethod
     def matrix(cls, rows: Any, groups: Mapping[str, int] | None = None) -> "Workload":
-        """Any weighted queries: the rows of a sparse matrix; ``groups`` says how many consecutive rows each group has.
+        """Return the workload of the rows of a sparse matrix.
+
+        ``groups`` is how many consecutive rows each group has.
 
         Args:
             rows: The coefficients, a row for each query.
@@ -252,7 +259,9 @@ class Workload:
         raise ParameterError(parameter="groups", problem=f"has no group '{name}'")
 
     def answer(self, x: FloatArray) -> FloatArray:
-        """The exact answers for a table, or for each of several (last axis: cells).
+        """Return the exact answers for one table or several.
+
+        The last axis is the cells.
 
         Args:
             x: The cells of a table, or of several.
@@ -263,7 +272,9 @@ class Workload:
         return np.concatenate([group_sums(group, x) for group in self.groups], axis=-1)
 
     def spread(self, weights: FloatArray) -> FloatArray:
-        """The transpose: each cell gets the weights of the queries that count it.
+        """Return each cell's sum of the weights of queries counting it.
+
+        The transpose of ``answer``.
 
         Args:
             weights: A number for each query.

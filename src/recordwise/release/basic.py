@@ -1,7 +1,8 @@
-"""Basic tables: the value to publish, rounded so that levels add up, and its status. They are computed from released numbers alone.
+"""Basic tables: rounded values that add up, with a status.
 
-The value of a count or a sum is the fitted one: nonnegative and whole, or by least squares if the measure may be negative. What a
-basic table withholds stays in the research table beside it.
+They are computed from released numbers alone. The value of a count or a sum is the fitted one: a nonnegative
+integer, or by least squares if the measure may be negative. What a basic table withholds stays in the
+research table next to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ def with_basic(
 
 
 def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]:
-    """The unit that each variable is rounded to: its own, or that of its measure, or 1."""
+    """Return each variable's rounding unit, or its measure's, or 1."""
     found, known = {}, set()
     for table in release.tables:
         query = release.published.query_of(table.name)
@@ -90,7 +91,7 @@ def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]
 def _rounded(
     release: Release, query: PublishedQuery, units: Mapping[str, Fraction], *, complete: bool
 ) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
-    """Each fitted variable of a query: its rounded column by table, and by how many units each number changed."""
+    """Return each variable's rounded columns and its changes in units."""
     family = family_of(release, query, complete=complete)
     nesting = _nesting(family.tables, {table.name: table.by for table in query.tables}, release.published.lists)
     found = []
@@ -104,7 +105,7 @@ def _rounded(
 
 
 def _common_unit(units: Sequence[Fraction], statistic: PublishedStatistic) -> Fraction:
-    """The unit of a variable in all queries that publish it, so that their tables can add up."""
+    """Return the unit of a variable in all queries that publish it."""
     if len(set(units)) > 1:
         raise ParameterError(
             parameter="units",

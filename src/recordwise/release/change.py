@@ -40,7 +40,7 @@ PARTS, LEAST = "_parts", "_least_sd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crosswalk:
-    """For each column the common code of the earlier and of the later codes; a code that is not named is its own."""
+    """The common code of earlier and later codes, by column."""
 
     columns: Mapping[str, tuple[Mapping[Any, str], Mapping[Any, str]]]
 
@@ -50,12 +50,15 @@ class Crosswalk:
 
 
 def read_crosswalk(given: Mapping[str, Any]) -> Crosswalk:
-    """From pairs of an earlier and a later code for each column: ``{"naics": [("454110", "455110"), ...]}``."""
+    """Return a crosswalk from pairs of earlier and later codes.
+
+    ``{"naics": [("454110", "455110"), ...]}``.
+    """
     return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()})
 
 
 def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
-    """Codes that are linked by pairs share one common code: the later codes, joined."""
+    """Return a common code for codes linked by pairs."""
     pairs = list(given.items()) if isinstance(given, Mapping) else [tuple(pair) for pair in given]
     if not pairs or any(len(pair) != 2 or None in pair for pair in pairs):
         raise ParameterError(parameter=f"crosswalk of '{name}'", problem="must be pairs of an earlier and a later code")
@@ -75,9 +78,10 @@ def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
 
 
 def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
-    """The table with codes replaced by common ones and cells of one code added up: values and variances add.
+    """Return the table with cells added up by common code.
 
-    Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has one, from its sd.
+    Values and variances add. Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has
+    one, from its sd.
     """
     columns = {}
     for name in keys:
@@ -143,7 +147,7 @@ Noises: TypeAlias = tuple[tuple[float, int], ...]
 
 
 def sigma_of(sd: FloatArray) -> FloatArray:
-    """The sigma, in steps, of discrete Gaussian noise that has such sds; very slightly above it."""
+    """Return discrete Gaussian sigmas in steps from sds, slightly above."""
     different, places = np.unique(np.nan_to_num(sd, nan=FINEST), return_inverse=True)
     low, high = np.full(different.shape, LEAST_COARSE), np.maximum(different, LEAST_COARSE) + 1.0
     steps = np.arange(1.0, 64.0)[:, None]
@@ -158,8 +162,11 @@ def sigma_of(sd: FloatArray) -> FloatArray:
 
 
 def gaussian_reach(sd: FloatArray, parts: FloatArray, least_sd: FloatArray, level: float) -> FloatArray:
-    """A bound on the sum of so many noises, alone or mixed with others (T-RATIO), in steps: the root of the sum of the squares of
-    z sigma + 1/2 is at most this (Minkowski), a sigma being no further above its sd than that of the smallest sd is."""
+    """Return a bound on the sum of ``parts`` noises, in steps (T-RATIO).
+
+    Alone or mixed with others: the root of the sum of the squares of z sigma + 1/2 is at most this (Minkowski), a
+    sigma being no further above its sd than that of the smallest sd is.
+    """
     above = np.maximum(sigma_of(least_sd) - least_sd, 0.0)
     return np.asarray(
         NormalDist().inv_cdf((1 + level) / 2) * (sd * (1 + SLACK) + np.sqrt(parts) * above) + np.sqrt(parts) / 2
@@ -167,10 +174,11 @@ def gaussian_reach(sd: FloatArray, parts: FloatArray, least_sd: FloatArray, leve
 
 
 def exact_reach(sides: Sequence[tuple[FloatArray, FloatArray, FloatArray]], level: float) -> FloatArray:
-    """The whole number of steps that the sum of all noises stays within with this confidence, cell by cell.
+    """Return the exact reach of all noises' sum, in steps.
 
-    Each side has the sd of the sum of its noises, how many they are and the smallest sd among them. NaN where noise is fine, or
-    where the noises of a side have different sds.
+    An integer that the sum stays within with this confidence, cell by cell. Each side has the sd of the sum of
+    its noises, how many they are and the smallest sd among them. NaN where noise is fine, or where the noises of
+    a side have different sds.
     """
     known = np.sqrt(sum(sd**2 for sd, _, _ in sides)) < COARSE
     for sd, parts, least_sd in sides:
@@ -230,7 +238,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """A variable in one release, cell by cell; NaN where a cell is not listed."""
+    """A variable in one release by cell; NaN if not listed."""
 
     value: FloatArray
     sd: FloatArray
@@ -244,7 +252,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
-    """The change of every table and variable that two releases have in common."""
+    """The changes of tables and variables common to two releases."""
 
     tables: dict[str, pa.Table]
     confidence: dict[str, float]
@@ -355,7 +363,7 @@ def _changed(
 
 
 def _joined(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, Any, Any]:
-    """The cells of either table with where they are listed, and the row of each in both tables, -1 for none."""
+    """Return either table's cells, where listed, and rows or -1."""
     if not keys:
         one = np.zeros(1, np.int64)
         return pa.table({PRESENCE: [BOTH]}), one, one
@@ -385,8 +393,9 @@ def _numbers(table: pa.Table, name: str, rows: Any) -> Numbers:
 def _differences(
     variable: Variable, now: Numbers, before: Numbers, level: float, rules: StatusRules
 ) -> dict[str, pa.Array]:
-    """Both values, their difference with its status and the percentage change, each with sd and interval; NULL where a cell is
-    listed once.
+    """Return both values, their difference and the percentage change.
+
+    Each with sd and interval, the difference with its status; NULL where a cell is listed once.
     """
     with np.errstate(all="ignore"):
         difference, sd = now.value - before.value, np.hypot(now.sd, before.sd)
@@ -411,8 +420,11 @@ def _differences(
 def _ends(
     variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Both ends of a difference: by the law of the two noises where it is coarse (T-COARSE), by their reaches where it is fine, and
-    from the ends of both sides where it is not Gaussian."""
+    """Return both ends of a difference.
+
+    By the law of the two noises where it is coarse (T-COARSE), by their reaches where it is fine, and from the
+    ends of both sides where it is not Gaussian.
+    """
     difference = now.value - before.value
     # An average without a value has ends all the same.
     size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
@@ -435,7 +447,7 @@ def _in_steps(variable: Variable, numbers: Numbers) -> tuple[FloatArray, FloatAr
 def _percentages(
     variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
 ) -> dict[str, FloatArray]:
-    """The change in percent of the earlier total, given that the exact earlier total is at least one step (T-RATIO)."""
+    """Return the change in percent of an earlier total (T-RATIO)."""
     sides = [_side(variable, each, reach, level) for each, reach in zip((now, before), reaches)]
     low, high = ratio_interval(*sides, least=variable.step)
     low, high = outward(100 * (low - 1), 100 * (high - 1), 100 * (1 + np.abs(low) + np.abs(high)))
@@ -452,14 +464,14 @@ def _percentages(
 
 
 def _reach(variable: Variable, numbers: Numbers, level: float) -> FloatArray:
-    """What Gaussian noise stays within with this confidence, alone or mixed (T-RATIO); NaN for other noise."""
+    """Return the reach of Gaussian noise, alone or mixed, or NaN (T-RATIO)."""
     if not variable.gaussian:
         return np.full(numbers.sd.shape, np.nan)
     return variable.step * gaussian_reach(*_in_steps(variable, numbers), level)
 
 
 def _side(variable: Variable, numbers: Numbers, reach: FloatArray, level: float) -> Side:
-    """A side of the ratio: where noise is Gaussian, with an interval wide enough for two that must hold together."""
+    """Return a side of the ratio, wide enough for two intervals."""
     wider = _reach(variable, numbers, (1 + level) / 2)
     known = np.isfinite(wider)
     low = np.where(known, numbers.value - wider, numbers.low)

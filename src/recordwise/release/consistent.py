@@ -102,7 +102,7 @@ Rules = dict[str, str]
 
 
 def read_rules(at_most: Mapping[str, str], plan: Sequence[PublishedQuery]) -> list[Rules]:
-    """The rules of each query; an error if a rule fits no query, or if the rules do not form chains."""
+    """Return each query's rules; raise unless all fit and form chains."""
     found: list[Rules] = [{} for _ in plan]
     for smaller, larger in at_most.items():
         only = {number for name in (smaller, larger) if (number := _query(name)) is not None}
@@ -129,7 +129,7 @@ def chain_to(
 
 
 def _add(rules: Rules, lower: str, upper: str) -> None:
-    """Add a rule. Only chains can be fitted: two variables below the same one would also have to be ordered."""
+    """Add a rule, if all rules still form chains."""
     if upper in rules.values() or lower in rules:
         raise ParameterError(
             parameter="at_most",
@@ -154,7 +154,7 @@ def _query(name: str) -> int | None:
 
 
 def _column(name: str, query: PublishedQuery) -> str | None:
-    """The column of a query that a name refers to; None if there is none."""
+    """Return the query's column that a name means, or None."""
     plain = re.sub(r"^q[1-9]\d*:", "", name)
     if plain in _columns(query):
         return plain
@@ -215,7 +215,7 @@ def _variable(statistic: PublishedStatistic) -> Variable:
 
 
 def _may_join(plan: Sequence[PublishedQuery], cluster: Sequence[int], number: int, variable: Variable) -> bool:
-    """Whether a query is about the same records as others, each has the variable once, and one table is finer than all."""
+    """Return whether a query can join others about the same records."""
     queries = [plan[each] for each in (*cluster, number)]
     if any(query.where != queries[0].where or any(table.selected for table in query.tables) for query in queries):
         return False
@@ -304,7 +304,7 @@ def consistent(
     at_most: Mapping[str, str] | None = None,
     draws: int | None = None,
 ) -> Release:
-    """A release with columns ``NAME_fit`` and ``NAME_best`` beside every count and sum; see ``Release.consistent``."""
+    """Add ``NAME_fit`` and ``NAME_best`` columns; see ``Release.consistent``."""
     release = _as_drawn(release)
     plan, below = release.published.queries, dict(at_most or {})
     _check(release, method, priority, below, zero_counts=zero_counts)
@@ -360,7 +360,7 @@ def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
 
 
 def _as_drawn(release: Release) -> Release:
-    """The release without what an earlier fit added, basic tables included; the noisy answers say all that is known."""
+    """Return the release without an earlier fit or basic tables."""
     if release.published.fit is None:
         return release
     added = release.published.added
@@ -386,14 +386,17 @@ def _check(
 
 
 def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
-    """The groups in order of priority for the sequential fit; by default the coarsest table first."""
+    """Return the groups by priority, by default the coarsest first."""
     names = [table.name for table in reversed(family.tables)]
     return names if priority is None else [name for name in priority if name in names]
 
 
 def _fits(family: Family, setting: Setting) -> list[Fitted]:
-    """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative
-    are fitted by least squares, whatever the method: nothing else here is for them."""
+    """Fit each count and sum.
+
+    With ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative are fitted
+    by least squares, whatever the method: nothing else here is for them.
+    """
     rules = setting.rules
     wanted = [s for s in family.statistics if s.rules.fitted]
     counts = {s.name for s in wanted if s.rules.counts_records}
@@ -419,7 +422,7 @@ def _fits(family: Family, setting: Setting) -> list[Fitted]:
 
 
 def _solve(family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any) -> Iterator[Fitted]:
-    """Fit one variable, or several of which each includes the previous one, such as quarter and year = quarter + rest."""
+    """Fit one variable, or several of which each includes the previous."""
     layers = len(statistics)
     workload, asked = _workload(family, statistics, setting, kept)
     answers = np.concatenate([family.column(s, "")[asked] for s in statistics])
@@ -453,7 +456,7 @@ def _solve(family: Family, statistics: list[PublishedStatistic], setting: Settin
 def _workload(
     family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any
 ) -> tuple[Workload, Any]:
-    """What is fitted together, and which answers have a cell that is kept."""
+    """Return the joint workload, and the answers with a kept cell."""
     if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
         return family.workload, np.diff(family.rows.indptr) > 0
     used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
@@ -483,7 +486,7 @@ def _bootstrap(
     refit: Callable[[FloatArray], FloatArray],
     setting: Setting,
 ) -> list[FittedColumn]:
-    """The spread of each variable when noise is drawn around the fitted values and fitted again."""
+    """Return each variable's spread when noise is redrawn and refitted."""
     draws = draws_for(len(asked), setting.confidence, setting.draws)
     sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
 

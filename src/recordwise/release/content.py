@@ -1,6 +1,7 @@
-"""What the files of a release say: its tables, each with a title and a data dictionary, and the words around them.
+"""The content of a release's files: tables, dictionaries and words.
 
-Every output format, the data package and the page are written from the same content.
+Each table has a title and a data dictionary. Every output format, the data package and the page are written
+from the same content.
 """
 
 import re
@@ -21,7 +22,7 @@ from recordwise.release.tables import PRIVATE, ReleasedTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTable:
-    """A published table with its title and an entry of the dictionary for each column."""
+    """A published table with its title and column dictionary."""
 
     table: ReleasedTable
     title: str
@@ -141,7 +142,9 @@ MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
 def datapackage_json(content: Content, files: Collection[str]) -> dict[str, Any]:
-    """The data package. It depends on the plan and the words alone, so the digests of files are in release.json only.
+    """Return the data package.
+
+    It depends on the plan and the words alone, so the digests of files are in release.json only.
 
     Args:
         content: What the release says.
@@ -183,7 +186,7 @@ def _about(said: Publication) -> dict[str, Any]:
 
 
 def _resource(table: DescribedTable, content: Content, files: Collection[str]) -> dict[str, Any]:
-    """The CSV file of a table, or its Parquet file where there is none."""
+    """Return a table's CSV file, or its Parquet file without one."""
     kind = next((each for each in ("csv", "parquet") if f"{table.name}.{each}" in files), "parquet")
     path = f"{table.name}.{kind}"
     commented = {} if content.private or kind != "csv" else {"dialect": {"commentChar": "#"}}

@@ -81,7 +81,7 @@ def type_name(kind: pa.DataType) -> str:
 
 
 def title_of(published: Published, table: ReleasedTable, words: Words) -> str:
-    """The title of a table: that of its query, and what it is grouped by where that is not clear from it."""
+    """Return a table's title from its query and, if unclear, groups."""
     query, basic = published.query_of(table.name), table.name in published.basic_names
     kind = " (basic)" if basic else " (research)" if published.basic_names else ""
     by = " and ".join(words.label(name) for name in table.keys)
@@ -131,7 +131,9 @@ def dictionary_of(
 
 
 def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -> list[Entry]:
-    """The entries of several tables without repetitions: each key and variable once, then each kind of column beside them.
+    """Return the entries of several tables without repetitions.
+
+    Each key and variable once, then each kind of column next to them.
 
     Args:
         entries: The entries of all tables.
@@ -229,7 +231,9 @@ STATUS = "_status"
 
 
 def relative_error(value: FloatArray, sd: FloatArray, *, signed: bool = False) -> FloatArray:
-    """The error of each value as a share of it, at most one half: a value below twice its error is not taken for its size.
+    """Return each value's error as a share, at most one half.
+
+    A value below twice its error is not taken for its size.
 
     Args:
         value: Published values.
@@ -246,13 +250,13 @@ def relative_error(value: FloatArray, sd: FloatArray, *, signed: bool = False) -
 
 
 def value_column(table: ReleasedTable, variable: str) -> str:
-    """The column that holds the value to publish: the fitted one where there is one."""
+    """Return the column to publish: the fitted one if any."""
     fitted = variable + FITTED
     return fitted if fitted in table.data.column_names else variable
 
 
 def sd_column(table: ReleasedTable, variable: str) -> str:
-    """The column with the standard deviation of the value to publish: the one of the fit where there is one."""
+    """Return the sd column of the value to publish."""
     candidates = (f"{value_column(table, variable)}_sd", f"{variable}_sd")
     return next(name for name in candidates if name in table.data.column_names)
 
@@ -275,7 +279,7 @@ def named(errors: FloatArray, rules: StatusRules) -> pa.Array:
 
 
 def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, variable: str) -> pa.Array:
-    """The status of a variable in some rows of a table: as published, or by the rules; empty text where neither is known."""
+    """Return a variable's status as published or by rules, else empty."""
     published = variable + STATUS
     if published in piece.column_names:
         return piece.column(published).combine_chunks()

@@ -1,4 +1,4 @@
-"""Turns exact totals into noisy columns: the only place where values computed from records are combined with noise."""
+"""The only place where exact totals are combined with noise."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ SELECTED_ON = "selected_on: this noisy count decided that the row is published, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A statistic that noise is drawn for, with the mechanism of every cell."""
+    """A drawn statistic with the mechanism of every cell."""
 
     statistic: Drawable
     served: tuple[CellMechanism, ...]
@@ -48,7 +48,7 @@ class PreparedTable:
 
 
 def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
-    """Run each mechanism on a cell with total 0, so that any refusal comes before budget is spent."""
+    """Run each mechanism on a zero total before spending budget."""
     confidence = plan.queries[table.query].confidence_of_parts(confidence)
     for part, statistic in plan.drawn(table):
         for mechanism in part.mechanisms:
@@ -73,7 +73,7 @@ def _served(part: Part, cells: pa.Table) -> tuple[CellMechanism, ...]:
 
 
 def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Callable[[], tuple[NoisyColumn, ...]]:
-    """Add noise, once, to each statistic of one table. What is returned computes every variable from it, at any time."""
+    """Add noise once; return a function that computes the variables."""
     schema, confidence = prepared.schema, prepared.confidence
     answers = {
         each.statistic.alias: each.statistic.draw(
@@ -95,7 +95,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def select_cells(
     plan: Plan, table: PlannedTable, cells: pa.Table, exact: ExactTable, rng: BitSource, *, confidence: float
 ) -> tuple[pa.Table, ExactTable, NoisyColumn]:
-    """The published cells, with their exact totals (still confidential) and the noisy counts that selected them."""
+    """Return published cells, their confidential totals and their noisy counts."""
     selection = plan.selection(table)
     assert selection is not None
     counts = exact.totals[selection.total()]
@@ -125,14 +125,14 @@ def select_cells(
 
 
 def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
-    """Look up every cell found in its domain before anything is charged, because a domain's functions are the user's code."""
+    """Look up every cell by the user's functions before charging."""
     domain = plan.domain(table)
     if plan.selection(table) is not None and domain is not None:
         domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
 def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
-    """The numbers of some found cells at their rows in the published table; a cell without records has zeros."""
+    """Return exact numbers at published rows, zeros without records."""
     moved = np.full(exact.cells, -1, dtype=np.int64)
     moved[rows] = places
     return ExactTable(
@@ -156,7 +156,7 @@ def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
 
 
 def _counts(selection: Selection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
-    """The counts used for selection: biased given selection, with the truncated law's deviation and interval (T-TRUNCATED)."""
+    """Return the selection's counts, biased, with truncated-law intervals (T-TRUNCATED)."""
     low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
     return NoisyColumn(
         alias=selection.alias,
@@ -181,9 +181,9 @@ def publish_table(
     *,
     confidence: float,
 ) -> Callable[[], ReleasedTable]:
-    """Draw a table. One that was not prepared selects its keys: its cells are known only now.
+    """Draw a table, and return a function that computes its columns.
 
-    What is returned computes its columns from the noisy answers.
+    One that was not prepared selects its keys: its cells are known only now.
     """
     counts: tuple[NoisyColumn, ...] = ()
     if prepared is None:
@@ -209,7 +209,7 @@ def _released(
 
 
 def in_turn(drawn: Iterable[Callable[[], ReleasedTable]]) -> tuple[ReleasedTable, ...]:
-    """Tables whose noise is drawn one after the other, as the source of bits demands, each computed while the next is drawn."""
+    """Draw tables in turn, computing each while the next is drawn."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         waiting = [pool.submit(compute) for compute in drawn]
         return tuple(table.result() for table in waiting)
@@ -219,7 +219,7 @@ def in_turn(drawn: Iterable[Callable[[], ReleasedTable]]) -> tuple[ReleasedTable
 
 
 def external_table(result: Any, name: str) -> pa.Table:
-    """A result as a table: a frame or mapping unchanged, a list or a number as one column ``value``."""
+    """Return an external result as a table; a list becomes ``value``."""
     try:
         if isinstance(result, pa.Table | Mapping) or hasattr(result, "columns"):
             table = as_arrow(dict(result) if isinstance(result, Mapping) else result)

@@ -1,4 +1,4 @@
-"""Reads a release back from its folder, for later post-processing, and checks that it is unchanged."""
+"""Reader of a saved release that checks it is unchanged."""
 
 import json
 import os
@@ -34,8 +34,10 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.Ar
 
 
 def load_release(folder: str | Path) -> Release:
-    """The release a folder holds, as it was saved, with fitted columns and basic tables where it has them; refused where its tables
-    or its policy were changed since.
+    """Return a folder's release as it was saved.
+
+    With fitted columns and basic tables where it has them; refused where its tables or its policy were changed
+    since.
 
     Args:
         folder: A folder that ``Release.save`` wrote.
@@ -90,7 +92,7 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 
 def read_release(published: Published, policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
-    """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
+    """Build a release from release.json, policy.json and tables, unchecked."""
     from recordwise.release.page.view import parts_of
 
     page, bands = published.page, bands_from_json(policies.get("bands"))
@@ -112,7 +114,7 @@ def read_release(published: Published, policies: dict[str, Any], tables: dict[st
 
 
 def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable:
-    """The keys are the columns before the first variable; what an external mechanism released has neither."""
+    """Return a table whose keys are the columns before the variables."""
     first = min((data.column_names.index(each) for each in variables), default=0)
     keys = tuple(data.column_names[:first])
     return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))
@@ -129,7 +131,7 @@ def place_of(ledger: Ledger, charge: Charge) -> Path:
 
 
 def keep(release: Release, ledger: Ledger, charge: Charge) -> bool:
-    """Write the drawn tables beside the ledger; False where that fails, and the release exists in memory only."""
+    """Write the drawn tables next to the ledger; False on failure."""
     sweep(ledger)
     try:
         release.keep(place_of(ledger, charge))
@@ -139,7 +141,9 @@ def keep(release: Release, ledger: Ledger, charge: Charge) -> bool:
 
 
 def taken_up(ledger: Ledger, charge: Charge) -> Release:
-    """The release whose tables were kept for a charge, recorded in the ledger if it was not yet.
+    """Return the release whose tables were stored for a charge.
+
+    Recorded in the ledger if it was not yet.
 
     Raises:
         SourceError: The files were changed.
@@ -169,7 +173,7 @@ def _foreign(ledger: Ledger, place: Path) -> LedgerError:
 
 
 def forget(ledger: Ledger, charge: Charge) -> None:
-    """Remove the tables once their folder is complete. The name goes first, so that no half of them is taken up."""
+    """Remove the stored tables, their name first, once saved."""
     place = place_of(ledger, charge)
     gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
     with suppress(OSError):
@@ -191,7 +195,7 @@ def sweep(ledger: Ledger) -> None:
 
 
 def export(content: Content, file: str | Path, *, format: str, table: str | None = None) -> Path:
-    """Write a table, or all of them where the format has one file for all.
+    """Write a table, or all if the format has one file.
 
     Args:
         content: What the release says.

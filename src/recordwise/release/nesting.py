@@ -1,8 +1,9 @@
-"""How the tables of one query nest: which cell of a coarser table contains a cell of a finer one, and what is left beside them.
+"""The nesting of a query's tables, and their remainders.
 
-Public keys need not list every cell, so a coarser total may include records of no published finer cell: each published coarser
-cell gets one unpublished cell for that remainder, unless the keys are declared complete or the remainder is itself published. All
-of this is read from the release's own description, so it also works on saved files.
+Which cell of a coarser table contains a cell of a finer one. Public keys need not list every cell, so a
+coarser total may include records of no published finer cell: each published coarser cell gets one unpublished
+cell for that remainder, unless the keys are declared complete or the remainder is itself published. All of
+this is read from the release's description, so it also works on saved files.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,12 +46,12 @@ NO_LISTS = CodeLists()
 
 
 def source_of(group: PublishedGroup, finer: Groups) -> PublishedGroup | None:
-    """The column of the finer table that determines a group; None if there is none."""
+    """Return the finer column that determines a group, or None."""
     return next((each for each in finer if each.determines(group)), None)
 
 
 def nests(coarser: Groups, finer: Groups) -> bool:
-    """Whether every cell of the finer table lies in one cell of the coarser."""
+    """Return whether every finer cell lies in one coarser cell."""
     return all(source_of(group, finer) is not None for group in coarser)
 
 
@@ -63,7 +64,7 @@ def finest_of(shapes: Sequence[Groups]) -> int | None:
 def parents(
     coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists = NO_LISTS
 ) -> IntArray:
-    """For each row of the finer table, its row in the coarser one; ``OUTSIDE`` if that cell is not published."""
+    """Return each finer row's coarser row, or ``OUTSIDE`` if unpublished."""
     if not coarser_by:
         return np.zeros(finer.data.num_rows, dtype=np.int64)
     derived = []
@@ -88,8 +89,11 @@ def _raised(group: PublishedGroup, source: PublishedGroup, column: pa.ChunkedArr
 def complete_rows(
     coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists
 ) -> BoolArray:
-    """The cells of which a finer table lists everything that a public list of codes has below them: no record of theirs can be
-    elsewhere, since a record whose code is not listed is in no cell of any level (T-HIERARCHY)."""
+    """Return the cells that a finer table lists completely.
+
+    It lists everything that a public list of codes has below them: no record of theirs can be elsewhere, since a
+    record whose code is not listed is in no cell of any level (T-HIERARCHY).
+    """
     wanted = np.ones(coarser.data.num_rows)
     for own in finer_by:
         above = [group for group in coarser_by if source_of(group, [own]) is not None]
@@ -112,15 +116,17 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
 
 
 def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """One text for each cell; a NULL key has a text of its own."""
+    """Return one text per cell, with a special text for NULL."""
     texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Family:
-    """The tables of one query, finest first, and its cells: those of the finest table, the "all other" cells of the others, and
-    the unpublished remainders."""
+    """The tables of one query, finest first, and its cells.
+
+    Those of the finest table, the "all other" cells of the others, and the unpublished remainders.
+    """
 
     tables: tuple[ReleasedTable, ...]
     rows: Any
@@ -156,7 +162,7 @@ class Family:
 
     @property
     def undetermined(self) -> bool:
-        """Whether there are as many unknown cells as answers, so that a linear fit changes nothing."""
+        """Whether cells are as many as answers, leaving linear fits unchanged."""
         return bool(self.rows.shape[0] == self.rows.shape[1])
 
     @cached_property
@@ -166,7 +172,7 @@ class Family:
 
     @cached_property
     def workload(self) -> Workload:
-        """The answers that have a cell, which all statistics share, so that their system is found once."""
+        """The answers with a cell, whose system all statistics share."""
         grid = self._grid()
         if grid is not None:
             return grid
@@ -176,7 +182,7 @@ class Family:
         return Workload.matrix(sparse.csr_array(self.rows[asked]), groups)
 
     def _grid(self) -> Workload | None:
-        """The same where the finest table lists every combination of two codes, and levels of both cross."""
+        """Return the workload of two fully crossed codes, or None."""
         keys, tables = self.tables[0].keys, len(self.tables)
         if len(keys) != 2 or self.remainders or ALL_OTHER in keys:
             return None
@@ -193,7 +199,7 @@ class Family:
 
     @property
     def remainders(self) -> bool:
-        """Whether a coarser cell may hold records of no cell of the finest table."""
+        """Whether coarser cells may hold records of no finest cell."""
         return bool(self.rows.shape[1] > self.own)
 
     def column(self, statistic: PublishedStatistic, end: str) -> FloatArray:
@@ -202,7 +208,7 @@ class Family:
         return np.concatenate([numpy_of(part).astype(np.float64) for part in parts])
 
     def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
-        """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""
+        """Yield a sized statistic's answers by table and band, with sizes."""
         start, lists = 0, self.published.lists
         for table in self.tables:
             count, described = self.sizes[table.name], self.described[table.name]
@@ -255,8 +261,11 @@ def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
 def cell_rows(
     tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
 ) -> Any:
-    """The incidence of published cells and fitted cells: the finest table's cells first, then what every other table has of its
-    own: "all other" cells if its remainders are known, a remainder for each cell otherwise."""
+    """Return the incidence of published cells and fitted cells.
+
+    The finest table's cells first, then what only every other table has: "all other" cells if its remainders are
+    known, a remainder for each cell otherwise.
+    """
     finest, *others = tables
     owners = [(finest, np.arange(finest.data.num_rows))]
     for table in others:
@@ -270,7 +279,7 @@ def cell_rows(
 def _tiled(
     table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists
 ) -> BoolArray:
-    """The cells of a table that the cells of another one make up completely, whatever those are made of."""
+    """Return the cells that another table's cells make up completely."""
     found, after = np.zeros(table.data.num_rows, dtype=bool), False
     for other in tables:
         after = after or other is table

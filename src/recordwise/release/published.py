@@ -304,7 +304,7 @@ class CodeLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """One published period of a series: everything charged for it, and when its budget was declared."""
+    """One published period of a series: charges and budget date."""
 
     name: str
     policy: Policy

@@ -1,4 +1,4 @@
-"""The result of a run: published tables with their accuracy, the policy, and the files they are saved as."""
+"""The result of a run: tables, accuracy, policy and files."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Release:
-    """Published tables. Everything in a release is public; ``policy`` is what it cost."""
+    """Published tables; everything is public, and ``policy`` is what it cost."""
 
     tables: tuple[ReleasedTable, ...]
     policy: Policy
@@ -87,7 +87,7 @@ class Release:
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The only table as an Arrow stream, so that any Arrow library can read the release: ``pl.DataFrame(release)``."""
+        """Return the only table as an Arrow stream."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, name: str | None = None) -> Any:
@@ -124,14 +124,17 @@ class Release:
         at_most: Mapping[str, str] | None = None,
         draws: int | None = None,
     ) -> "Release":
-        """The same release with columns ``NAME_fit``, not negative (but for ``"ols"``) and adding up, and ``NAME_best``, the best
-        linear unbiased estimate (T-FITVAR), beside every count and sum, each with ``_sd``, ``_low`` and ``_high``.
+        """Return the release with fitted columns next to counts and sums.
 
-        The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables
-        in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
-        are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
-        never exceeds the second; columns of the tables, or measures that are summed once, in every query that has both, or
-        with ``"q2:payqtr1"`` in the second query alone. release.json states the residuals that each fit reached.
+        ``NAME_fit`` is not negative (but for ``"ols"``) and adds up, and ``NAME_best`` is the best linear unbiased
+        estimate (T-FITVAR), each with ``_sd``, ``_low`` and ``_high``.
+
+        The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``,
+        ``"sequential"`` (tables in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of
+        its published finer ones unless the keys are ``complete``. ``zero_counts=True``: sums are 0 where the fitted
+        count is. ``at_most={"payqtr1": "payann"}``: the first never exceeds the second; columns of the tables, or
+        measures that are summed once, in every query that has both, or with ``"q2:payqtr1"`` in the second query
+        alone. release.json states the residuals that each fit reached.
 
         Args:
             method: "nnls", "ols", "max_fit", "sequential" or "reweighted".
@@ -165,11 +168,12 @@ class Release:
         units: Mapping[str, Number] | None = None,
         rules: StatusRules | None = None,
     ) -> "Release":
-        """The same release with a basic table beside each table: the value to publish, and its status. Nothing is spent.
+        """Return the release with a basic table next to each table.
 
-        Counts and sums are fitted (unless the release is consistent already) and rounded to whole multiples of a public unit, so
-        that all tables of a query add up exactly. Other statistics are rounded to the digits that mean something. The status
-        follows from released values alone. A basic table is named after its research table, ``NAME_basic``.
+        The value to publish, and its status. Nothing is spent. Counts and sums are fitted (unless the release is
+        consistent already) and rounded to multiples of a public unit, so that all tables of a query add up exactly.
+        Other statistics are rounded to the digits that mean something. The status follows from released values alone.
+        A basic table is named after its research table, ``NAME_basic``.
 
         Args:
             fit: The method of the fit, as for ``consistent``. Measures that may be negative are fitted by least squares.
@@ -188,11 +192,13 @@ class Release:
         return with_basic(self, fit=fit, complete=complete, units=units, rules=rules)
 
     def change(self, previous: "Release", *, crosswalk: Mapping[str, Any] | None = None) -> "Change":
-        """The change from an earlier release to this one: for every cell and variable of tables that both have, the difference
-        and the percentage change with sd and interval. Post-processing: nothing is read and nothing is spent.
+        """Return the change from an earlier release to this one.
 
-        A column ``listed`` says whether a cell is listed in both releases, ``only now`` or ``only before``: that follows from the
-        public keys. The confidence of each variable's intervals is stated (``Change.confidence``).
+        For every cell and variable of tables that both have, the difference and the percentage change with sd and
+        interval. Post-processing: nothing is read and nothing is spent.
+
+        A column ``listed`` says whether a cell is listed in both releases, ``only now`` or ``only before``: that
+        follows from the public keys. The confidence of each variable's intervals is stated (``Change.confidence``).
 
         Args:
             previous: The earlier release. Both must be private.
@@ -236,7 +242,9 @@ class Release:
         return replace(self, words=replace(self.words, **chosen))
 
     def with_history(self, *earlier: "Release") -> "Release":
-        """The same release, whose page shows each cell over the periods. Nothing is read or spent.
+        """Return the release with each cell's history on its page.
+
+        Nothing is read or spent.
 
         Args:
             earlier: One private release of each earlier period, oldest first.
@@ -250,7 +258,7 @@ class Release:
         return replace(self, history=history_of(self, earlier) if earlier else None)
 
     def content(self) -> Content:
-        """What the files say: the tables with their titles and data dictionaries, and the words around them."""
+        """Return the tables with titles and dictionaries, and other words."""
         return content_of(
             self.published,
             (*self.tables, *self.basic_tables),
@@ -260,7 +268,9 @@ class Release:
         )
 
     def export(self, file: str | Path, *, format: str, table: str | None = None) -> Path:
-        """Write one table, or all of them where the format has one file for all, to a file of its own.
+        """Write one table to a separate file.
+
+        All of them where the format has one file for all.
 
         Args:
             file: A file that does not exist yet.
@@ -316,7 +326,9 @@ class Release:
         return Path(folder)
 
     def keep(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new folder that only its owner can read, until the release is saved.
+        """Write what ``load_release`` needs into a new private folder.
+
+        Only its owner can read it, until the release is saved.
 
         Args:
             folder: The folder, which must not exist yet.
@@ -353,7 +365,7 @@ class Release:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """The content of release.json, which the page also uses: no row count, no number of non-empty cells, no exact totals."""
+        """Return the content of release.json, which has no exact totals."""
         label, tables = self.privacy_label, self.tables
         return release_json(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
 
@@ -369,7 +381,7 @@ class Release:
 
 
 def bands_json(tables: Iterable[BandTable]) -> dict[str, Any]:
-    """The band tables that policies name, saved beside them; nothing where there are none."""
+    """Return the band tables that policies name, to save with them."""
     forms = [table.to_json() for table in tables]
     return {"bands": forms} if forms else {}
 

@@ -42,7 +42,7 @@ LEAST_STEPS = 0.5
 
 
 def noise_of(family: Family, statistic: PublishedStatistic) -> "AnswerNoise":
-    """The noise of a described statistic in every table; where queries are joined, that of each by its own mechanism."""
+    """Return a statistic's noise in every table, by query if joined."""
     if not statistic.own:
         return _noise(family, statistic)
     ends = np.cumsum([0, *family.sizes.values()])
@@ -80,7 +80,7 @@ def _noise(family: Family, statistic: PublishedStatistic) -> "OwnNoise":
 def _sized_noise(
     family: Family, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
-    """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
+    """Return noise by public sizes, cell by cell (T-SIZE)."""
     served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
     if any(each.variance_varies for each in mechanism.inside()):
         return VaryingNoise(raw, tuple(served), step)
@@ -88,7 +88,7 @@ def _sized_noise(
 
 
 def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
-    """Noise whose law does not depend on the total, from the mechanism of each part of the answers."""
+    """Return noise whose law does not depend on the total."""
     laws = [_law(mechanism, step) for _, mechanism in served]
     gaussian = all(mechanism.offers("noise_sigma") for _, mechanism in served)
     fine = bool(np.all(raw >= (LEAST_STEPS * float(step)) ** 2))
@@ -102,7 +102,7 @@ def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -
 
 
 def _law(mechanism: Mechanism, step: Fraction) -> Any:
-    """The lattice law of a mechanism; None where cells have laws of their own or the mechanism does not say."""
+    """Return the lattice law of a mechanism, or None if unknown."""
     try:
         drawn = mechanism.drawn_law(step)
     except ParameterError:
@@ -128,7 +128,7 @@ def _normal_reach(confidence: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class FixedNoise:
-    """Noise whose law does not depend on the total. Where cells of a table differ, they differ by a factor only."""
+    """Noise whose law, up to a factor, does not depend on totals."""
 
     raw: FloatArray
     laws: tuple[tuple[Any, Any], ...]
@@ -168,7 +168,7 @@ class FixedNoise:
 
 @dataclass(frozen=True, slots=True)
 class VaryingNoise:
-    """Noise drawn on the scale of a transform: its variance grows with the total."""
+    """Noise on a transform's scale: variance grows with the total."""
 
     raw: FloatArray
     parts: tuple[tuple[Any, Any], ...]
@@ -179,7 +179,7 @@ class VaryingNoise:
     varies: bool = True
 
     def shape(self, confidence: float) -> "Shape":
-        """Offsets, logarithms and the reach of Gaussian or Laplace noise; without a reach if there is any other."""
+        """Return offsets, logarithms and, if Gaussian or Laplace, the reach."""
         found = Shape(np.zeros(len(self.raw)), np.zeros(len(self.raw), dtype=bool), _normal_reach(confidence))
         reach = found.reach
         for rows, mechanism in self.parts:
@@ -193,7 +193,7 @@ class VaryingNoise:
         return replace(found, reach=reach)
 
     def variance(self, totals: FloatArray | None) -> FloatArray:
-        """The variance of each answer as published, or at these totals (last axis)."""
+        """Return each answer's variance, as published or at these totals."""
         if totals is None:
             return self.raw
         spread = np.empty_like(totals)
@@ -214,7 +214,7 @@ class VaryingNoise:
         return spread
 
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
-        """Draws of the answers' errors at these totals, a row for each draw."""
+        """Return draws of the answers' errors at these totals."""
         found = np.empty((draws, len(self.raw)))
         for rows, mechanism in self.parts:
             steps = np.rint(np.maximum(totals[rows], 0.0) / float(self.step)).astype(np.int64)
@@ -229,7 +229,7 @@ OwnNoise: TypeAlias = FixedNoise | VaryingNoise
 
 @dataclass(frozen=True, slots=True)
 class JoinedNoise:
-    """The noise of one statistic in tables of several queries: the answers of each, and their noise."""
+    """One statistic's noise in tables of several queries."""
 
     parts: tuple[tuple[Any, OwnNoise], ...]
 
@@ -263,7 +263,7 @@ class JoinedNoise:
         return any(noise.varies for _, noise in self.parts)
 
     def variance(self, totals: FloatArray | None) -> FloatArray:
-        """The variance of each answer as published, or at these totals (last axis)."""
+        """Return each answer's variance, as published or at these totals."""
         sizes = sum(len(rows) for rows, _ in self.parts)
         spread = np.empty(sizes) if totals is None else np.empty_like(totals)
         for rows, noise in self.parts:
@@ -285,7 +285,7 @@ class JoinedNoise:
         return spread
 
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
-        """Draws of the answers' errors at these totals, a row for each draw."""
+        """Return draws of the answers' errors at these totals."""
         found = np.empty((draws, len(totals)))
         for rows, noise in self.parts:
             found[:, rows] = noise.errors(totals[rows], draws, source)
@@ -297,7 +297,7 @@ AnswerNoise: TypeAlias = OwnNoise | JoinedNoise
 
 
 def public_seed(digest: str, *purpose: str) -> Seeded:
-    """A generator that everybody can repeat: its seed is the digest of the release and what the draws are for."""
+    """Return a repeatable generator, seeded by release digest and purpose."""
     text = ":".join([digest, *purpose])
     return Seeded(int(hashlib.sha256(text.encode()).hexdigest()[:30], 16))
 
@@ -323,13 +323,13 @@ TRIES_TO_HALF = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Surprise:
-    """How far a fit lies above a total, in standard errors at that total; falling in the total."""
+    """A fit's distance above a total, in standard errors."""
 
     moved: MovedVariance
     shape: Shape
 
     def __call__(self, totals: FloatArray) -> FloatArray:
-        """Normal, or lognormal with the mean and the variance that the fit has at this total."""
+        """Return the normal or lognormal surprise of the fit at totals."""
         value, spread = self.moved.value, self.moved.at(totals)
         found = (value - totals) / np.sqrt(spread)
         log = self.shape.log
@@ -350,7 +350,7 @@ class Surprise:
 def total_intervals(
     moved: MovedVariance, shape: Shape, raw_low: FloatArray, raw_high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Both ends of every interval; they enclose the fit itself. An end that does not exist is NaN."""
+    """Return both ends of every interval; NaN for a missing end."""
     low, high = raw_low, raw_high
     if math.isfinite(shape.reach):
         surprise = Surprise(moved=moved, shape=shape)
@@ -369,8 +369,11 @@ def total_intervals(
 def _crossing(
     surprise: Callable[[FloatArray], FloatArray], level: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Totals just below and just above the one at which the surprise falls to a level: both 0 if it is below it there, and without
-    an upper one if it never falls so far."""
+    """Return totals just below and above a crossing of the level.
+
+    Where the surprise falls to it: both 0 if it is below it there, and without an upper one if it never falls so
+    far.
+    """
     left, right = np.zeros(len(start)), start.copy()
     above, below = surprise(left) - level, surprise(right) - level
     none = above <= 0
@@ -392,7 +395,7 @@ def _narrowed(
     above: FloatArray,
     below: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The bracket of a crossing, narrowed by secants of which the end that stays counts half (Illinois), and by halving."""
+    """Narrow a crossing's bracket by secants (Illinois) and halving."""
     for number in range(MOST_TRIES):
         open_ended = np.isfinite(right) & (right - left > CLOSE * right)
         if not np.any(open_ended):
@@ -440,7 +443,7 @@ BOOTSTRAP = "parametric bootstrap, approximate"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedColumn:
-    """A fitted value for each answer with its standard error and interval; NaN where there is none."""
+    """Fitted values with standard errors and intervals, or NaN."""
 
     value: FloatArray
     sd: FloatArray
@@ -460,7 +463,7 @@ def best_fit(
     draws: int,
     source: BitSource,
 ) -> FittedColumn:
-    """The best linear unbiased estimate of every cell from all tables of its query."""
+    """Return each cell's best linear unbiased estimate."""
     answers = family.column(statistic, "")
     if family.undetermined or not adds_up(family, statistic):
         sd, low, high = (family.column(statistic, end) for end in ("_sd", "_low", "_high"))
@@ -483,7 +486,7 @@ def best_fit(
 
 
 def adds_up(family: Family, statistic: PublishedStatistic) -> bool:
-    """Whether the exact numbers of finer cells add up to those of coarser ones: a firm may be in several cells."""
+    """Return whether exact numbers of finer cells add up."""
     return statistic.rules.adds_up(statistic.of, firm=family.published.firm)
 
 
@@ -494,7 +497,7 @@ def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
 
 
 def _untouched(family: Family, statistic: PublishedStatistic, weights: Any, found: FittedColumn) -> FittedColumn:
-    """An answer that no other one says anything about keeps the interval it was published with."""
+    """Keep the published interval of answers that no other informs."""
     alone = weights.untouched() if family.tree is None else ~family.tree.connected()
     ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
     kept = {name: np.where(alone, raw, getattr(found, name)) for name, raw in ends.items()}
@@ -502,13 +505,13 @@ def _untouched(family: Family, statistic: PublishedStatistic, weights: Any, foun
 
 
 def _around(family: Family, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
-    """Where the law of the noise is not known, the interval contains that of the cell's own answer."""
+    """Widen intervals of unknown laws to contain the answers' intervals."""
     low, high = (family.column(statistic, end) for end in ("_low", "_high"))
     return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
 
 
 def _normal(weights: Any, value: FloatArray, step: float, confidence: float) -> FittedColumn:
-    """A formula for Gaussian noise, with half a step of its lattice times the largest weight (T-HALFSTEP)."""
+    """Return intervals by formula for Gaussian noise (T-HALFSTEP)."""
     sd = np.sqrt(weights.fitted)
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * sd + step / 2 * largest_weights(weights)
     return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=FORMULA)
@@ -517,7 +520,7 @@ def _normal(weights: Any, value: FloatArray, step: float, confidence: float) -> 
 def _linear_draws(
     weights: Any, value: FloatArray, noise: AnswerNoise, *, confidence: float, draws: int, source: BitSource
 ) -> FittedColumn:
-    """The error of a linear fit is the fit of the noise alone."""
+    """Return the spread from fits of the noise alone."""
     largest = Largest(len(value), draws=draws, rank=rank_of(draws, confidence))
     squares = np.zeros(len(value))
     for some in chunks(draws, len(value)):
@@ -542,8 +545,11 @@ def _moved(
     draws: int,
     source: BitSource,
 ) -> FittedColumn:
-    """Where noise grows with the total: the totals under which the fit is not surprising (T-MOVED). Only large tables that cross
-    need draws, for their variances at the fitted totals."""
+    """Return the totals under which the fit is not surprising (T-MOVED).
+
+    Where noise grows with the total. Only large tables that cross need draws, for their variances at the fitted
+    totals.
+    """
     drawn = weights.fitted is None
     spread = _drawn_variance(weights, value, noise, draws, source) if drawn else weights.fitted
     moved = moved_variance(weights, value=value, used=used, fitted=spread, variances=noise.variance_at)
@@ -567,7 +573,7 @@ def fit_again(
     confidence: float,
     draws: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """The standard error and the reach of a fit at its own fitted values: noise is drawn around them and fitted again."""
+    """Return a fit's standard error and reach by refitting."""
     largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
     squares = np.zeros(len(fitted))
     for some in tracked(list(chunks(draws, len(fitted))), "fitting noise drawn anew"):
@@ -588,7 +594,7 @@ def chunks(draws: int, answers: int) -> Iterator[int]:
 
 
 def draws_for(answers: int, confidence: float, asked: int | None) -> int:
-    """How often a nonnegative fit is repeated: as asked, or fewer times where a fit takes seconds."""
+    """Return how often a nonnegative fit is repeated."""
     if asked is not None:
         rank_of(asked, confidence)
         return asked

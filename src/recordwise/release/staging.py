@@ -1,6 +1,7 @@
-"""Creates a new folder atomically: files are written beside it under another name, flushed, and renamed in one step.
+"""Atomic creation of a new folder.
 
-A process that dies leaves at most a hidden folder whose lock ends with the process; the next save to the same name removes it.
+Files are written next to it under another name, flushed, and renamed in one step. A process that dies leaves
+at most a hidden folder whose lock ends with the process; the next save to the same name removes it.
 """
 
 import fcntl
@@ -19,7 +20,7 @@ OWNER_ONLY, EVERYONE = 0o700, 0o777
 
 
 def require_new(folder: str | Path) -> Path:
-    """Refuse a name that is already in use. Call this before spending budget on a result that could not be saved."""
+    """Refuse a name in use; call this before spending budget."""
     target = Path(folder)
     if os.path.lexists(target):
         raise OutputError(
@@ -30,9 +31,10 @@ def require_new(folder: str | Path) -> Path:
 
 @contextmanager
 def new_folder(folder: str | Path, *, owner_only: bool = False) -> Iterator[Path]:
-    """A folder to write into, which becomes ``folder`` if the block succeeds and is removed if it fails.
+    """Yield a folder that becomes ``folder`` if the block succeeds.
 
-    With ``owner_only`` nobody else may read the folder or its files, from the first byte on.
+    It is removed if the block fails. With ``owner_only`` nobody else may read the folder or its files, from the
+    first byte on.
     """
     target = require_new(folder)
     try:
@@ -59,7 +61,7 @@ def new_folder(folder: str | Path, *, owner_only: bool = False) -> Iterator[Path
 
 
 def remove_stale(target: Path) -> None:
-    """Remove what killed processes left of earlier saves to this name; the folder of a live process is locked and stays."""
+    """Remove what killed processes, but not live ones, left here."""
     for name in os.listdir(target.parent):
         if re.fullmatch(rf"\.{re.escape(target.name)}\.staging-\d+-\d+", name):
             with suppress(OSError):
@@ -69,7 +71,7 @@ def remove_stale(target: Path) -> None:
 
 
 def _locked(target: Path, *, mode: int) -> tuple[Path, int]:
-    """A hidden folder locked by this process. If another process removes it before it is locked, a new one is made."""
+    """Return a hidden folder locked by this process, retrying if removed."""
     number = 0
     while True:
         number += 1
@@ -81,7 +83,7 @@ def _locked(target: Path, *, mode: int) -> tuple[Path, int]:
 
 
 def _taken(staging: Path) -> int | None:
-    """The lock on a folder that still exists; None if another process removed the folder first."""
+    """Lock a folder; None if another process removed it first."""
     with suppress(FileNotFoundError, BlockingIOError):
         lock = _lock(staging)
         if staging.exists():
@@ -131,7 +133,7 @@ def file_digest(path: Path) -> str:
 
 
 def file_problems(folder: Path, listed: Mapping[str, str]) -> list[str]:
-    """The files of a folder that are not those that were saved, and in which way."""
+    """Return the files that differ from the saved ones, and how."""
     found = []
     for name, digest in listed.items():
         path = folder / name

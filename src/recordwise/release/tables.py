@@ -1,4 +1,4 @@
-"""Published tables and their digest, which is the same for a release in memory and for its Parquet files."""
+"""Published tables and their digest, in memory or in Parquet."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from recordwise.policy.policy import Policy
 
 
 def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
-    """SHA-256 over the policy and over the names, types, lengths and contents of all columns, with tables sorted by name."""
+    """Return the SHA-256 of the policy and all columns, by table."""
     names = sorted(tables)
     columns = [(name, column) for name in names for column in tables[name].column_names]
     with ThreadPoolExecutor() as pool:
@@ -29,7 +29,7 @@ def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
 
 
 def column_digest(column: pa.ChunkedArray) -> str:
-    """The digest of one column, however it is chunked: where it is NULL, then its values; for text, lengths and characters."""
+    """Return one column's digest of NULLs and values, whatever the chunks."""
     if not publishable(column.type):
         raise ParameterError(
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
@@ -48,7 +48,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
 
 
 def publishable(kind: pa.DataType) -> bool:
-    """Whether a column of this type is unchanged after being written to Parquet and CSV and read again."""
+    """Return whether Parquet and CSV preserve columns of this type."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind) or types.is_boolean(kind))
 
@@ -88,7 +88,7 @@ ADDED = tuple(fit + end for fit in (FITTED, BEST) for end in ("", "_sd", "_low",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedTable:
-    """One published table: cell keys, then for each variable its value, sd, cv and noise interval."""
+    """One published table: keys, then values with sd, cv and interval."""
 
     name: str
     keys: tuple[str, ...]
@@ -149,7 +149,7 @@ def accuracy(table: ReleasedTable) -> dict[str, Accuracy]:
 
 
 def _median(values: FloatArray) -> float | None:
-    """The median if it is finite and no value is NaN; numpy's own function imports masked arrays first, which takes far longer."""
+    """Return the median, without numpy's slow import; None if not finite."""
     if not len(values) or np.isnan(values.max()):
         return None
     middle = [(len(values) - 1) // 2, len(values) // 2]

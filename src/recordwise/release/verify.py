@@ -1,4 +1,4 @@
-"""Verifies a ledger: its chain, its sums, its budget, and the release folders that refer to it."""
+"""Verification of a ledger and the releases that refer to it."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recordwi
 
 
 def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
-    """Every problem found; an empty list means that the ledger and the given release folders are in order."""
+    """Return every problem of a ledger and its release folders."""
     try:
         ledger = Ledger.existing(path)
         problems = ledger.problems()
@@ -45,7 +45,7 @@ def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]
 
 
 def wrong_order(events: list[Event]) -> list[str]:
-    """A ledger begins with its terms; every release or failure closes one earlier charge that was still open."""
+    """Return events that break the order of terms, charges and closings."""
     problems, waiting = [], set()
     for event in events:
         if event.kind not in KINDS or (event.sequence == 1 and event.kind != "opened"):
@@ -60,8 +60,10 @@ def wrong_order(events: list[Event]) -> list[str]:
 
 
 def wrong_terms(events: list[Event]) -> list[str]:
-    """After the first charge of a period, its dataset and budget stay the same and its schema only grows; each charge is stated
-    in the terms of its own period.
+    """Return charges that violate the terms of their period.
+
+    After the first charge of a period, its dataset and budget stay the same and its schema only grows; each
+    charge is stated in the terms of its period.
     """
     problems: list[str] = []
     terms: dict[Any, dict[str, Any]] = {}
@@ -100,7 +102,7 @@ def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
 
 
 def wrong_sums(events: list[Event]) -> list[str]:
-    """Each charge states the running sum of its period, and the last sum is within its budget for every possible record."""
+    """Return charges with wrong running sums or sums beyond the budget."""
     problems: list[str] = []
     spent: dict[Any, Policy] = {}
     last: dict[Any, int] = {}
@@ -134,7 +136,7 @@ def _within_budget(spent: Policy, terms: dict[str, Any], bands: Bands) -> bool:
 
 
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:
-    """Disagreements between a folder and the ledger, or among the folder's own files."""
+    """Return disagreements between folder and ledger, or within the folder."""
     try:
         form, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
         release = Published(form)
@@ -159,7 +161,7 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
 
 
 def _wrong_words(release: Published, policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
-    """Facts that release.json and policy.json repeat from the ledger must agree with it."""
+    """Return facts in release.json and policy.json that contradict the ledger."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     looks = counted_looks(events[: entry.body["charge"]])
     pairs = {
@@ -186,13 +188,13 @@ def _wrong_words(release: Published, policies: dict[str, Any], entry: Event, eve
 
 
 def _viewed(release: Published, looks: dict[str, int]) -> bool:
-    """What a release says about looks; where an earlier version did not count preflights, what it should have said."""
+    """Return whether records were looked at, corrected for earlier versions."""
     stated = bool(looks) if release.looked_at_records is None else release.looked_at_records
     return stated if release.looks is not None or set(looks) - {PREFLIGHT} else bool(looks)
 
 
 def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], entry: Event) -> list[str]:
-    """Check the digest of the tables on disk, and the files in other formats beside them."""
+    """Check the tables' digest and their files in other formats."""
     stored, formats = read_tables(folder), known_formats().values()
     basic = {name: stored[name] for name in release.basic_names if name in stored}
     tables = {name: table for name, table in stored.items() if name not in basic}
@@ -217,7 +219,7 @@ def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], en
 
 
 def _same(each: Format, path: Path, content: Content) -> bool:
-    """Whether a file holds what it should; a file that this release would not have does not."""
+    """Return whether a file is in the release with this content."""
     try:
         parts = {name: part for _, name, part in written(content, (each,))}
         return path.name in parts and each.same(parts[path.name], path)

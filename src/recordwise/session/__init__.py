@@ -1,4 +1,4 @@
-"""Where plan, engine, ledger and noise meet, and where what came from records is opened.
+"""Sessions, where plan, engine, ledger and noise meet.
 
 Imports everything below it; only planning, audit and cli import it.
 

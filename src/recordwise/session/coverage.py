@@ -1,6 +1,7 @@
-"""How many records the published cells of a plan hold. A list of keys that misses its records publishes noise, at full cost.
+"""CONFIDENTIAL counts of records in the published cells of a plan.
 
-The numbers are CONFIDENTIAL. A release learns from them only whether too many records are outside (docs/limits.md).
+A list of keys that misses its records publishes noise, at full cost. A release learns only whether too many
+records are outside (docs/limits.md).
 """
 
 from collections.abc import Mapping
@@ -25,9 +26,10 @@ COUNTED = CountUnits()
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Coverage:
-    """CONFIDENTIAL: the records that a table is about, those in its public cells, and how many of the cells hold none.
+    """CONFIDENTIAL: a table's records, those in public cells, and empty cells.
 
-    A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as inside.
+    A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as
+    inside.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Coverage:
 
 
 def read_outside(given: Number | str | None) -> Fraction | None:
-    """The share of records that may be outside; None where any share is accepted."""
+    """Return the share of records that may be outside; None for any."""
     if given is None or given == ACCEPT:
         return None
     share = rational(given, parameter="max_outside")
@@ -67,7 +69,7 @@ def public_tables(plan: Plan) -> tuple[PlannedTable, ...]:
 
 
 def covered_tables(plan: Plan) -> tuple[PlannedTable, ...]:
-    """The tables of a plan with a count of records in each public cell, and behind them one count for each condition."""
+    """Return tables that count records by public cell, then by condition."""
     public = public_tables(plan)
     asked = [_counted(table) if table in public else table for table in plan.tables()]
     wholes: dict[Predicate | None, PlannedTable] = {}
@@ -129,7 +131,7 @@ def _in_own_rests(found: TableTotals | FoundTotals) -> int:
 
 
 def _in_coarser_rests(found: TableTotals | FoundTotals, held: Held) -> int:
-    """The records in the rests of all coarser tables; each is in one of them only, as a rest lies in a listed cell (T-REST)."""
+    """Return the number of records in the rests of coarser tables (T-REST)."""
     own = found.table
     above = [each for each in held.values() if each.table.query == own.query and each.table.shape == own.rest]
     return sum(_in_own_rests(each) + _in_coarser_rests(each, held) for each in above)
@@ -145,6 +147,9 @@ def too_many_outside(found: tuple[Coverage, ...], share: Fraction) -> bool:
 
 
 def check_coverage(found: tuple[Coverage, ...], share: Fraction) -> None:
-    """Refuse to publish; which table it is and by how much is for the owner to ask."""
+    """Refuse to publish if too many records are outside.
+
+    The error does not say which table or by how much: that is confidential.
+    """
     if too_many_outside(found, share):
         raise OutsideError(share=float(share))

@@ -1,7 +1,8 @@
-"""Looks at confidential records are entered in the ledger of the dataset before anything is computed from them.
+"""Ledger entries for looks at confidential records, made before each look.
 
-Records are confidential unless they are declared public or were generated. Whatever shows a number computed from them is a look:
-what the owner sees, a preflight, planning, a rehearsal. It is entered with the day, the command and the digest of the plan.
+Records are confidential unless they are declared public or were generated. Whatever shows a number computed
+from them is a look: what the owner sees, a preflight, planning, a rehearsal. It is entered with the day, the
+command and the digest of the plan.
 """
 
 import warnings
@@ -36,7 +37,10 @@ class Looks:
     """The plan that the session was opened for, if any."""
 
     def enter(self, command: str, queries: Sequence[Query] = (), *, data: str = "confidential") -> None:
-        """Enter one look, at the queries or else at the plan of the session, unless the records are declared not confidential."""
+        """Enter one look at confidential records.
+
+        At the queries or else at the session's plan; none if the records are declared not confidential.
+        """
         if data in NO_LOOK:
             return
         digest = self._digest(queries)
@@ -47,7 +51,7 @@ class Looks:
         self.ledger.look(command, plan=digest)
 
     def _digest(self, queries: Sequence[Query]) -> str | None:
-        """The digest of queries; those that are no plan yet, because a mechanism is still to be chosen, have none."""
+        """Return the digest of queries; None if they are no plan yet."""
         if not queries:
             return None
         try:
@@ -57,7 +61,7 @@ class Looks:
 
 
 def plan_digest(plan: Plan, series: Series | None) -> str | None:
-    """The digest of a plan, which a charge for it states too; None for a plan that no other process could recognize."""
+    """Return a plan's digest as charges state it; None if unrecognizable."""
     plan = with_sizes(plan)
     if unrecognizable(plan):
         return None
@@ -65,7 +69,7 @@ def plan_digest(plan: Plan, series: Series | None) -> str | None:
 
 
 def enter_look(file: PlanFile, command: str) -> None:
-    """Enter a look at confidential records in the ledger of a plan, which is created if there is none."""
+    """Enter a look in the ledger of a plan, created if needed."""
     with kept_ledger(file) as ledger:
         ledger.look(command, plan=plan_digest(file.plan, ledger.series))
         ledger.settle()

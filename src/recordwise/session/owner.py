@@ -55,7 +55,7 @@ MOST_VALUES = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ValueCounts:
-    """CONFIDENTIAL: how many records have each combination of values, measures in their own units."""
+    """CONFIDENTIAL: the number of records with each combination of values."""
 
     columns: dict[str, Any]
     steps: pa.Table
@@ -68,7 +68,7 @@ class ValueCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class CellTotals:
-    """CONFIDENTIAL: the exact totals of one table, by statistic, in the measure's own units."""
+    """CONFIDENTIAL: the exact totals of one table, by statistic."""
 
     name: str
     table: PlannedTable
@@ -82,7 +82,7 @@ class CellTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Contributors:
-    """CONFIDENTIAL: the positive contributions to each public cell; an empty cell has zeros throughout."""
+    """CONFIDENTIAL: the positive contributions to each public cell; zeros if empty."""
 
     number: FloatArray
     total: FloatArray
@@ -124,10 +124,10 @@ class Owner:
         return OwnerView(self._engine, self._schema)
 
     def preflight(self, *queries: Query, data: str = "confidential") -> tuple[Coverage, ...]:
-        """How many records the public cells of each table hold: a look at confidential records.
+        """Return how many records each table's public cells contain.
 
-        The ledger notes that it was asked and for which plan, not the answer. A release makes the same check by itself and tells
-        no number; see docs/guarantee.md.
+        A look at confidential records: the ledger notes the look and its plan, not the answer. A release makes the
+        same check and reveals no number; see docs/guarantee.md.
         """
         plan = Plan(schema=self._schema, queries=queries)
         self._looks.enter("preflight", queries, data=data)
@@ -136,7 +136,9 @@ class Owner:
     def unmatched(
         self, *queries: Query, at_most: int = 10, data: str = "confidential"
     ) -> dict[str, list[tuple[tuple[Any, ...], int]]]:
-        """The cells outside the keys that hold the most records, by table: a look at confidential records.
+        """Return the fullest cells outside the keys, by table.
+
+        A look at confidential records.
 
         Returns:
             For each table with public keys its most frequent cells that no key names, each with its number of records.
@@ -163,7 +165,9 @@ class Owner:
         return outside[:at_most]
 
     def history_losses(self, records: Mapping[str, Any]) -> "HistoryLosses":
-        """What the units of a series lost over all its charged periods: a look at confidential records.
+        """Return the units' losses over all charged periods of a series.
+
+        A look at confidential records.
 
         Args:
             records: The records of each charged period, by its name: frames with the unit and the columns its policy depends on.
@@ -178,7 +182,9 @@ class Owner:
     def loss_summary(
         self, policy: Policy, *, edges: Sequence[float] = EDGES, data: str = "confidential"
     ) -> LossSummary:
-        """How the losses of a policy are distributed over the records, computed inside the engine.
+        """Return the distribution of a policy's losses over the records.
+
+        Computed inside the engine.
 
         Args:
             policy: The policy whose losses are counted.
@@ -193,7 +199,9 @@ class Owner:
     def firm_loss_summary(
         self, of: Policy | Query, *more: Query, bound: str = "tight", edges: Sequence[float] = EDGES
     ) -> LossSummary:
-        """What firms lose together: by cell where queries are given (T-CELLS), by a group bound for a policy alone (T-GROUP).
+        """Return the distribution of firms' total losses.
+
+        By cell for queries (T-CELLS), by a group bound for a policy alone (T-GROUP).
 
         Args:
             of: The queries that are published together; or a policy, of which no cells are known.
@@ -228,7 +236,7 @@ class Owner:
         return read_summary(found.reveal(), edges)
 
     def realized_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
-        """The realized losses of the records in public cells, given the rest of their cells; for a query with one table."""
+        """Return the realized losses of the records in public cells."""
         plan = Plan(schema=self._schema, queries=(query,))
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realized losses")
@@ -241,13 +249,13 @@ class Owner:
 
 
 class OwnerView:
-    """A session's table as its owner sees it. Using it spends no budget; nothing it returns may be published."""
+    """A session's table as its owner sees it; nothing may be published."""
 
     def __init__(self, engine: Any, schema: Schema) -> None:
         self._engine, self.schema = engine, schema
 
     def value_counts(self, names: Sequence[str], *, condition: Predicate | None = None) -> ValueCounts | None:
-        """How often each combination of values of some columns occurs; None if there are too many to fetch."""
+        """Return how often each combination occurs; None if too many."""
         found = (
             self._engine.owner_passes().value_counts(list(names), at_most=MOST_VALUES + 1, condition=condition).reveal()
         )
@@ -267,13 +275,13 @@ class OwnerView:
         return steps.astype(np.float64) * float(measure.step.numerator) / float(measure.step.denominator)
 
     def loss_bins(self, policies: Sequence[Policy], *, condition: Predicate | None = None) -> tuple[LossSummary, ...]:
-        """How the losses of several policies are distributed over the records, in bins."""
+        """Return the binned distribution of several policies' losses over the records."""
         trees = [terms_sql(check_policy(policy, self.schema).rho, self._engine.dialect) for policy in policies]
         found = self._engine.owner_passes().summarize_many(trees, condition=condition).reveal()
         return read_summaries(found, [BIN_EDGES] * len(trees))
 
     def firm_loss_bins(self, plans: Sequence[Sequence[Query]]) -> tuple[tuple[LossSummary, LossSummary], ...]:
-        """What firms would lose together under each of several plans, rho and delta, all in one pass (T-CELLS)."""
+        """Return firms' total losses under each plan, rho and delta (T-CELLS)."""
         count = len(plans)
         made = [Plan(schema=self.schema, queries=tuple(queries)) for queries in plans]
         passes = self._engine.owner_passes()
@@ -282,9 +290,10 @@ class OwnerView:
         return tuple(zip(summaries[:count], summaries[count:]))
 
     def realized_bins(self, query: Query) -> dict[str, LossSummary]:
-        """The realized losses from each statistic of a query with one table, given the rest of each record's cell.
+        """Return the realized losses from each statistic of a query.
 
-        Where keys are selected, each includes the rho of the selection; its delta is in ``lone_pieces``.
+        For one table, conditional on the rest of each record's cell. Where keys are selected, each includes the rho
+        of the selection; its delta is in ``lone_pieces``.
         """
         plan = Plan(schema=self.schema, queries=(query,))
         selection = plan.selection(one_table(plan))
@@ -296,7 +305,7 @@ class OwnerView:
         return dict(zip(trees, read_summaries(counted, [BIN_EDGES] * len(trees))))
 
     def lone_pieces(self, query: Query) -> FloatArray:
-        """The pieces of each record that is alone in its selected key; only these records have a realized delta."""
+        """Return the pieces of records alone in their selected key."""
         counted = query.count(FOR_OWNER, alias="_alone")
         (found,) = self.cell_totals(counted)
         if "selected_on" not in found.totals:
@@ -310,7 +319,7 @@ class OwnerView:
         return Simulation(self._engine, Plan(schema=self.schema, queries=queries))
 
     def cell_totals(self, *queries: Query) -> tuple[CellTotals, ...]:
-        """The exact totals of every table, in as few passes as a release would take."""
+        """Return every table's exact totals, in as few passes as a release."""
         plan = Plan(schema=self.schema, queries=queries)
         return tuple(self._cell_totals(plan, each) for each in self._engine.totals(plan))
 
@@ -337,7 +346,7 @@ class OwnerView:
         return declared.step if declared else Fraction(1)
 
     def contributors(self, query: Query, measure: str, *, by_firm: bool = False) -> Contributors:
-        """The two largest contributions to each public cell, and the other inputs of contributor rules; for one table."""
+        """Return the inputs of contributor rules for each public cell."""
         if by_firm and self.schema.firm is None:
             raise ParameterError(parameter="by_firm", problem="needs a firm in the schema")
         plan = self._listed(Plan(schema=self.schema, queries=(query,)))
@@ -347,7 +356,7 @@ class OwnerView:
         return read_contributors(found, cells, float(self._step(measure)))
 
     def _listed(self, plan: Plan) -> Plan:
-        """The same plan with the cells found in place of selected keys: what the owner sees before any selection."""
+        """Return the plan with observed cells in place of selected keys."""
         if plan.selection(one_table(plan)) is None:
             return plan
         (found,), (query,) = self._engine.totals(plan), plan.queries
@@ -355,7 +364,7 @@ class OwnerView:
 
 
 class ForOwner(Mechanism):
-    """A mechanism that publishes nothing: its totals are for the owner only, and no release can be made with it."""
+    """A mechanism for the owner's totals; no release can use it."""
 
     def policy(self, measure: Any, *, tight: bool = True) -> Policy:
         return Policy()
@@ -406,7 +415,7 @@ def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class HistoryLosses:
-    """CONFIDENTIAL: the losses of all units, by period and over all of them; 0 where a unit has no record."""
+    """CONFIDENTIAL: the losses of all units, by period and in total."""
 
     by_period: dict[str, FloatArray]
     """In the same order of units for every period."""
@@ -417,7 +426,7 @@ class HistoryLosses:
         return np.asarray(np.sum(list(self.by_period.values()), axis=0))
 
     def quantile(self, share: float) -> float:
-        """The loss over all periods that this share of the units stays within."""
+        """Return the total loss that this share of units stays within."""
         return float(np.quantile(self.total, share, method="higher"))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How a release is made, in order: check the budget, read, charge the ledger, draw noise, record what was published."""
+"""The steps of a release: check, read, charge, draw, record."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,7 +55,9 @@ if TYPE_CHECKING:
 
 
 def revised(ledger: Ledger) -> tuple[dict[str, Any], ...]:
-    """The releases of the same period that a revision replaces: those of the revision before, with their days and digests.
+    """Return the releases that a revision of the same period replaces.
+
+    Those of the revision before, with their days and digests.
 
     Raises:
         ParameterError: The period has no release of the revision before.
@@ -92,7 +94,7 @@ def _version(event: Event, charges: dict[int, Event]) -> dict[str, Any]:
 
 
 def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The part of release.json about the series; nothing outside a series. Everything in it is in the ledger too."""
+    """Return release.json's part about the series; empty outside a series."""
     series = ledger.series
     if series is None:
         return {}
@@ -203,7 +205,9 @@ class Publisher:
         return self._recorded(drawn, charge)
 
     def resume(self, plan: Plan) -> Release | None:
-        """The release of a plan that was charged and drawn but not saved; None if it was never charged.
+        """Return the charged and drawn release of a plan not yet saved.
+
+        None if the plan was never charged.
 
         Raises:
             AlreadyReleasedError: It was saved, is being drawn by another process, or did not reach the disk.
@@ -219,12 +223,12 @@ class Publisher:
         return release
 
     def waiting(self, plan: Plan) -> bool:
-        """Whether the tables of the latest release of a plan are kept beside the ledger."""
+        """Return whether the latest release's tables wait next to the ledger."""
         charge = self.ledger.charge_of(self.identity(plan))
         return charge is not None and self.ledger.kept and files.place_of(self.ledger, charge).is_dir()
 
     def saved(self, plan: Plan) -> None:
-        """The folder of the latest release of a plan is complete: remove the tables kept for it."""
+        """Remove the tables stored for a release whose folder is complete."""
         charge = self.ledger.charge_of(self.identity(plan))
         if charge is not None and self.ledger.kept:
             files.forget(self.ledger, charge)
@@ -237,7 +241,7 @@ class Publisher:
         return found
 
     def _identity(self, plan: Plan, described: Any, policy: Policy, *, needed: bool) -> ReleaseIdentity | None:
-        """What a plan releases; None where no other process could tell and that is not ``needed``."""
+        """Return a plan's release identity; None if unrecognizable and not ``needed``."""
         reason = unrecognizable(plan)
         if reason and needed:
             problem = f"must be recognized by other processes, but {reason}"
@@ -245,7 +249,7 @@ class Publisher:
         return None if reason else release_identity(plan, described, policy, self.ledger.series)
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
-        """The exact totals, if the published cells hold the records; the same pass counts them."""
+        """Return the exact totals if the published cells contain the records."""
         if self.max_outside is None:
             return self.engine.totals(plan, names=names)
         found = self.engine.totals(plan, names=names, tables=covered_tables(plan))
@@ -275,7 +279,10 @@ class Publisher:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Nothing is spent yet, but what fails here has seen records: of exceptions that are not ours only the type is reported."""
+        """Report only the type of foreign exceptions while reading records.
+
+        Nothing is spent yet, but their text may quote records.
+        """
         try:
             yield
         except RecordwiseError:
@@ -328,7 +335,7 @@ def _today() -> str:
 
 
 def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
-    """The mechanism of every cell; if keys are selected, the cells are not known before the charge."""
+    """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):
         return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
     dry_run_selection(plan, exact.table, exact.cells.reveal())
@@ -336,6 +343,9 @@ def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -
 
 
 def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
-    """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may use them."""
+    """Return a table's cells and exact numbers, CONFIDENTIAL.
+
+    Noise is added to them next; nothing else may use them.
+    """
     cells = found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
     return cells, found.exact.reveal()

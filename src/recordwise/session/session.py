@@ -1,4 +1,4 @@
-"""One table of records and one budget: the session that a user opens.
+"""The session that a user opens: one table, one budget.
 
 Plan, engine, ledger and mechanisms come together here.
 """
@@ -45,13 +45,15 @@ if TYPE_CHECKING:
 
 
 class Unfinished:
-    """Releases of a session that were charged and drawn with ``keep`` and whose folder is not complete."""
+    """Releases charged and drawn with ``keep`` whose folder is not complete."""
 
     def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
     def resume(self, *queries: Query) -> Release | None:
-        """The release of queries that were charged and drawn but not saved. Nothing is drawn and nothing charged.
+        """Return the charged and drawn release of queries not yet saved.
+
+        Nothing is drawn and nothing charged.
 
         Args:
             queries: The queries, as for ``Session.run``.
@@ -65,7 +67,7 @@ class Unfinished:
         return self._publisher.resume(self._plan_of(queries))
 
     def waiting(self, *queries: Query) -> bool:
-        """Whether the tables that were drawn for queries wait beside the ledger to be saved.
+        """Return whether the drawn tables of queries wait to be saved.
 
         Args:
             queries: The queries, as for ``Session.run``.
@@ -76,7 +78,7 @@ class Unfinished:
         return self._publisher.waiting(self._plan_of(queries))
 
     def saved(self, *queries: Query) -> None:
-        """Say that the files of a release are complete, so that the tables kept for it are removed.
+        """Remove the stored tables of a release whose files are complete.
 
         Args:
             queries: The queries, as for ``Session.run``.
@@ -85,7 +87,7 @@ class Unfinished:
 
 
 def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
-    """The arguments of a session that a plan file states, with its ledger and budget if they are ``kept``."""
+    """Return the session arguments that a plan file states."""
     schema = file.plan.schema
     return {
         "unit": schema.unit,
@@ -216,7 +218,7 @@ class Session:
 
     @classmethod
     def from_plan(cls, file: "PlanFile", *, data: str | None = None) -> "Session":
-        """Open the table described by a plan file; only names and types are read.
+        """Open the table of a plan file; read only names and types.
 
         Args:
             file: The plan, from ``load_plan``.
@@ -271,9 +273,10 @@ class Session:
         return Plan(schema=self.schema, queries=tuple(queries))
 
     def validate(self) -> None:
-        """Read every record once and refuse the table if one breaks the schema. Costs nothing.
+        """Read every record once and refuse a table that breaks the schema.
 
-        All declared measures and columns are checked; ``run`` checks those that its queries, their policies and the budget use.
+        Costs nothing. All declared measures and columns are checked; ``run`` checks those that its queries, their
+        policies and the budget use.
         """
         self._engine.validate()
 
@@ -282,7 +285,7 @@ class Session:
         return self._ledger.spent()
 
     def remaining(self, record: Mapping[str, Any]) -> float:
-        """How much loss the budget leaves to one record; infinite without a budget.
+        """Return the loss the budget leaves a record; infinite without one.
 
         Args:
             record: The columns that the budget depends on.
@@ -300,7 +303,10 @@ class Session:
 
     @property
     def owner(self) -> "Owner":
-        """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
+        """CONFIDENTIAL: what only the owner of the table may see.
+
+        Every look at confidential records is noted in the ledger.
+        """
         from recordwise.session.looks import Looks
         from recordwise.session.owner import Owner
 
@@ -395,7 +401,7 @@ class Session:
 
     @property
     def unfinished(self) -> Unfinished:
-        """Releases that were drawn with ``keep`` and wait to be saved: resume them, or say that they are saved."""
+        """Releases drawn with ``keep`` that wait to be saved."""
         return Unfinished(self._publisher(), self._plan)
 
     def run_external(
@@ -410,12 +416,14 @@ class Session:
         name: str = "external",
         seeded: bool = False,
     ) -> Release:
-        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP or ``epsilon``-DP when one row is
-        added or removed, or an OpenDP measurement, which says so itself. It costs a record of m pieces rho m**2 or, with a pure
-        loss, m eps tanh(m eps/2); the smaller one where both are declared (T-EXTERNAL).
+        """Run an external mechanism on the unit-split table.
 
-        It sees an Arrow table with one row for each piece, measures as whole numbers of their step, or one ``column`` of it.
-        ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
+        A callable that is ``rho``-zCDP or ``epsilon``-DP when one row is added or removed, or an OpenDP measurement,
+        which states its loss. It costs a record of m pieces rho m**2 or, with a pure loss, m eps tanh(m eps/2); the
+        smaller one where both are declared (T-EXTERNAL).
+
+        It sees an Arrow table with one row for each piece, measures as integer multiples of their step, or one
+        ``column`` of it. ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
 
         Args:
             mechanism: The callable or the measurement.
@@ -454,7 +462,7 @@ class Session:
         )
 
     def _check_terms(self) -> None:
-        """Whether a release may be made at all; that a ledger is not kept is said once in a session."""
+        """Check that a release may be made; warn of an in-memory ledger."""
         listed, looks = self.schema.hierarchies, looks_in_words(self._ledger.looks())
         check_tuning(self.tuned_on, self.tuning_reason, looks=looks, hierarchies=listed)
         if not self._ledger.kept and not self._warned_unkept:
@@ -479,7 +487,7 @@ class Session:
 
 @contextmanager
 def plan_ledger(file: "PlanFile") -> Iterator[Ledger]:
-    """The ledger of a plan, or one in memory where it does not exist yet."""
+    """Yield a plan's ledger, or one in memory if none exists."""
     path = file.ledger if file.ledger.exists() else None
     ledger = Ledger(
         path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series

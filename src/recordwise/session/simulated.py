@@ -1,6 +1,7 @@
-"""CONFIDENTIAL: releases of a plan in memory, drawn again and again from the same exact totals, to see how far they are off.
+"""CONFIDENTIAL releases of a plan, drawn repeatedly from the same totals.
 
-Nothing here is charged, and nothing it returns is private, whatever the noise is drawn from.
+In memory, to measure their errors. Nothing here is charged, and nothing it returns is private, whatever the
+noise is drawn from.
 """
 
 from dataclasses import dataclass, replace
@@ -40,7 +41,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class CellValues:
-    """CONFIDENTIAL: how often each value occurs in each cell, in ascending order within a cell."""
+    """CONFIDENTIAL: the frequency of each value in each cell, in ascending order."""
 
     position: Any
     value: FloatArray
@@ -57,7 +58,7 @@ class CellValues:
         return cls(position=position[order], value=value[order], risen=np.cumsum(times[order]), records=records)
 
     def with_zeros(self, records: Any) -> "CellValues":
-        """The same where each cell has so many records, of which those not listed have a value of 0."""
+        """Return the counts padded with zeros to each cell's ``records``."""
         cells = np.arange(len(records))
         times = np.diff(self.risen, prepend=0)
         return CellValues.of(
@@ -68,7 +69,7 @@ class CellValues:
         )
 
     def quantile(self, p: float) -> FloatArray:
-        """The smallest value that at least a share p of the records of a cell does not exceed; NaN for empty cells."""
+        """Return the p-quantile of each cell; NaN for empty cells."""
         before = np.cumsum(self.records) - self.records
         place = np.maximum(np.ceil(p * self.records * (1 - ROUNDING)).astype(np.int64), 1)
         held = self.records > 0
@@ -99,7 +100,7 @@ class SimulatedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Contributions:
-    """CONFIDENTIAL: how often each contribution other than 0 occurs in each public cell, without signs."""
+    """CONFIDENTIAL: the frequency of each nonzero absolute contribution by public cell."""
 
     position: Any
     amount: FloatArray
@@ -110,7 +111,7 @@ class Contributions:
 
 
 class Simulation:
-    """CONFIDENTIAL: the exact numbers of a plan, read once, and releases drawn from them."""
+    """CONFIDENTIAL: exact numbers of a plan, and releases drawn from them."""
 
     def __init__(self, engine: Engine, plan: Plan, *, confidence: float = 0.95) -> None:
         self.plan, self._engine, self._confidence = with_sizes(plan), engine, confidence
@@ -147,7 +148,7 @@ class Simulation:
     def _quantile(
         self, own: PlannedTable, part: Any, found: TableTotals | FoundTotals
     ) -> tuple[FloatArray, FloatArray] | None:
-        """A quantile of each cell, of the values themselves and on its grid; None where contributions cannot be listed."""
+        """Return each cell's exact and grid quantile; None if not listable."""
         measure = self.plan.schema.measure(part.measure)
         if isinstance(found, FoundTotals) or measure is None or measure.signed:
             return None
@@ -169,7 +170,7 @@ class Simulation:
         return Keys(Rows.of(cells)).matched(_cells(other), values)
 
     def _values(self, part: Drawable, found: TableTotals | FoundTotals) -> FloatArray:
-        """The exact values of what is drawn, in units; the two parts of a signed sum are put together."""
+        """Return the exact values in units, combining both signed parts."""
         held, parts = found.exact.reveal().totals, part.totals(self.plan.schema)
         rows = [np.asarray(held[each], np.float64) for each in parts]
         step = part.step(self.plan.schema)
@@ -246,7 +247,7 @@ def _is_clamped(part: Drawable, schema: Schema) -> bool:
 
 
 def _wholes(query: Query, schema: Schema) -> Query | None:
-    """The sums of a query that clamp, without clamping; None if there are none."""
+    """Return a query's clamped sums without clamping; None without any."""
     clamped = dict.fromkeys(part.of for part in query.draws() if _is_clamped(part, schema))
     asked = replace(query, statistics=(), name="")
     for measure in clamped:
@@ -257,7 +258,7 @@ def _wholes(query: Query, schema: Schema) -> Query | None:
 def _of_variables(
     variables: list[Any], drawn: tuple[Drawable, ...], values: dict[Drawable, FloatArray]
 ) -> dict[str, FloatArray]:
-    """The value of every variable that is a ratio of linear forms of what is drawn."""
+    """Return every variable that is a ratio of drawn linear forms."""
     found = {}
     for each in variables:
         if set(each.parts(drawn)) <= set(values):

@@ -1,7 +1,8 @@
-"""The sizes that noise is scaled by, before a release: those of earlier releases are read, and bands are raised to fit a budget.
+"""Sizes that scale noise, prepared before a release.
 
-A release sized by our own earlier output is admitted only if a declared budget of the ledger that was charged for both covers them
-for every record; the band of a cell is raised until it does (T-SIZE). Nothing here sees a record.
+Those of earlier releases are read, and bands are raised to fit a budget. A release sized by our earlier
+output is admitted only if a declared budget of the ledger that was charged for both covers them for every
+record; the band of a cell is raised until it does (T-SIZE). Nothing here sees a record.
 """
 
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ def with_sizes(plan: Plan) -> Plan:
 
 
 def query_with_sizes(query: Query) -> Query:
-    """A query with the sizes of earlier releases read and verified, as ``with_sizes`` does for a plan."""
+    """Return a query with sizes of earlier releases read and verified."""
     return _with_lists(query, {id(keys): _read(keys) for keys in query.key_lists if _waits(keys)})
 
 
@@ -80,7 +81,7 @@ def _read(keys: Keys) -> Keys:
 
 
 def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
-    """The published column at the cells of the keys, and the digest of the release."""
+    """Return the published column at the keys' cells, and the digest."""
     release = load_release(given.release)
     if not release.private:
         raise KeysError(
@@ -103,7 +104,7 @@ def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
 
 
 def raised(plan: Plan, ledger: Ledger) -> Plan:
-    """The plan with the bands of cells raised where the budget does not cover its charge, if its sizes are from a release."""
+    """Raise bands of release-sized cells until the budget covers the charge."""
     if ledger.budget is None or not _own_sizes(plan):
         return plan
     for _ in range(MOST_RAISES):
@@ -127,7 +128,9 @@ def _own_sizes(plan: Plan) -> list[str]:
 
 
 def check_own_sizes(plan: Plan, ledger: Ledger) -> None:
-    """Refuse sizes from an earlier release unless a declared budget of this ledger covers it and what is charged now (T-SIZE).
+    """Refuse sizes from an earlier release unless a budget covers both (T-SIZE).
+
+    A declared budget of this ledger must cover that release and what is charged now.
 
     Raises:
         KeysError: No budget is declared, or the ledger was not charged for the release.
@@ -140,7 +143,7 @@ def check_own_sizes(plan: Plan, ledger: Ledger) -> None:
 
 
 def _uncovered(digests: list[str], ledger: Ledger) -> str | None:
-    """Why no declared budget of a ledger covers some releases; None if one does."""
+    """Return why no declared budget covers some releases, or None."""
     if not digests:
         return None
     if ledger.budget is None:
@@ -164,7 +167,7 @@ def _all_sizes(plan: Plan) -> list[Sizes]:
 
 
 def _raised_at(plan: Plan, witness: dict[str, Any] | None) -> Plan | None:
-    """The plan with all cells one band up that are in the same band as the witness; None where nothing can be raised."""
+    """Raise the witness's band by one; None where nothing can rise."""
     if witness is None:
         return None
     changes: dict[str, BandTable] = {}
@@ -183,7 +186,7 @@ def _raised_at(plan: Plan, witness: dict[str, Any] | None) -> Plan | None:
 
 
 def _tables(plan: Plan) -> dict[str, BandTable]:
-    """The band tables of all statistics, also of those whose cells are all in one band."""
+    """Return all statistics' band tables, including those with one band."""
     return {part.bands.digest: part.bands for part in plan.parts() if part.bands is not None}
 
 
@@ -194,7 +197,10 @@ def _canonical(witness: dict[str, Any], table: BandTable) -> dict[str, Any]:
 
 
 def _one_up(table: BandTable, band: int) -> BandTable:
-    """The cells of a band in the next one. The lowest band is also that of cells that are not listed: its edge is raised."""
+    """Move the cells of a band to the next one.
+
+    The lowest band is also that of cells that are not listed: its edge is raised.
+    """
     if band == 0:
         higher = table.edges[1:] or (table.edges[0] * 2,)
         return BandTable(table.columns, higher, table.values, table.places, np.maximum(table.bands - 1, 0), table.level)
@@ -214,12 +220,12 @@ def _changed(keys: Keys, changes: dict[str, BandTable]) -> Keys:
 
 
 def size_sources(plan: Plan) -> dict[str, str]:
-    """Where the sizes of cells are from, each with the digest of the sizes."""
+    """Return the sources of cell sizes, each with the sizes' digest."""
     return {", ".join(sizes.sized_on): sizes.digest() for sizes in _all_sizes(plan)} if _tables(plan) else {}
 
 
 def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
-    """What a release with sized noise promises over time; empty where no noise is sized."""
+    """Return a sized release's promise over time; empty without sized noise."""
     if not _all_sizes(plan) or not _tables(plan):
         return {}
     if not _own_sizes(plan):

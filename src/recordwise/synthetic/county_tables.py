@@ -1,5 +1,7 @@
-"""Generates establishments from the county tables: records for every county x industry cell of County Business Patterns that add
-up to its published employment and payroll."""
+"""Generated establishments that add up to County Business Patterns.
+
+For every county x industry cell, records with its published employment and payroll.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +60,7 @@ class CountyTable:
         return pa.table({"county": self.county, "naics": self.naics})
 
     def batches(self, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
-        """One record for each establishment of each cell, about a million at a time.
+        """Yield one record per establishment, about a million at a time.
 
         Args:
             seed: The seed of the generator; the same seed gives the same rows.
@@ -100,7 +102,7 @@ class CountyTable:
         )
 
     def _industry(self, cell: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Size classes and wages of each record's industry; an industry missing from the figures gets the average."""
+        """Return industries' size classes and wages; the average if missing."""
         known = figures()
         place = {naics: number for number, naics in enumerate(known.industries)}
         codes = self.naics.dictionary_encode()
@@ -112,7 +114,7 @@ class CountyTable:
 
 
 def scaled(values: FloatArray, bounds: IntArray, counts: IntArray, totals: FloatArray) -> IntArray:
-    """Whole numbers in the proportions of ``values`` that add up to the total of each cell: differences of rounded running sums."""
+    """Return integers in proportion to ``values`` with each cell's total."""
     sums = np.add.reduceat(values, bounds)
     even = np.repeat(sums == 0, counts)
     weights = np.where(even, 1.0, values)

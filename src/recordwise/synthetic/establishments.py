@@ -1,4 +1,4 @@
-"""Synthetic establishments as skewed as real ones: most have a handful of employees, a few have tens of thousands."""
+"""Synthetic establishments as skewed as real ones."""
 
 import csv
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def uniforms(seed: int, stream: int, start: int, count: int) -> FloatArray:
-    """Numbers strictly between 0 and 1 for rows ``start`` to ``start + count`` of one stream."""
+    """Return numbers strictly between 0 and 1 for rows of a stream."""
     origin = (seed * 1_000_003 + stream * 7_919 + 1) * 0xD1342543DE82EF95 % 2**64
     with np.errstate(over="ignore"):
         state = (np.arange(start, start + count, dtype=np.uint64) + np.uint64(origin)) * _ODD
@@ -58,7 +58,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The county x industry pairs that exist, as indexes, and their cumulative weights."""
+    """The existing county x industry pairs, as indexes, with cumulative weights."""
 
     county: IntArray
     industry: IntArray
@@ -89,7 +89,7 @@ def _rows(name: str) -> list[list[str]]:
 
 @cache
 def cells() -> Cells:
-    """The 350,000 pairs with the largest weight: county share x industry share x local factor, the same for all seeds."""
+    """Return the 350,000 county x industry pairs with the largest weight."""
     from scipy.special import ndtri
 
     known = figures()
@@ -131,7 +131,9 @@ ID_BITS = 46
 
 
 def establishments(rows: int, *, seed: int = 1) -> pa.Table:
-    """A table of ``rows`` establishments: id, firm, county, naics, emp, payann and payqtr1 (both $1,000).
+    """Return a table of ``rows`` establishments.
+
+    Columns id, firm, county, naics, emp, payann and payqtr1 (both $1,000).
 
     Args:
         rows: The number of rows.
@@ -144,7 +146,9 @@ def establishments(rows: int, *, seed: int = 1) -> pa.Table:
 
 
 def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
-    """Write such a table as a Parquet file, a million rows at a time.
+    """Write a table of establishments to Parquet.
+
+    A million rows at a time.
 
     Args:
         path: The file to write.
@@ -162,7 +166,9 @@ def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
 
 
 def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
-    """The rows in batches. A row depends on the seed, its number and the number of rows only.
+    """Yield the rows in batches.
+
+    A row depends on the seed, its number and the number of rows only.
 
     Args:
         rows: The number of rows.
@@ -201,7 +207,7 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
 
 
 def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
-    """A size class by its share and a log-uniform head count within it, with a Pareto tail above 1,000."""
+    """Return log-uniform head counts by size class, with a Pareto tail."""
     size = np.zeros(len(which), dtype=np.int64)
     for number in range(len(LOWER) - 1):
         size += which > steps[:, number]
@@ -216,7 +222,7 @@ def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> Floa
 
 
 def payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: FloatArray) -> IntArray:
-    """Employees x the industry's wage x a lognormal factor of mean 1 (by Box and Muller); at least 1."""
+    """Return employees x industry wage x a lognormal factor of mean 1."""
     normal = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
     factor = np.exp(WAGE_SPREAD * normal - WAGE_SPREAD**2 / 2)
     paid: FloatArray = np.maximum(1, np.floor(np.maximum(emp, 0.4) * wage * factor))
@@ -224,14 +230,14 @@ def payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: FloatA
 
 
 def firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) -> IntArray:
-    """Most firms are one establishment (odd numbers); a quarter of the establishments belong to chains (even numbers)."""
+    """Return firms: single establishments (odd), and chains (even) for a quarter."""
     chains = max(1, int(rows * CHAINED / ESTABLISHMENTS_PER_CHAIN))
     chain = np.floor(chains * which**2).astype(np.int64)
     return np.where(chained < CHAINED, 2 * chain, 2 * number + 1)
 
 
 def scrambled(number: IntArray) -> IntArray:
-    """Distinct ids in scrambled order: an odd multiplier permutes the integers of a given number of bits."""
+    """Return distinct ids in scrambled order, by an odd multiplier."""
     mixed = number.astype(np.uint64) * np.uint64(0x2545F4914F6D)
     return (mixed & np.uint64(2**ID_BITS - 1)).astype(np.int64)
 

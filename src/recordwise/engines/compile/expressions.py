@@ -1,6 +1,7 @@
-"""Predicates, groups and pieces as SQL trees over the view ``records``, in which every measure is a whole number of steps.
+"""Predicates, groups and pieces as SQL trees over ``records``.
 
-They are trees rather than text so that the emitter of the engine in use quotes names and escapes constants.
+In that view every measure is a whole number of steps. Trees, not text, so that each engine's emitter quotes
+names and escapes constants.
 """
 
 import math
@@ -50,12 +51,12 @@ def column(name: str, table: str | None = None) -> exp.Expr:
 
 
 def aliased(tree: exp.Expr, name: str | exp.Identifier) -> exp.Expr:
-    """An expression under a name. It is not copied: trees are written once and then forgotten."""
+    """Return an expression under a name, without copying it."""
     return exp.alias_(tree, name, copy=False)
 
 
 def constant(value: Literal | int) -> exp.Expr:
-    """A constant as a literal of its own type; a fraction must be whole at this point."""
+    """Return a constant as a literal, fractions being whole here."""
     if isinstance(value, Truth):
         return exp.true() if value.value else exp.false()
     if isinstance(value, str):
@@ -64,7 +65,7 @@ def constant(value: Literal | int) -> exp.Expr:
 
 
 def balanced(kind: type[exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
-    """AND or OR of many parts as a shallow tree, because engines limit the depth of an expression."""
+    """Return AND or OR of many parts as a shallow tree."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -87,13 +88,16 @@ def predicate_tree(predicate: Predicate, schema: Schema) -> exp.Expr:
 
 
 def lattice_step(operand: Operand, schema: Schema) -> Fraction:
-    """The step of the numbers in a comparison: the measure's own, or 1."""
+    """Return the step of a comparison's numbers: the measure's or 1."""
     measure = schema.measure(operand.name) if isinstance(operand, Field) else None
     return measure.step if measure else Fraction(1)
 
 
 def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
-    """Compare whole steps with a constant; one that lies between two steps is replaced by the correct neighbor (T-COMPARE)."""
+    """Compare whole steps with a constant (T-COMPARE).
+
+    A constant between two steps is replaced by the correct neighbor.
+    """
     literal, operator = predicate.literal, predicate.operator
     if isinstance(literal, Fraction):
         steps = literal / lattice_step(predicate.operand, schema)
@@ -107,7 +111,7 @@ def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
 
 
 def _always(operator: str, literal: Fraction) -> bool:
-    """The result of the comparison when the constant is above or below every possible number."""
+    """Return the comparison's result for a constant beyond every number."""
     return operator == "<>" or (operator != "=" and operator.startswith("<") == (literal > 0))
 
 
@@ -162,12 +166,15 @@ def threshold_tree(measure: str, at: Threshold, schema: Schema) -> exp.Expr:
 
 
 def _steps(at: Fraction, measure: str, schema: Schema) -> exp.Expr:
-    """A threshold in steps. A threshold that no record can reach is replaced by the most steps a record can have."""
+    """Return a threshold in steps, limited to what records can have."""
     return constant(min(threshold_steps(at, measure, schema), LARGEST_BOUND_STEPS))
 
 
 def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
-    """The number of pieces of a record: the whole quotient plus one for a remainder, never a rounded-up division (T-SPLIT)."""
+    """Return the number of pieces of a record (T-SPLIT).
+
+    The whole quotient plus one for a remainder, never a rounded-up division.
+    """
     needs = []
     for measure, at in splitting.thresholds:
         value = size_tree(measure, schema)
@@ -196,7 +203,10 @@ def least(*values: exp.Expr) -> exp.Expr:
 
 
 def _fold(better: Callable[[exp.Expr, exp.Expr], exp.Expr], values: Sequence[exp.Expr]) -> exp.Expr:
-    """Compare with CASE: GREATEST and LEAST treat NULL differently from engine to engine."""
+    """Fold values with CASE comparisons.
+
+    GREATEST and LEAST treat NULL differently from engine to engine.
+    """
     best = values[0]
     for value in values[1:]:
         best = exp.Paren(this=exp.Case(ifs=[exp.If(this=better(value.copy(), best.copy()), true=value)], default=best))

@@ -1,7 +1,8 @@
-"""What each firm loses together, in one statement: its units in each cell, the smallest bound there, added up (T-CELLS).
+"""The joint loss of each firm in one statement (T-CELLS).
 
-Most firms have one unit and lose what its policy says, so only the units of the others are grouped by cell; those of one unit are
-counted by the values that the policies look at. Confidential, for the owner only.
+The sum over cells of the smallest bound for the firm's units there. Most firms have one unit and lose what
+its policy says, so only the units of the others are grouped by cell; those of one unit are counted by the
+values that the policies look at. Confidential, for the owner only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ ROUNDING = 2.0**-50
 
 @dataclass(frozen=True, slots=True)
 class FirmTable:
-    """One table with its parts in each of several plans that are looked at together."""
+    """One table with its parts in each of several plans."""
 
     table: PlannedTable
     parts: tuple[tuple[FirmPart, ...], ...]
@@ -50,9 +51,10 @@ def several_tree(schema: Schema) -> exp.Select:
 def all_firms_tree(
     tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
 ) -> exp.Select:
-    """The rho of each firm under each of ``count`` plans, then its deltas, under the names of ``value_name``.
+    """Return the rho of each firm under each plan, then deltas.
 
-    A row stands for the number of firms in ``TIMES``. ``several`` is the table that holds what ``several_tree`` finds.
+    Under the names of ``value_name``. A row stands for the number of firms in ``TIMES``. ``several`` is the
+    table of the results of ``several_tree``.
     """
     names = [value_name(number) for number in range(2 * count)]
     joined = firm_values_tree(tables, count, schema, several=several, dialect=dialect).subquery("joined", copy=False)
@@ -84,7 +86,7 @@ def firm_values_tree(
 def single_units_tree(
     tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
 ) -> exp.Select:
-    """What firms of one unit lose: a row for each combination of the values that policies and conditions look at."""
+    """Return the losses of firms of one unit."""
     used = replace(_used_schema(tables, schema), firm=None)
     names = [*used.column_names(), *used.measure_names()]
     counted = exp.select(*map(column, names), aliased(exp.Count(this=exp.Star()), TIMES)).from_(RECORDS)
@@ -103,13 +105,13 @@ def single_units_tree(
 
 
 def _bands(tables: Sequence[FirmTable]) -> list[exp.Expr]:
-    """The bands that the policies of tables look at, as the columns that the records are joined with."""
+    """Return the bands in the tables' policies, as joined columns."""
     policies = (part.policy for each in tables for plan in each.parts for part in plan)
     return [band_sql(table) for policy in policies for table in policy.bands().values()]
 
 
 def _terms(tables: Sequence[FirmTable], plan: int, dialect: str, *, delta: bool) -> list[exp.Expr]:
-    """The losses of one unit by the parts of a plan, each where its table is about the unit."""
+    """Return one unit's losses by the parts of a plan."""
     found: list[exp.Expr] = []
     for number, each in enumerate(tables):
         for part in each.parts[plan]:
@@ -124,7 +126,7 @@ def _terms(tables: Sequence[FirmTable], plan: int, dialect: str, *, delta: bool)
 
 
 def _used_schema(tables: Sequence[FirmTable], schema: Schema) -> Schema:
-    """The measures and columns that the policies of the parts and the conditions of the tables name."""
+    """Return the schema of columns that policies and conditions name."""
     conditions = [each.table.condition for each in tables if each.table.condition is not None]
     names = {operand_name(leaf.operand) for condition in conditions for leaf in leaves(condition)}
     return schema_of(schema, names, *(part.policy for each in tables for plan in each.parts for part in plan))
@@ -140,7 +142,7 @@ FIRM_ID, TIMES = "firm_of_unit", "times_of_unit"
 
 
 def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, dialect: str) -> Iterator[exp.Select]:
-    """The parts whose units are joined by cell, in one branch, and each tree of a quantile in its own."""
+    """Yield one branch for joined cells, and one per quantile tree."""
     units = units_tree(table.table, schema, several, _bands([table]))
     cells = _Cells(units, schema, dialect)
     rho: list[list[exp.Expr]] = [[] for _ in range(count)]
@@ -158,7 +160,7 @@ def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, 
 
 
 class _Cells:
-    """The units of each firm in each cell of one table, and what several parts need to know about them."""
+    """The units of each firm in each cell of a table."""
 
     def __init__(self, units: Units, schema: Schema, dialect: str) -> None:
         self.units, self.schema, self.dialect = units, schema, dialect
@@ -166,7 +168,7 @@ class _Cells:
         """Aggregates by the SQL text that makes them, so that each is computed once."""
 
     def aggregate(self, tree: exp.Expr) -> exp.Expr:
-        """The column that will hold an aggregate over the units of a firm in a cell."""
+        """Return the column of an aggregate over a firm's units."""
         text = tree.sql(dialect=self.dialect)
         if text not in self.wanted:
             self.wanted[text] = tree
@@ -186,7 +188,7 @@ class _Cells:
         return exp.Paren(this=bound)
 
     def at_sums(self, part: FirmPart) -> exp.Expr:
-        """The policy at the sum of the values, or at the sums of the positive and of the negative ones."""
+        """Return the policy at the sum, or at sums by sign."""
         name = str(part.joint.measure)
         value: exp.Expr = exp.cast(column(name), exp.DType.DOUBLE)
         zero = float_tree(0.0)
@@ -200,21 +202,21 @@ class _Cells:
         return _added(losses)
 
     def _renamed(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
-        """A formula over a record's columns as one over a cell's: the group of a cell is that of any record in it."""
+        """Rewrite a formula over a record's columns for a cell's."""
         groups = {each.name: self.aggregate(exp.Min(this=column(each.name))) for each in part.policy.columns()}
         groups |= {each.key: self.aggregate(exp.Min(this=band_sql(each))) for each in part.policy.bands().values()}
         known = groups | names
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
 
     def chance(self, part: FirmPart) -> exp.Expr:
-        """The chance that a key is listed because of a firm's pieces in it."""
+        """Return the chance that a firm's pieces list a key."""
         sql, weight = evaluator_of(self.dialect), float(part.piece_loss())
         pieces = exp.Div(this=self.roots(part.policy), expression=float_tree(weight**0.5))
         whole = exp.cast(exp.Anonymous(this="ROUND", expressions=[pieces]), exp.DType.DOUBLE)
         return sql.step_up(whole, part.tails(), double(1.0))
 
     def branch(self, rho: Sequence[Sequence[exp.Expr]], delta: Sequence[Sequence[exp.Expr]]) -> exp.Select:
-        """The firm, its rho under each plan and its deltas in this table."""
+        """Return the firm, its rho under each plan and its deltas."""
         inner, keys = self.units
         firm = aliased(column(self.schema.firm or "", UNITS), FIRM_ID)
         joined = exp.select(firm, *(aliased(tree, f"a{i}") for i, tree in enumerate(self.wanted.values())))
@@ -234,8 +236,7 @@ class _Cells:
 
 
 def units_tree(table: PlannedTable, schema: Schema, several: str, bands: Sequence[exp.Expr] = ()) -> Units:
-    """The records of a table that are units of firms with several, measures in their own units, and the coordinates of their
-    cells."""
+    """Return the records of firms with several units."""
     inner = amounts_tree(schema, bands).where(_in_several(schema, several))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
@@ -268,7 +269,7 @@ def _added(trees: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _any_of(chance: exp.Expr) -> exp.Expr:
-    """The probability that any of the independent events of a group happens, rounded up."""
+    """Return the probability of any independent event, rounded up."""
     kept = exp.Sub(this=float_tree(1.0), expression=least(chance, float_tree(ALMOST_SURE)))
     none = exp.Exp(this=exp.Sum(this=exp.Ln(this=exp.Paren(this=kept))))
     product = exp.Sub(this=float_tree(1.0 + ROUNDING), expression=none)
@@ -278,7 +279,7 @@ def _any_of(chance: exp.Expr) -> exp.Expr:
 
 
 def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: Schema, dialect: str) -> exp.Select:
-    """The firm's rho by the tree of one quantile: one level's loss for each square of its units in a node."""
+    """Return the firm's rho by the tree of one quantile."""
     inner, keys = units
     joint = part.joint
     levels = range(1, joint.counted_levels + 1)

@@ -44,9 +44,10 @@ BAND, PLACE, LISTED, ALIKE = "band_number", "band_place", "band_value", "records
 
 
 def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
-    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed.
+    """Return records with the band of their cell per table.
 
-    Each value is numbered by a join with few rows; the numbers add up to the place of the cell, which is joined faster than text.
+    The lowest band where the cell is not listed. Each value is numbered by a join with few rows; the numbers
+    add up to the index of the cell, which is joined faster than text.
     """
     for number, table in enumerate(tables):
         lent, place = f"b{number}", constant(0)
@@ -63,7 +64,10 @@ def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
 
 
 def _same(own: exp.Expr, listed: exp.Expr, *, nulls: bool) -> exp.Expr:
-    """Whether a record has a listed value; engines join by plain equality faster, which only a listed NULL rules out."""
+    """Return whether a record has a listed value.
+
+    Plain equality joins faster; only a listed NULL rules it out.
+    """
     return (exp.NullSafeEQ if nulls else exp.EQ)(this=own, expression=listed)
 
 
@@ -80,7 +84,10 @@ def _own_column(tree: exp.Expr) -> exp.Expr:
 
 
 def lent_bands(table: BandTable) -> dict[str, pa.Table]:
-    """What ``with_bands`` joins, by name: the numbers of the values of each column, and the bands above the lowest by place."""
+    """Return the tables that ``with_bands`` joins, by name.
+
+    The numbers of the values of each column, and the bands above the lowest by index.
+    """
     above = table.bands > 0
     found = {table.key: pa.table({PLACE: table.places[above], BAND: table.bands[above].astype(np.int16)})}
     for at, (held, stride) in enumerate(zip(table.values, table.strides())):
@@ -95,10 +102,11 @@ def _arrow_value(value: Value) -> str | bool | int:
 
 
 def counted(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> exp.Select:
-    """Records that ``values`` cannot tell apart once, with how many there are; all of them where most differ.
+    """Return distinct records with their counts.
 
-    One measure and the band of a cell have far fewer different values than there are records, and counting them is cheaper than
-    computing a loss and its bin for each record. Several measures or columns together rarely repeat.
+    Distinct in ``values``; all records where most differ. One measure and the band of a cell have far fewer
+    distinct values than there are records, and counting them is cheaper than a loss and its bin for each
+    record. Several measures or columns together rarely repeat.
     """
     names = {node.name for value in values for node in value.find_all(exp.Column)}
     bands = {table.key for table in bands_in(values)}
@@ -131,7 +139,10 @@ EVENLY = 0.25
 
 
 def amounts_tree(schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
-    """The records with measures in their own units, as floats, and with the bands that ``values`` use. Expressions read this."""
+    """Return records with measures as floats in their units.
+
+    And with the bands that ``values`` use.
+    """
     chosen = [column(name) for name in (*schema.column_names(), schema.firm) if name]
     for measure in schema.measures:
         steps: exp.Expr = _double(column(measure.name))
@@ -146,7 +157,10 @@ def amounts_tree(schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
 def histogram_tree(
     value: exp.Expr, edges: Sequence[float], schema: Schema, condition: Predicate | None = None
 ) -> exp.Expr:
-    """How many records fall into each bin; bin i holds edges[i-1] < value <= edges[i]."""
+    """Count the records in each bin.
+
+    Bin i holds edges[i-1] < value <= edges[i].
+    """
     inner = counted(_selected(schema, [value], condition), [value], schema)
     valued = exp.select(aliased(value.copy(), VALUE), column(ALIKE)).from_(inner.subquery("amounts", copy=False))
     return binned_tree(valued, edges, ALIKE)
@@ -180,7 +194,10 @@ def bin_name(number: int) -> str:
 
 
 def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema, *, bound: str) -> exp.Expr:
-    """How many firms have a joint loss in each bin: (sum of roots)^2, J times the sum, or Lemma 5 (T-GROUP)."""
+    """Count the firms by joint loss in each bin (T-GROUP).
+
+    The loss is (sum of roots)^2, J times the sum, or Lemma 5.
+    """
     if schema.firm is None:
         raise ParameterError(parameter="firm", problem="is not declared in the schema")
     if bound not in FIRM_BOUNDS:
@@ -210,7 +227,10 @@ def _joint_loss(bound: str, loss: exp.Expr) -> exp.Expr:
 
 
 def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
-    """Sum of k^j/(k-1) P_j. Where k^j leaves the floats this ratio says infinity, and a smaller ratio decides."""
+    """Return the sum of k^j/(k-1) P_j.
+
+    Infinite where k^j leaves the floats; a smaller ratio then decides.
+    """
     power = exp.Pow(this=float_tree(float(ratio)), expression=column("place"))
     last = exp.GT(this=column("place"), expression=constant(int(LARGEST_LOG / math.log(ratio))))
     capped = exp.Case(ifs=[exp.If(this=last, true=float_tree(math.inf))], default=power)
@@ -220,16 +240,17 @@ def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
 
 
 def many_binned_tree(valued: exp.Select, count: int, times: str | None = None) -> exp.Expr:
-    """The number of rows in each bin of each value, in one pass, with a hundred bins per factor of ten (``BIN_EDGES``).
+    """Count the rows in each bin of each value, in one pass.
 
-    Bin i holds values above BIN_EDGES[i-1] and up to BIN_EDGES[i]. Each result row belongs to the one histogram whose bin column
-    is not NULL. ``times`` names a column that says how many each row counts for.
+    A hundred bins per factor of ten: bin i holds values above BIN_EDGES[i-1] and up to BIN_EDGES[i]. Each
+    result row belongs to the one histogram whose bin column is not NULL. ``times`` names a column with each
+    row's multiplicity.
     """
     return grouped_bins_tree(valued, [_decade_bin(column(value_name(i))) for i in range(count)], times)
 
 
 def grouped_bins_tree(valued: exp.Select, bins: Sequence[exp.Expr], times: str | None = None) -> exp.Expr:
-    """The number of rows in each bin of several values, in one pass; see ``many_binned_tree``."""
+    """Count the rows in each bin of several values, in one pass."""
     names = [bin_name(i) for i in range(len(bins))]
     numbered = exp.select(*(aliased(tree, name) for tree, name in zip(bins, names)))
     numbered = numbered.select(*([] if times is None else [column(times)]))
@@ -242,7 +263,10 @@ def grouped_bins_tree(valued: exp.Select, bins: Sequence[exp.Expr], times: str |
 
 
 def _decade_bin(value: exp.Expr) -> exp.Expr:
-    """The bin from a logarithm, which is cheaper than a tree of comparisons; edges are exact to the last digit or two."""
+    """Return the bin from a logarithm.
+
+    Cheaper than a tree of comparisons; edges are exact to the last digit or two.
+    """
     log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
     place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=float_tree(float(PER_DECADE)), expression=log)])
     shifted = exp.Sub(this=exp.cast(place, exp.DType.BIGINT), expression=constant(PER_DECADE * LEAST_DECADE))
@@ -261,7 +285,10 @@ def increasing(edges: Sequence[float]) -> list[float]:
 
 
 def binned_tree(valued: exp.Select, edges: Sequence[float], times: str | None = None) -> exp.Expr:
-    """The number of rows of a selection of ``value`` in each bin; ``times`` names a column that says how many each counts for."""
+    """Count the rows of a selection of ``value`` in each bin.
+
+    ``times`` names a column with each row's multiplicity.
+    """
     ordered = increasing(edges)
     # Nothing is copied on the way: the tree of comparisons has hundreds of nodes.
     counted_as = [] if times is None else [column(times)]
@@ -284,7 +311,10 @@ def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:
 
 
 def _edges_per_decade(edges: Sequence[float]) -> float | None:
-    """How many edges a factor of ten has; None if they are few, or not spaced evenly on the scale of a logarithm."""
+    """Return the number of edges per factor of ten.
+
+    None if they are few, or not evenly spaced on a logarithmic scale.
+    """
     if len(edges) < FEW_EDGES or edges[0] <= 0 or math.isinf(edges[-1]):
         return None
     first, last = math.log10(edges[0]), math.log10(edges[-1])
@@ -294,9 +324,10 @@ def _edges_per_decade(edges: Sequence[float]) -> float | None:
 
 
 def _nearest_bin(value: exp.Expr, edges: Sequence[float], scale: float) -> exp.Expr:
-    """The bin of a value from the nearest of evenly spaced edges, which a logarithm finds and a comparison decides exactly.
+    """Return the bin from the nearest of evenly spaced edges.
 
-    A tree of comparisons with hundreds of edges takes Spark a second to compile.
+    A logarithm finds the edge and a comparison decides exactly. A tree of comparisons with hundreds of edges
+    takes Spark a second to compile.
     """
     log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
     along = exp.Paren(this=exp.Sub(this=log, expression=float_tree(math.log10(edges[0]))))
@@ -317,7 +348,7 @@ def _nearest_bin(value: exp.Expr, edges: Sequence[float], scale: float) -> exp.E
 
 
 def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
-    """The bin of a value from a balanced tree of comparisons: a few tests per record, whatever the number of bins."""
+    """Return the bin from a balanced tree of comparisons."""
     if not edges:
         return constant(first)
     middle = len(edges) // 2
@@ -342,7 +373,10 @@ def _double(tree: exp.Expr) -> exp.Expr:
 def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
-    """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's cell."""
+    """Return a histogram over public cells, with their totals usable.
+
+    ``value`` may use ``total0``, ``total1``... of the record's cell.
+    """
     valued = exp.select(aliased(value.copy(), VALUE))
     return binned_tree(_joined(valued, [value], base, table, names, keys, schema), edges)
 
@@ -372,7 +406,7 @@ def _joined(
 
 
 def _located(table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
-    """Every selected record with the position of its cell among the public keys; records of other cells are left out."""
+    """Return records of public cells with the positions of those."""
     inner = amounts_tree(schema, values)
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
@@ -387,7 +421,10 @@ AMOUNT, TIMES = "amount", "times"
 
 
 def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate | None, *, at_most: int) -> exp.Select:
-    """The number of records with each combination of values, measures in steps; at most ``at_most`` rows."""
+    """Count the records with each combination of values.
+
+    Measures in steps; at most ``at_most`` rows.
+    """
     select = exp.select(*(column(name) for name in names), aliased(exp.Count(this=exp.Star()), COUNT)).from_(RECORDS)
     if condition is not None:
         select = select.where(predicate_tree(condition, schema))
@@ -395,9 +432,10 @@ def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate
 
 
 def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
-    """How often each contribution other than 0 occurs in each public cell: far fewer rows than records where values repeat.
+    """Count each nonzero contribution in each public cell.
 
-    Contributions are those of records, or of firms with all they have in a cell; negative ones without their sign.
+    Far fewer rows than records where values repeat. Contributions are those of records, or of firms with all
+    they have in a cell; negative ones without their sign.
     """
     amounts = _amounts(table, measure, schema, keys=keys, by_firm=by_firm).subquery("amounts", copy=False)
     counted = aliased(exp.Count(this=exp.Star()), TIMES)
@@ -406,8 +444,10 @@ def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, key
 
 
 def contributors_tree(contributions: str) -> exp.Select:
-    """For each cell: the number of contributions, their total, the two largest distinct ones, how often the largest occurs, and the
-    sum of squares."""
+    """Return statistics of the contributions to each cell.
+
+    Their number, total, two largest distinct values, how often the largest occurs, and the sum of squares.
+    """
     largest = aliased(exp.Max(this=column(AMOUNT)), LARGEST)
     tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
     amount, times = column(AMOUNT, "held"), column(TIMES, "held")
@@ -434,7 +474,7 @@ def contributors_tree(contributions: str) -> exp.Select:
 
 
 def _amounts(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
-    """The contributions other than 0, without their sign, with the positions of their cells."""
+    """Return nonzero contributions, unsigned, with their cells' positions."""
     size = size_tree(measure, schema)
     used = [measure, *([schema.firm or ""] if by_firm else [])]
     rows = exp.select(*key_columns(table, lambda each: expression_tree(each, schema)), *map(column, used)).from_(

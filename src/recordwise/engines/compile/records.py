@@ -1,7 +1,8 @@
-"""The record universe as SQL trees: levels, the view ``records``, and its checks.
+"""The record universe as SQL trees.
 
-In the view a measure is a whole number of steps. Integers and decimals are converted by exact integer arithmetic, floats by
-T-LATTICE. Every check looks at one record alone, except the check that ids are unique.
+Levels, the view ``records``, and its checks. In the view a measure is a whole number of steps: integers and
+decimals are converted by exact integer arithmetic, floats by T-LATTICE. Every check looks at one record
+alone, except the check that ids are unique.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,14 +32,14 @@ def list_name(number: int) -> str:
 
 
 def code_lists(schema: Schema) -> Iterator[tuple[str, pa.Table]]:
-    """The public lists that the view joins, by name: the finest code as ``code`` and each coarser level as ``level0``..."""
+    """Yield the public lists that the view joins, by name."""
     for number, each in enumerate(schema.hierarchies):
         names = [*(f"level{place}" for place in range(len(each.coarser))), "code"]
         yield list_name(number), each.codes.rename_columns(names)
 
 
 def with_levels(records: exp.Select, schema: Schema) -> exp.Select:
-    """Records with the coarser levels of their codes beside what they hold; as they are where there is no hierarchy."""
+    """Add the coarser levels of codes to records."""
     if not schema.hierarchies:
         return records
     select = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(WITHOUT_LEVELS))).from_(
@@ -86,10 +87,11 @@ SPELLING = "is a whole number written as a float, or has blanks around it"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a source stores a column. ``other`` covers types allowed only for ids; ``text`` measures come from CSV.
+    """The storage of a source's column.
 
-    ``steps``: a measure that a server converted to a whole number of steps, or to a negative code of ``FAULTS``. ``number``: a SAS
-    number, which is always a float.
+    ``other`` covers types allowed only for ids; ``text`` measures come from CSV. ``steps``: a measure that a
+    server converted to a whole number of steps, or to a negative code of ``FAULTS``. ``number``: a SAS number,
+    which is always a float.
     """
 
     kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "date", "zoned", "steps", "number", "other"]
@@ -117,7 +119,10 @@ def records_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Expr:
 
 
 def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
-    """What is selected of a row: ids as they are, measures in steps, conditional columns in their declared type."""
+    """Return the selection of a row's columns.
+
+    Ids as they are, measures in steps, conditional columns in their declared type.
+    """
     ids = [column(name) for name in (schema.unit, schema.firm) if name]
     held = [measure for measure in schema.measures if not measure.derive]
     steps = [named(steps_tree(measure, stored[measure.name]), measure.name) for measure in held]
@@ -126,7 +131,7 @@ def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
 
 
 def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
-    """Records with what they do not hold beside it: derived measures, and the coarser levels of hierarchies."""
+    """Add derived measures and coarser hierarchy levels to records."""
     return with_levels(_with_measures(records, schema, name), schema)
 
 
@@ -138,7 +143,7 @@ def _with_measures(records: exp.Select, schema: Schema, name: str) -> exp.Select
 
 
 def _derived(measure: Measure, schema: Schema) -> exp.Expr:
-    """A linear form in whole numbers of its own steps; the schema has checked that 64 bits hold it and each of its parts."""
+    """Return a linear form in whole numbers of its steps."""
     total: exp.Expr | None = None
     for base, multiple in policy_measure(measure.name, schema).multiples():
         part = exp.Mul(this=_cast(column(base.name), "BIGINT"), expression=_cast(constant(multiple), "BIGINT"))
@@ -169,7 +174,10 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
 
 
 def _unread(given: Column, stored: Stored) -> exp.Expr | None:
-    """Where a stored value does not have the declared type; None if the storage cannot hold such a value."""
+    """Return where a stored value lacks the declared type.
+
+    None if the storage cannot hold such a value.
+    """
     raw, value = column(given.name), _conditional_tree(given, stored)
     if _whole_float(given, stored):
         changed = exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)
@@ -221,7 +229,10 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
 
 
 def largest_steps(measure: Measure, stored: Stored) -> int:
-    """The most steps a record may have: its public bound, or what a float can hold exactly (T-LATTICE)."""
+    """Return the most steps a record may have.
+
+    Its public bound, or what a float can hold exactly (T-LATTICE).
+    """
     if stored.kind not in FLOATS:
         return measure.bound_steps
     # Text slightly beyond 2^53 is read as 2^53 itself, so that point is allowed only for stored floats.
@@ -230,7 +241,7 @@ def largest_steps(measure: Measure, stored: Stored) -> int:
 
 
 def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
-    """The bound in the units of the stored column, rounded down to a value the column can hold."""
+    """Return the bound in stored units, rounded down."""
     if stored.kind in FLOATS:
         return exp.Div(
             this=_cast(constant(limit.numerator), "DOUBLE"), expression=_cast(constant(limit.denominator), "DOUBLE")
@@ -245,7 +256,10 @@ def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
 
 
 def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | None:
-    """Whether a value lies between two lattice points; None if the storage cannot hold such a value."""
+    """Return whether a value lies between two lattice points.
+
+    None if the storage cannot hold such a value.
+    """
     step = measure.step
     if stored.kind in ("integer", "wide", "decimal"):
         up, down = step.denominator, step.numerator * 10**stored.scale
@@ -259,7 +273,10 @@ def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | 
 
 
 def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
-    """A stored value as a whole number of steps; a missing one as 0 where the measure says so."""
+    """Return a stored value in whole steps.
+
+    A missing one is 0 if the measure declares it.
+    """
     steps = _stored_steps(measure, stored)
     return steps if measure.null == "refuse" else exp.Coalesce(this=steps, expressions=[constant(0)])
 
@@ -287,7 +304,10 @@ def _whole_tree(stored: Stored, raw: exp.Expr) -> exp.Expr:
 
 
 def _float_steps(step: Fraction, raw: exp.Expr) -> exp.Expr:
-    """The nearest whole number of steps; validation has shown that the float is the one nearest to that step (T-LATTICE)."""
+    """Return the nearest whole number of steps.
+
+    Validation has shown that the float is the one nearest to that step (T-LATTICE).
+    """
     scaled = raw.copy()
     if step.denominator != 1:
         scaled = exp.Mul(this=scaled, expression=_cast(constant(step.denominator), "DOUBLE"))
@@ -309,12 +329,12 @@ def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
 
 
 def _whole_float(given: Column, stored: Stored) -> bool:
-    """Whether whole numbers are stored as floats; one that is not whole is refused."""
+    """Return whether whole numbers are stored as floats."""
     return given.type == "integer" and stored.kind in ("number", "float")
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
-    """An error if a column is stored in a way its role cannot use; raised before any record is read."""
+    """Return an error if a role cannot use its column's storage."""
     usable = {
         "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
         "text": ("text",),
@@ -336,7 +356,10 @@ def _cast(tree: exp.Expr, to: str) -> exp.Expr:
 
 
 def _read_number(text: exp.Expr, stored: Stored) -> exp.Expr:
-    """A text as a number. With a decimal comma a point is none, and the other way round: neither is taken for a thousand."""
+    """Read a text as a number.
+
+    With a decimal comma a point is refused, and the reverse: neither is a thousands separator.
+    """
     if not stored.comma:
         return _read(text, "DOUBLE")
     pattern = exp.Literal.string(READABLE["DOUBLE"].replace("[.]", "[,]"))
@@ -346,9 +369,10 @@ def _read_number(text: exp.Expr, stored: Stored) -> exp.Expr:
 
 
 def _read(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
-    """A text, or its first characters, as a number, date or truth value; NULL where it is none.
+    """Read a text as a number, date or truth value.
 
-    Left alone, each engine has its own: 1_000, 5d or 0x10.
+    Or its first characters; NULL where it is none. Engines alone would accept different forms: 1_000, 5d or
+    0x10.
     """
     plain = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(READABLE[to]))
     start = text if first is None else prefix_tree(text.copy(), first)
@@ -375,7 +399,7 @@ BROKEN = "broken"
 
 
 def broken_tree(found: list[Check], table: str = SOURCE, *, beside: Sequence[exp.Expr] = ()) -> exp.Expr:
-    """One pass: how many records meet any of the conditions, and what else is asked about all of them."""
+    """Count the records that meet any condition, in one pass."""
     return exp.select(aliased(_counted(any_broken(found)), BROKEN), *beside).from_(table)
 
 
@@ -408,10 +432,11 @@ _RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.
 def collapsed_tree(
     schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = (), *, widened: bool = False
 ) -> exp.Select:
-    """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked.
+    """Return one row for each unit.
 
-    With checks of rows, those that meet one are put aside under a unit of NULL, so that the pass which joins rows also says whether
-    there are any. ``widened``: for engines whose sum of 64-bit numbers has 64 bits.
+    The rows of a unit must agree where the schema requires it. A sum has 128 bits until its bound is checked.
+    With checks of rows, those that meet one get a unit of NULL, so that the pass which joins rows also counts
+    them. ``widened``: for engines whose sum of 64-bit numbers has 64 bits.
     """
     rows = rows_select(schema, stored)
     if found:
@@ -455,7 +480,7 @@ def same_names(schema: Schema) -> tuple[str, ...]:
 
 
 def collapse_checks(schema: Schema) -> Iterator[Check]:
-    """What a collapsed record may not meet: each of its rows is within the bound, their sum need not be."""
+    """Yield the checks of a collapsed record's sums against their bounds."""
     for measure in schema.measures:
         if schema.rule(measure.name) == "sum":
             beyond = exp.GT(this=exp.Abs(this=column(measure.name)), expression=constant(measure.bound_steps))
@@ -463,7 +488,7 @@ def collapse_checks(schema: Schema) -> Iterator[Check]:
 
 
 def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
-    """How many units are there more than once, and for each column how many have several values of it, NULL among them."""
+    """Count repeated units, and those with differing values per column."""
     unit = column(schema.unit)
     per_unit = exp.select(aliased(exp.Count(this=exp.Star()), FOUND))
     for number, name in enumerate(names):
@@ -500,7 +525,7 @@ MOST_APART = 16
 
 
 def different_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
-    """How many ids are not NULL, and how many different ones, by a group-by, which spills."""
+    """Count ids and distinct ids by group-by, ignoring NULL."""
     return _summed(exp.Count(this=exp.Star()), _known_ids(schema, table).group_by(column(schema.unit)))
 
 
@@ -517,7 +542,7 @@ def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = 
 
 
 def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
-    """How many ids are not NULL, and how many different ones; ids that are whole numbers."""
+    """Count whole-number ids and distinct ones, ignoring NULL."""
     number = exp.cast(column(schema.unit), exp.DType.BIGINT)
     word = exp.BitwiseRightShift(this=number, expression=constant(WORD_BITS))
     place = exp.cast(
@@ -563,12 +588,15 @@ def span_columns(schema: Schema) -> list[exp.Expr]:
 
 
 def close(span: Mapping[str, int]) -> bool:
-    """Whether ids with this span lie close together. A file that misstates it costs time, not exactness."""
+    """Return whether ids lie close together by their stated span.
+
+    A file that misstates it costs time, not exactness.
+    """
     return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
 
 
 def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
-    """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
+    """Return each id as a 64-bit number or hash."""
     unit = column(schema.unit)
     if stored.kind == "integer":
         number: exp.Expr = exp.Coalesce(this=exp.cast(unit, exp.DType.BIGINT), expressions=[constant(0)])

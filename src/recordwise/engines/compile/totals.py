@@ -42,7 +42,10 @@ from recordwise.plan.statistics.totals import PIECE, Splitting
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
+    """The finest cells of a pass and all their tables (T-ROLLUP).
+
+    The tables roll up from ALL of the cells.
+    """
 
     expressions: tuple[Expression, ...]
     tables: tuple[PlannedTable, ...]
@@ -50,7 +53,7 @@ class Base:
     """How many of the expressions tell the cells apart; the others are coarser levels that those determine."""
 
     def additive(self) -> tuple[tuple[AdditiveTotal, Predicate | None], ...]:
-        """The sums the pass must compute, each under the condition of its query."""
+        """Return the sums of the pass with their queries' conditions."""
         wanted = [
             (total, table.condition)
             for table in self.tables
@@ -60,7 +63,7 @@ class Base:
         return tuple(dict.fromkeys(wanted))
 
     def firm_conditions(self) -> tuple[Predicate | None, ...]:
-        """The conditions under which firms are counted; these need the pairs of cell and firm."""
+        """Return the conditions under which firms are counted."""
         counted = [table.condition for table in self.tables if CountFirms() in table.totals]
         return tuple(dict.fromkeys(counted))
 
@@ -89,7 +92,7 @@ def _fineness(table: PlannedTable, schema: Schema) -> tuple[int, int]:
 
 
 def _height(expression: Expression, schema: Schema) -> int:
-    """How far a level is above the finest of its hierarchy; 0 for anything else."""
+    """Return a level's height above its hierarchy's finest, or 0."""
     found = schema.hierarchy(expression.name) if schema.hierarchies and isinstance(expression, Field) else None
     return 0 if found is None else len(found.levels) - 1 - found.levels.index(expression.name)  # type: ignore[union-attr]
 
@@ -112,14 +115,17 @@ def rests_name(keys: str) -> str:
 
 
 def key_columns(table: PlannedTable, tree: Callable[[Expression], exp.Expr]) -> list[exp.Expr]:
-    """The coordinates of a row: k0, k1... of its cell and, where rests are published, p0, p1... of its coarser cell."""
+    """Return the coordinates of a row's cell.
+
+    k0, k1... of its cell and, where rests are published, p0, p1... of its coarser cell.
+    """
     above = () if table.rest is None else table.rest.groups
     own = [aliased(tree(group.expression), f"k{i}") for i, group in enumerate(table.shape.groups)]
     return own + [aliased(tree(group.expression), f"p{i}") for i, group in enumerate(above)]
 
 
 def at_positions(rows: exp.Select, table: PlannedTable, keys: str, names: Sequence[str]) -> exp.Select:
-    """The rows of published cells, each with the position of its cell; ``rows`` has the ``key_columns`` and the columns named."""
+    """Return the rows of published cells with their positions."""
     if not table.shape.groups:
         return exp.select(aliased(constant(0), POSITION), *(column(name, PLACED) for name in names), copy=False).from_(
             rows.subquery(PLACED, copy=False)
@@ -162,7 +168,7 @@ class Names:
 
 
 def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
-    """The finest cells, in one pass. Conditions that differ between queries become filters on the sums."""
+    """Return the finest cells, in one pass."""
     wanted = base.additive()
     if not wanted:
         return None
@@ -203,7 +209,7 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
 
 
 def _contribution(total: SumSteps, schema: Schema) -> exp.Expr:
-    """What a record adds to a sum: its value, or one part of it, cut at the cap in either direction."""
+    """Return a record's contribution to a sum, clamped at the cap."""
     whole, declared = column(total.measure), schema.measure(total.measure)
     if total.part is not None:
         whole = greatest(constant(0), whole if total.part == "positive" else exp.Neg(this=whole))
@@ -215,13 +221,16 @@ def _contribution(total: SumSteps, schema: Schema) -> exp.Expr:
 
 
 def additive_columns(base: Base, table: PlannedTable) -> dict[str, str]:
-    """For each sum and count of a table, the column of the finest cells that adds up to it."""
+    """Return the finest-cell column of each sum and count."""
     additive = [total for total in table.totals if not isinstance(total, CountFirms)]
     return {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
 
 
 def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
-    """Rows (position in the keys, sums and counts) of a table from its stored cells; cells without records are left out."""
+    """Return a table's sums and counts from its stored cells.
+
+    With positions in the keys; cells without records are left out.
+    """
     columns = additive_columns(base, table)
     if not columns:
         return None
@@ -234,7 +243,10 @@ def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> e
 
 
 def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
-    """Rows (position in the keys, number of firms) of a table from the stored pairs, if it counts firms."""
+    """Return a table's numbers of firms from the stored pairs.
+
+    With positions in the keys; None if it counts no firms.
+    """
     if CountFirms() not in table.totals:
         return None
     pairs = names.firms[base.firm_conditions().index(table.condition)]
@@ -250,14 +262,14 @@ def _is_finest(base: Base, table: PlannedTable) -> bool:
 
 
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
-    """The finest cells unchanged: one row each, with nothing left to add up."""
+    """Return the finest cells unchanged, one row each."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
     return select.select(*(aliased(column(each), name) for name, each in columns.items())).from_(source)
 
 
 def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
-    """All finest cells rolled up to a level, whether or not they are among its keys (T-ROLLUP)."""
+    """Roll all finest cells up to a level (T-ROLLUP)."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
     select = select.select(*(aliased(tree, name) for name, tree in totals.items())).from_(source)
@@ -267,7 +279,10 @@ def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, e
 def _by_place(
     base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr], used: list[str], keys: str
 ) -> exp.Select:
-    """The totals of listed cells and of rests: a rest joins several finest cells, so they are placed before they are totaled."""
+    """Return the totals of listed cells and of rests.
+
+    A rest joins several finest cells, so they are placed before they are totaled.
+    """
     rows = exp.select(*key_columns(table, lambda each: rolled_up(base, each)), *map(column, used)).from_(source)
     select = exp.select(column(POSITION), *(aliased(tree, name) for name, tree in totals.items()))
     return select.from_(at_positions(rows, table, keys, used).subquery("located", copy=False)).group_by(
@@ -276,7 +291,7 @@ def _by_place(
 
 
 def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
-    """The totals of the public cells, with each cell's position in the list."""
+    """Return the totals of public cells with their positions."""
     if not table.shape.groups:
         return rolled.select(aliased(constant(0), POSITION))
     matches = [
@@ -289,7 +304,10 @@ def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str
 
 
 def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
-    """The finest-cell column that a group comes from, and how many of its characters (None for all of them)."""
+    """Return a group's finest-cell column and prefix length.
+
+    None for the full value.
+    """
     number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
     whole = base.expressions[number] == wanted or not isinstance(wanted, Prefix)
     return number, None if whole else wanted.length  # type: ignore[union-attr]
@@ -307,7 +325,7 @@ LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
 def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
-    """For each guess, the previous point and the point itself, in steps: no value is below the first or above the last."""
+    """Return each guess's previous grid point and its own, in steps."""
     points = bins.grid.steps(step)
     return pa.table(
         {
@@ -319,7 +337,7 @@ def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
 
 
 def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str, keys: str) -> exp.Expr:
-    """Rows (position in the keys, bin, number of records) of the non-empty bins of a table."""
+    """Return the numbers of records in a table's nonempty bins."""
     declared = schema.measure(bins.measure)
     step = declared.step if declared else Fraction(1)
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
@@ -381,9 +399,10 @@ def _float(value: float) -> exp.Expr:
 
 
 def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: AdditiveTotal) -> exp.Expr:
-    """Every cell with at least one record that satisfies the query's own condition.
+    """Return every cell with a record that satisfies the query's condition.
 
-    A finest cell may exist only because of another query; publishing it would reveal a record that this query must not see.
+    A finest cell may exist only because of another query; publishing it would reveal a record that this query
+    must not see.
     """
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     pieces = exp.Sum(this=column(f"a{base.additive().index((counted, table.condition))}"))
@@ -396,7 +415,10 @@ def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: Add
 
 
 def typed_cells(found: pa.Table, table: PlannedTable, schema: Schema) -> pa.Table:
-    """Found cells under the groups' names and in their declared types, sorted: the order of the records must not be published."""
+    """Return selected cells in their declared types, sorted.
+
+    Under the groups' names; the order of the records must not be published.
+    """
     columns = {
         group.name: found.column(f"k{i}").cast(arrow_type(cell_type(group.expression, schema)[0]))
         for i, group in enumerate(table.shape.groups)
@@ -415,11 +437,12 @@ def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema:
 
 
 def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
-    """One row for each piece: ids and conditional columns copied, measures divided (T-SPLIT).
+    """Return one row for each piece (T-SPLIT).
 
-    Piece i of a measure is max(0, min(T, x - (i-1) T)): the pieces add up to x, and where another measure needs more pieces
-    they are zero. A negative value is cut by its absolute value, and each piece has its sign. A measure without a threshold stays
-    whole on the first piece.
+    Ids and conditional columns are copied, measures divided. Piece i of a measure is max(0, min(T, x - (i-1)
+    T)): the pieces add up to x, and where another measure needs more pieces they are zero. A negative value is
+    cut by its absolute value, and each piece has its sign. A measure without a threshold stays whole on the
+    first piece.
     """
     names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
     if PIECE in {name.casefold() for name in names}:

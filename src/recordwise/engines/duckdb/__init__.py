@@ -1,4 +1,4 @@
-"""The DuckDB engine: one exact pass on a connection locked to the files it was given.
+"""The DuckDB engine: one exact pass on a locked connection.
 
 In reading order:
 

@@ -1,4 +1,4 @@
-"""A DuckDB connection that can read only the files it was given and whose errors reveal nothing about them."""
+"""A DuckDB connection limited to its files, with uninformative errors."""
 
 import os
 import tempfile
@@ -69,9 +69,10 @@ class Connection:
             self._set(name, value)
 
     def _draw_no_bar(self) -> None:
-        """A bar is drawn on standard output wherever Python runs no file, as if a person sat there.
+        """Turn off DuckDB's progress bar.
 
-        In Jupyter without ipywidgets DuckDB cannot draw one, and refuses to be told not to.
+        It would draw one on standard output wherever Python runs no file. In Jupyter without ipywidgets DuckDB
+        cannot draw one, and refuses to turn it off.
         """
         with suppress(duckdb.InvalidInputException):
             self._set("enable_progress_bar", exp.false())
@@ -95,7 +96,10 @@ class Connection:
             raise failure(error) from None
 
     def fetch_numbers(self, tree: exp.Expr, *, at_most: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
-        """One column of 64-bit numbers without NULLs, read in batches; None if there are more than ``at_most``."""
+        """Return a column of numbers, or None beyond ``at_most``.
+
+        64-bit, without NULLs, read in batches.
+        """
         parts, taken = [np.empty(0, dtype=np.uint64)], 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb", copy=False)).to_arrow_reader(BATCH_ROWS):
@@ -114,7 +118,10 @@ class Connection:
 
 
 def failure(error: Exception) -> EngineError:
-    """An error without the engine's text, which can quote a record: neither keep nor chain it; raise this ``from None``."""
+    """Return an error without the engine's text.
+
+    That can quote a record: neither keep nor chain it; raise this ``from None``.
+    """
     return EngineError(engine="duckdb", kind=type(error).__name__)
 
 
@@ -149,7 +156,7 @@ def all_different(numbers: Numbers) -> bool:
 
 
 def _left_over(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
-    """The numbers that no place keeps, none of which equals one that is kept; None where one does."""
+    """Return the numbers without a slot, or None on a duplicate."""
     bits = min(numbers.size.bit_length() + 1, MOST_BITS)
     # Only places that were written are read.
     keeper = np.empty(1 << bits, dtype=np.uint32)
@@ -187,7 +194,7 @@ MOST_HELD = 12_000_000
 
 
 def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, table: str = SOURCE) -> int:
-    """How many ids are not new. Ids that are NULL are none of them."""
+    """Count the repeated ids, ignoring NULL."""
     if stored.kind == "integer" and _close(connection, schema, table):
         return _repeats(connection, bits_tree(schema, table))
     numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)

@@ -1,6 +1,7 @@
-"""The DuckDB engine: one exact pass over the records, in bounded memory, on a connection locked to the files it was given.
+"""The DuckDB engine: one exact pass over the records.
 
-Binding a source creates the view ``source`` and finds out how each column is stored; it reads metadata and no record.
+In bounded memory, on a connection locked to the files it was opened for. Binding a source creates the view
+``source`` and finds out how each column is stored; it reads metadata and no record.
 """
 
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ _KINDS: dict[str, Stored] = {
 
 
 def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
-    """Make the view, or look at the head of what will be copied, and check that every declared column is there."""
+    """Create the view and check that every declared column exists."""
     how = copied(source)
     try:
         found = _bind(connection.duckdb, source, schema) if how is None else how.columns(source, schema)
@@ -107,7 +108,10 @@ def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, Stored]:
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles, schema: Schema) -> duckdb.DuckDBPyRelation:
-    """Nothing is guessed: what the names of folders hold is text, and only if it is declared."""
+    """Open Parquet files without guessing.
+
+    Values in folder names are text, and only if they are declared.
+    """
     files = exp.Array(expressions=[exp.Literal.string(str(path)) for path in source.paths]).sql(dialect="duckdb")
     named = "true" if named_by_folders(source, schema) else "false"
     return connection.sql(
@@ -116,7 +120,10 @@ def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles, schema
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
-    """Read CSV without guessing: all fields are text under the names of the header, and an empty field is NULL."""
+    """Read CSV without guessing.
+
+    All fields are text under the names of the header, and an empty field is NULL.
+    """
     return connection.read_csv(
         [str(path) for path in source.paths],  # type: ignore[arg-type]
         header=True,
@@ -130,9 +137,9 @@ def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.Duck
 
 
 def _owned(table: pa.Table) -> pa.Table:
-    """The same rows in memory of our own: Arrow borrows memory from numpy and pandas, whose owner can still write to it.
+    """Copy rows into memory that no one else can write.
 
-    Concatenating an array with an empty one copies it.
+    Arrow borrows memory from numpy and pandas. Concatenating an array with an empty one copies it.
     """
     columns = {
         name: pa.chunked_array([pa.concat_arrays([chunk, chunk.slice(0, 0)]) for chunk in column.chunks], column.type)
@@ -151,7 +158,7 @@ def _stored(kind: Any) -> Stored:
 
 @dataclass(frozen=True, slots=True)
 class DuckDBStore:
-    """A ``Store`` in one place: cells are temporary tables beside the view of the records."""
+    """A ``Store`` in one DuckDB connection."""
 
     connection: Connection
 
@@ -181,7 +188,10 @@ DEFAULT_MEMORY = "700MB"
 
 
 class DuckDB(Engine):
-    """A table of records read by DuckDB. Opening it reads no record; the first operation on records validates them all."""
+    """A table of records read by DuckDB.
+
+    Opening it reads no record; the first operation on records validates them all.
+    """
 
     dialect = "duckdb"
 
@@ -201,7 +211,7 @@ class DuckDB(Engine):
             raise
 
     def _bound(self) -> dict[str, Stored]:
-        """How each column is stored; raises an error if its role cannot use that."""
+        """Return how each column is stored, refusing unusable types."""
         stored = bind(self._connection, self._source, self.schema)
         check_types(self.schema, stored)
         return stored
@@ -233,10 +243,11 @@ class DuckDB(Engine):
         return repeated_ids(self._connection, self.schema, self._stored[self.schema.unit], table=table)
 
     def _collapse(self, schema: Schema, found: list[Check]) -> list[RecordError]:
-        """Make one record of the rows of each unit, kept for every later pass; what is wrong with rows or records.
+        """Collapse the rows of each unit into one record.
 
-        The pass that joins rows also says whether one is broken. What it made of broken rows is never read, and if it fails on
-        one, the rows are counted by themselves.
+        Stored for every later pass; returns what is wrong with rows or records. The pass that joins rows also
+        detects broken ones. What it made of broken rows is never read, and if it fails on one, the rows are counted
+        by themselves.
         """
         for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE")):
             self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
@@ -258,7 +269,7 @@ class DuckDB(Engine):
         return problems
 
     def _prepare(self) -> None:
-        """Create the view every query reads; records stored elsewhere are first copied, once."""
+        """Create the view every query reads, after copying remote records."""
         if not self._prepared:
             if copied(self._source):
                 copy_records(self._connection, self._source, self.schema, self._stored)
@@ -269,7 +280,7 @@ class DuckDB(Engine):
         self._prepared = True
 
     def _forget(self) -> None:
-        """A copy that was refused goes away: once its rows are corrected they come over anew."""
+        """Drop a refused copy, so that corrected rows are copied again."""
         if copied(self._source):
             forget_copy(self._connection)
             self._prepared = False

@@ -1,6 +1,7 @@
-"""The columns of a source with their declared types, for a first plan; and, if the owner asks, what its records suggest.
+"""The columns of a source with their declared types.
 
-Declared types alone: Parquet's statistics are values, so they are not read.
+For a first plan; and, if the owner requests it, what its records suggest. Parquet's statistics are values,
+so they are not read.
 """
 
 from typing import Any
@@ -36,15 +37,18 @@ WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer"
 
 
 def is_csv(source: Any) -> bool:
-    """Whether the names of columns can only stand in a first line, which can as well be a record."""
+    """Return whether only a first line can hold column names.
+
+    It can as well be a record.
+    """
     return isinstance(open_source(source), CsvFiles)
 
 
 def declared(source: Any, *, headed: bool = False) -> list[Found]:
-    """Every column by its name and, where the source has types, its type.
+    """Return every column's name and, where declared, its type.
 
-    ``headed``: the owner says that the first line of a CSV file holds names. Nothing in the file can say so: one of text alone
-    looks like its records.
+    ``headed``: the owner states that the first line of a CSV file holds names. Nothing in the file can prove
+    it: a header of text looks like a record.
     """
     opened = _opened(source)
     if isinstance(opened, CsvFiles):
@@ -65,7 +69,10 @@ def declared(source: Any, *, headed: bool = False) -> list[Found]:
 
 
 def _names(opened: CsvFiles, headed: bool) -> tuple[str, ...]:
-    """The header line, which goes into the plan: a record that stands in its place must not."""
+    """Return the names of the header line.
+
+    They go into the plan: a record in its place must not.
+    """
     names = opened.header()
     if look_like_values(names):
         raise SourceError(source="the CSV source", problem="it has no header line", advice=NO_HEADER)
@@ -79,7 +86,10 @@ def _names(opened: CsvFiles, headed: bool) -> tuple[str, ...]:
 
 
 def csv_options(source: Any) -> dict[str, str]:
-    """How a CSV file differs from what a plan takes for granted, by its header line; nothing for other files."""
+    """Return the CSV options that differ from a plan's defaults.
+
+    By the header line; nothing for other files.
+    """
     opened, usual = _opened(source), open_source(source)
     if not isinstance(opened, CsvFiles) or not isinstance(usual, CsvFiles):
         return {}
@@ -109,7 +119,10 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def looked_at(source: Any, *, headed: bool = False) -> list[Found]:
-    """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
+    """Return columns with types and steps that the records suggest.
+
+    A look at confidential records. No bound, no key, no threshold.
+    """
     opened, found = _opened(source), declared(source, headed=headed)
     open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
     if not open_ended:
@@ -123,7 +136,7 @@ def looked_at(source: Any, *, headed: bool = False) -> list[Found]:
 
 
 def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
-    """The columns that a look needs: files that DuckDB reads stay where they are, others are copied into memory."""
+    """Return the columns that a look at the records needs."""
     connection = duckdb.connect()
     if isinstance(opened, ParquetFiles):
         return connection.read_parquet([str(path) for path in opened.paths], hive_partitioning=False)
@@ -163,7 +176,7 @@ def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
 
 
 def _step(relation: duckdb.DuckDBPyRelation, name: str) -> str:
-    """The largest power of ten that all values are whole multiples of, as far as floats tell; blank where there is none."""
+    """Return the largest power of ten dividing all values, or blank."""
     value = f"CAST({name} AS DOUBLE)"
     tests = ", ".join(
         f"bool_and(round({value} * 1e{digits}) / 1e{digits} = {value})" for digits in range(MOST_DIGITS + 1)

@@ -1,7 +1,8 @@
-"""Copies records stored elsewhere once, in batches, into a table of our own connection; a large table spills to its folder.
+"""Copies of records stored elsewhere.
 
-Validation and every total then read that copy, so they all see the same records no matter what happens at the source, and the
-source is not queried again.
+Made once, in batches, in a table of our connection; a large table spills to its folder. Validation and
+every total read that copy, so they all see the same records whatever happens at the source, and the source
+is not queried again.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,7 +64,7 @@ KINDS: dict[type, Copied] = {
 
 
 def copied(source: Any) -> Copied | None:
-    """How a source is copied; None where the engine reads it in place."""
+    """Return how a source is copied, None if read in place."""
     in_place = isinstance(source, CsvFiles) and source.encoding == UTF8
     return None if in_place else KINDS.get(type(source))
 
@@ -83,7 +84,10 @@ def copy_records(connection: Connection, source: Any, schema: Schema, stored: di
 
 
 def fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> None:
-    """Insert the parts. The first may be empty, so that a table without records still has its columns."""
+    """Insert the parts.
+
+    The first may be empty, so that a table without records still has its columns.
+    """
     made = False
     for part in parts:
         connection.register(INCOMING, part)

@@ -1,7 +1,8 @@
-"""A table in a file of DuckDB or SQLite: opened read-only, its columns when it is named, its records once, in one transaction.
+"""A table in a DuckDB or SQLite file.
 
-A column of SQLite has no type of its own: every value has. So values come over as text, numbers in digits that give the same
-number back, and are read by the declared types like those of a CSV file.
+Opened read-only: its columns when it is named, its records once, in one transaction. In SQLite each value
+has a type, the column has none. So values are copied as text, numbers in digits that give the same number
+back, and are read by the declared types like those of a CSV file.
 """
 
 import sqlite3
@@ -41,7 +42,10 @@ def database_head(source: Database, schema: Schema) -> pa.Table | dict[str, Stor
 
 
 def table_types(source: Database) -> dict[str, pa.DataType]:
-    """Every column of a table with its type, without a record; one of SQLite has none, which is NULL."""
+    """Return every column's type without reading a record.
+
+    NULL in SQLite, whose columns have no type.
+    """
     if _is_sqlite(Path(source.path)):
         with _sqlite(source) as connection:
             return dict.fromkeys(_sqlite_columns(connection, source), pa.null())
@@ -85,7 +89,7 @@ def _quoted(source: Database) -> str:
 
 @contextmanager
 def _duckdb(source: Database) -> Iterator[duckdb.DuckDBPyRelation]:
-    """What the engine says can quote a record, so it is not passed on."""
+    """Open a DuckDB table, hiding errors that can quote records."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "enable_external_access": False,
         "autoinstall_known_extensions": False,
@@ -153,7 +157,10 @@ def _texts(name: str, values: Any) -> pa.Array:
 
 
 def _written(name: str, schema: Schema) -> str:
-    """A value as text. Seventeen digits give a float back; a whole float is a whole number where the column holds integers."""
+    """Return a value as text.
+
+    Seventeen digits give a float back; a whole float is a whole number where the column holds integers.
+    """
     column = '"' + name.replace('"', '""') + '"'
     declared = schema.column(name)
     whole = f"WHEN typeof({column}) = 'real' AND {column} = CAST({column} AS INTEGER) THEN CAST(CAST({column} AS INTEGER) AS TEXT)"
@@ -164,7 +171,10 @@ def _written(name: str, schema: Schema) -> str:
 
 
 def _check_kinds(connection: sqlite3.Connection, source: Database, schema: Schema) -> None:
-    """Refuse bytes anywhere, and what would be a number here and a text there: '01' and 1 are different codes, 1 and 1.0 one id."""
+    """Refuse bytes and mixtures of numbers and texts.
+
+    '01' and 1 are different codes, 1 and 1.0 one id.
+    """
     problems = []
     for name in schema.names():
         column, declared = '"' + name.replace('"', '""') + '"', schema.column(name)
@@ -184,7 +194,7 @@ def _check_kinds(connection: sqlite3.Connection, source: Database, schema: Schem
 
 
 def _id_problem(counts: dict[str, int]) -> tuple[str, int]:
-    """Ids are compared as text, so all of them must be whole numbers, or all of them text."""
+    """Return the problem of ids of mixed types."""
     if counts["blob"] or counts["real"]:
         return NO_ID, counts["blob"] + counts["real"]
     return MIXED_IDS, min(counts["integer"], counts["text"])

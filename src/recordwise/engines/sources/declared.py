@@ -1,4 +1,4 @@
-"""Columns that a source declares itself: the types of a Parquet file or a typed frame, never the values in it."""
+"""Column types that a source declares, never its values."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,10 @@ DECLARE = 'Give columns={"county": "text"}.'
 
 
 def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> dict[str, Any]:
-    """Conditional columns from the types of a Parquet file or frame: text, whole numbers, truth values and dates."""
+    """Return conditional columns from a Parquet file's or frame's types.
+
+    Text, whole numbers, truth values and dates.
+    """
     import pyarrow as pa
 
     from recordwise.engines.spark.sources import SparkFrame

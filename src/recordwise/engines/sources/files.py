@@ -25,7 +25,10 @@ DAMAGED = "a file of it is damaged or no Arrow file"
 
 
 def arrow_head(source: ArrowFiles, schema: Schema) -> pa.Table:
-    """The declared columns without a record; they must be the same in every file."""
+    """Return the declared columns without a record.
+
+    They must be the same in every file.
+    """
     heads = [_declared_schema(path, schema) for path in source.paths]
     if any(not head.equals(heads[0]) for head in heads):
         raise SourceError(source="the Arrow source", problem="its files have different columns")
@@ -58,7 +61,10 @@ def _declared_schema(path: Path, schema: Schema) -> pa.Schema:
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """Dictionary columns as what they stand for: they would arrive as ENUMs, whose order is not that of their text."""
+    """Decode dictionary columns.
+
+    They would arrive as ENUMs, whose order is not that of their text.
+    """
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in table.schema
@@ -68,7 +74,7 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
-    """What Arrow says about a file can quote it, so it is not passed on."""
+    """Open an Arrow file, hiding errors that can quote it."""
     try:
         with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as reader:
             yield reader
@@ -92,7 +98,7 @@ def text_columns(source: CsvFiles, schema: Schema) -> dict[str, Stored]:
 
 
 def text_parts(source: CsvFiles, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
-    """The records, file by file, block by block; an empty field is NULL."""
+    """Yield the records, file by file, block by block."""
     names, header = list(schema.names()), source.header()
     yield pa.schema([(name, pa.string()) for name in names]).empty_table()
     for path in source.paths:
@@ -147,7 +153,7 @@ def _is_pandas(given: Any) -> bool:
 
 
 def open_typed(given: Any, schema: Schema, opener: Callable[[Any], Any]) -> Any:
-    """Apply the declared types to a source that has none of its own; return any other source unchanged."""
+    """Apply the declared types to a source that has none."""
     if is_untyped(given):
         return Frame(_table(given, schema))
     opened = opener(given)
@@ -155,7 +161,7 @@ def open_typed(given: Any, schema: Schema, opener: Callable[[Any], Any]) -> Any:
 
 
 def _without_nulls(table: pa.Table, schema: Schema) -> pa.Table:
-    """Give a column of Arrow's null type, as in a table made from Python values, its declared type."""
+    """Give columns of Arrow's null type their declared type."""
     for number, field in enumerate(table.schema):
         if pa.types.is_null(field.type) and field.name in schema.names():
             table = table.set_column(number, field.name, _declared_array(table.column(number), field.name, schema))
@@ -175,7 +181,10 @@ def _table(given: Any, schema: Schema) -> pa.Table:
 
 
 def _read(values: Any, name: str, schema: Schema) -> pa.Array:
-    """Convert a column; Arrow's error can quote the value it cannot hold, so ours names only the column."""
+    """Convert a column.
+
+    Arrow's error can quote the value it cannot hold, so ours names only the column.
+    """
     try:
         array = values if isinstance(values, pa.ChunkedArray | pa.Array) else _array(values)
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
@@ -190,7 +199,7 @@ def _array(values: Any) -> pa.Array:
 
 
 def _declared_array(array: Any, name: str, schema: Schema) -> Any:
-    """A column in a type that does not depend on its values, as far as its role determines it; the engine refuses others."""
+    """Return a column in a type independent of its values."""
     kind, measure, column = array.type, schema.measure(name), schema.column(name)
     if pa.types.is_null(kind):
         return array.cast(arrow_type(column.type) if column else pa.int64())
@@ -213,7 +222,7 @@ def _cast(array: Any, kind: pa.DataType, name: str, problem: str) -> Any:
 
 
 def _digits(measure: Measure) -> int | None:
-    """The decimal places of a measure's step; None if its decimal expansion does not end."""
+    """Return the decimal places of a measure's step, or None."""
     return next((digits for digits in range(MOST_DIGITS // 2) if (measure.step * 10**digits).denominator == 1), None)
 
 
@@ -243,12 +252,18 @@ ADVICE = "Write its files anew with one type for each column."
 
 
 def parquet_schema(path: Path) -> pa.Schema:
-    """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
+    """Return the names and types of a Parquet file.
+
+    A damaged footer, or one with names that are no text, is refused.
+    """
     return _footer(path)[0]
 
 
 def check_parquet(source: ParquetFiles, schema: Schema) -> None:
-    """Refuse files of which one lacks a declared column or stores it otherwise than the first; reads every footer, no record."""
+    """Refuse Parquet files whose declared columns are missing or differ.
+
+    Reads every footer, no record.
+    """
     folders = named_by_folders(source, schema)
     names, first = schema.names(), dict[str, str]()
     for number, path in enumerate(source.paths, 1):
@@ -274,7 +289,7 @@ def named_by_folders(source: ParquetFiles, schema: Schema) -> tuple[str, ...]:
 
 
 def beside_folders(folders: Iterable[str], present: Iterable[str], where: str) -> None:
-    """Refuse a column that stands in the names of folders and in the files too: an engine would take the folder's word."""
+    """Refuse a column in both folder names and files."""
     folded = {name.casefold() for name in present}
     for name in folders:
         if name.casefold() in folded:
@@ -286,7 +301,7 @@ def beside_folders(folders: Iterable[str], present: Iterable[str], where: str) -
 
 
 def unique_names(wanted: Iterable[str], present: Iterable[str], where: str) -> None:
-    """Refuse a declared column beside another whose name differs by case only: engines take one of them."""
+    """Refuse a declared column whose name another matches ignoring case."""
     folded = [name.casefold() for name in present]
     for name in wanted:
         if folded.count(name.casefold()) > 1:
@@ -294,7 +309,7 @@ def unique_names(wanted: Iterable[str], present: Iterable[str], where: str) -> N
 
 
 def no_zone(name: str, where: str) -> SourceError:
-    """The error for a time of which nobody can say what day it is."""
+    """Return the error for a time whose day is ambiguous."""
     return SourceError(
         source=f"column '{name}'",
         problem=f"{where} stores it as {OLD_TIME}",
@@ -303,7 +318,7 @@ def no_zone(name: str, where: str) -> SourceError:
 
 
 def _stored_as(path: Path) -> dict[str, str]:
-    """How a file stores each of its columns, in words that are the same where the meaning is."""
+    """Return how a file stores each of its columns."""
     schema, flat = _footer(path)
     if len(set(schema.names)) < len(schema.names):
         raise SourceError(source="the source", problem="two columns of one of its files have the same name")
@@ -325,7 +340,7 @@ def _words(leaf: Any) -> str:
 
 
 def _footer(path: Path) -> tuple[pa.Schema, dict[str, str]]:
-    """The schema of a file as Arrow has it, and how Parquet itself describes the columns that are not nested."""
+    """Return a file's Arrow schema and Parquet's column descriptions."""
     from pyarrow import parquet
 
     try:
@@ -352,7 +367,10 @@ UNCLEAR = "line {}{} has a quote with a blank or more text beside it, or one tha
 
 
 def check_quotes(source: CsvFiles) -> None:
-    """Refuse a file with quotes that can be read in two ways; by the number of the line, without its text."""
+    """Refuse a file with ambiguous quotes.
+
+    The error has the number of the line, not its text.
+    """
     lines, start = _grammar(source.delimiter)
     for number, path in enumerate(source.paths, 1):
         line = _unclear(source, path, lines, start)
@@ -371,7 +389,7 @@ def _grammar(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _unclear(source: CsvFiles, path: Path, lines: re.Pattern[str], start: re.Pattern[str]) -> int | None:
-    """The number of the line that the first unclear quote stands in or, where a quote goes over several, begins in."""
+    """Return the line in which the first unclear quote begins."""
     ended, last, rest = 0, "", ""
     try:
         with source.opened(path) as text:

@@ -1,10 +1,12 @@
-"""PostgreSQL through ADBC: reads the catalog when a table is opened, and every record once, in one snapshot, when first needed.
+"""PostgreSQL tables through ADBC.
 
-An error text from the server or its driver can quote a record or an address, so errors use our own words only.
+The catalog is read when a table is opened, and every record once, in one snapshot, when first needed. An
+error text from the server or its driver can quote a record or an address, so errors use our words only.
 
-The query selects only the declared columns, with every measure converted on the server to a whole number of steps. A value that
-is not a whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks count the same
-problems for every source. CASE tests each value before computing with it, so the server's arithmetic cannot fail.
+The query selects only the declared columns, with every measure converted on the server to a whole number of
+steps. A value that is not a whole number of steps within the bound becomes one of the negative codes of
+``FAULTS``, so that the checks count the same problems for every source. CASE tests each value before
+computing with it, so the server's arithmetic cannot fail.
 """
 
 from collections.abc import Iterator
@@ -80,7 +82,7 @@ def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -
 
 
 def _id_tree(name: str, kind: str) -> exp.Expr:
-    """An id converted so that two ids are equal in the copy exactly when they are equal on the server."""
+    """Convert an id, preserving equality as on the server."""
     if kind in INTEGERS or kind == "bool":
         return column(name)
     if kind == "numeric":
@@ -102,7 +104,10 @@ def _steps_tree(measure: Measure, kind: str) -> exp.Expr:
 
 
 def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
-    """Whole numbers and decimals, in the server's exact decimal arithmetic: value * q / p for the step p/q."""
+    """Convert whole numbers and decimals to steps.
+
+    In the server's exact decimal arithmetic: value * q / p for the step p/q.
+    """
     step, steps = measure.step, measure.bound_steps
     limit = step * steps
     ceiling = constant(-(-limit.numerator // limit.denominator))
@@ -123,7 +128,10 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
 
 
 def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
-    """Floats by T-LATTICE, in the server's double-precision arithmetic, which follows IEEE 754 as ours does."""
+    """Convert floats to steps by T-LATTICE.
+
+    In the server's double-precision arithmetic, which follows IEEE 754 as ours does.
+    """
     step = measure.step
     limit = largest_steps(measure, Stored("float")) * step
     scaled = exp.Div(
@@ -147,9 +155,10 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
 
 
 def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> exp.Expr:
-    """NULL, otherwise the code of the first test that is true, otherwise the value, all in 64 bits.
+    """Return NULL, the first true test's code, or the value.
 
-    Each branch is cast by itself: one branch of doubles makes the whole CASE double, which would round all codes to one number.
+    All in 64 bits. Each branch is cast by itself: one branch of doubles makes the whole CASE double, which
+    would round all codes to one number.
     """
     unknown = exp.If(this=exp.Is(this=raw.copy(), expression=exp.null()), true=exp.null())
     faults = [exp.If(this=test.copy(), true=cast(constant(FAULTS[fault]), "BIGINT")) for test, fault in tests]
@@ -157,7 +166,7 @@ def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> 
 
 
 def _range_tests(measure: Measure, raw: exp.Expr, limit: exp.Expr) -> list[tuple[exp.Expr, str]]:
-    """What a value must not be: negative, unless the measure is signed, or beyond a limit in either direction."""
+    """Return tests for values that are negative or beyond a limit."""
     above = exp.GT(this=raw.copy(), expression=limit.copy())
     if not measure.signed:
         return [(_negative(raw), NEGATIVE), (above, BEYOND)]
@@ -169,7 +178,10 @@ def _negative(raw: exp.Expr) -> exp.Expr:
 
 
 def _written(raw: exp.Expr, *texts: str) -> exp.Expr:
-    """Compare as text, and only if the value is huge: older servers have no infinite decimals and cannot parse the word."""
+    """Compare a huge value as text.
+
+    Older servers have no infinite decimals and cannot parse the word.
+    """
     words = exp.In(this=cast(raw.copy(), "TEXT"), expressions=[exp.Literal.string(text) for text in texts])
     huge = exp.or_(_negative(raw), exp.GT(this=raw.copy(), expression=exp.Literal.number("1" + 40 * "0")))
     return exp.and_(huge, words)
@@ -218,7 +230,7 @@ UNREACHABLE = (NO_ANSWER, "no server answers there", "there is no such host")
 
 
 def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
-    """How the declared columns will be stored, according to the catalog; reads no record."""
+    """Return the declared columns' storage by the catalog, reading no record."""
     with _snapshot(source) as cursor, _told(source, cursor):
         _, types = _described(source, cursor)
         check_present(schema.names(), list(types))
@@ -226,7 +238,10 @@ def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
 
 
 def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
-    """The records in parts of bounded size, from one statement and so one snapshot, if the table's columns are unchanged."""
+    """Yield the records in parts of bounded size.
+
+    From one statement and so one snapshot, if the table's columns are unchanged.
+    """
     with _snapshot(source) as cursor, _told(source, cursor):
         table, types = _described(source, cursor)
         if stored_as(schema, types) != stored:
@@ -242,14 +257,14 @@ def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) 
 
 
 def catalog(source: Postgres) -> dict[str, str]:
-    """Every column of a table and what it holds: text, integer, number, boolean, date or something else; reads no record."""
+    """Return every column's kind from the catalog, reading no record."""
     with _snapshot(source) as cursor, _told(source, cursor):
         _, types = _described(source, cursor)
     return {name: "number" if kind in (*FLOATS, "numeric") else _stored(kind).kind for name, kind in types.items()}
 
 
 def numbers_of(source: Postgres, names: list[str]) -> Iterator[pa.Table]:
-    """The values of columns of numbers as floats, for a look at them."""
+    """Yield the values of number columns as floats."""
     with _snapshot(source) as cursor, _told(source, cursor):
         (schema, table), _ = _described(source, cursor)
         floats = (exp.alias_(cast(column(name), "DOUBLE"), exp.to_identifier(name, quoted=True)) for name in names)
@@ -261,7 +276,7 @@ def numbers_of(source: Postgres, names: list[str]) -> Iterator[pa.Table]:
 
 @contextmanager
 def _snapshot(source: Postgres) -> Iterator[Any]:
-    """A read-only transaction that sees one state of the database and leaves nothing behind."""
+    """Open a read-only transaction on one state of the database."""
     driver = load_part(DRIVER, extra="postgres")
     try:
         connection = driver.connect(source.uri)
@@ -281,7 +296,7 @@ def _snapshot(source: Postgres) -> Iterator[Any]:
 
 @contextmanager
 def _told(source: Postgres, cursor: Any) -> Iterator[None]:
-    """Replace whatever the driver raises with an error of our own, depending on whether the connection is still alive."""
+    """Replace the driver's exceptions with ours."""
     try:
         cursor.execute(SNAPSHOT)
         yield
@@ -306,7 +321,7 @@ def _refusal(text: str) -> str:
 
 
 def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:
-    """The schema and name of the table, and the type of each column."""
+    """Return a table's schema and name, and its column types."""
     cursor.execute(SETTINGS)
     if cursor.fetchone()[0] == "SQL_ASCII":
         raise SourceError(

@@ -1,8 +1,11 @@
-"""Files of SAS, Stata and SPSS through pyreadstat: names and formats when a table is opened; every record once, in chunks.
+"""SAS, Stata and SPSS files through pyreadstat.
 
-A number is a float; a measure must hold the floats nearest to its lattice points (T-LATTICE), a whole-number column whole ones.
-Every kind of missing value, special ones too, is NULL; so is a text of blanks only, which is how SAS itself has it. Blanks that
-pad a text at its end are dropped. A number with the format of a date or of a date and time is a date; value labels do not count.
+Names and formats are read when a table is opened; every record once, in chunks.
+
+A number is a float; a measure must hold the floats nearest to its lattice points (T-LATTICE), a
+whole-number column whole ones. Every kind of missing value, special ones too, is NULL; so is a text of
+blanks only, as in SAS. Blanks that pad a text at its end are dropped. A number with the format of a date or
+of a date and time is a date; value labels do not count.
 """
 
 import re
@@ -58,7 +61,10 @@ READERS = {
 
 
 def stat_columns(source: StatFiles, schema: Schema) -> dict[str, Stored]:
-    """How each column is stored, the same in every file; reads the head of each file, no record."""
+    """Return how each column is stored, reading no record.
+
+    It must be the same in every file.
+    """
     kinds = _kinds(source, schema)
     timed = [name for name, kind in kinds.items() if kind == "time"]
     timed += [name for name, kind in kinds.items() if kind in CLOCKS and not _is_date(name, schema)]
@@ -87,7 +93,7 @@ def _kinds(source: StatFiles, schema: Schema) -> dict[str, str]:
 
 
 def _kind(head: Any, name: str, path: Path) -> str:
-    """Text, a number, one of the clocks of dates, or a time that is no date."""
+    """Return text, number, a date's clock, or a nondate time."""
     if head.readstat_variable_types[name] == "string":
         return "text"
     shown, ending = head.original_variable_types.get(name) or "", path.suffix.lower()
@@ -143,14 +149,17 @@ def _column(name: str, values: list[Any], kind: str) -> pa.Array:
 
 
 def _days(numbers: pa.Array, epoch: np.datetime64, units: float) -> pa.Array:
-    """The day a number stands for; one that is far from the calendar becomes a day that validation refuses."""
+    """Return the day of each number.
+
+    One that is far from the calendar becomes a day that validation refuses.
+    """
     known = np.nan_to_num(numbers.fill_null(0).to_numpy(zero_copy_only=False), posinf=FAR, neginf=-FAR)
     days = np.floor(np.clip(known / units, -FAR, FAR)).astype(np.int64) + epoch.astype("datetime64[D]").astype(np.int64)
     return pa.array(days.astype(np.int32), mask=numbers.is_null().to_numpy(zero_copy_only=False)).cast(pa.date32())
 
 
 def file_kinds(path: Path) -> dict[str, str]:
-    """Every variable of a file: text, a number, a date, or a time that is none; reads the head of the file, no record."""
+    """Return every variable's kind from the head of a file."""
     head = _head(path)
     kinds = {name: _kind(head, name, path) for name in head.column_names}
     return {name: "date" if kind in CLOCKS else kind for name, kind in kinds.items()}

@@ -88,7 +88,7 @@ def wanted_columns(schema: Schema) -> list[str]:
 
 
 def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
-    """How each column is stored; raises an error if its role cannot use that."""
+    """Return how each column is stored, refusing unusable types."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     _check_names(list(frame.columns), wanted_columns(schema))
     for name in wanted_columns(schema):
@@ -104,7 +104,7 @@ def _check_names(present: list[str], wanted: list[str]) -> None:
 
 
 def _check_order(name: str, kind: Any) -> None:
-    """Refuse a collation, which would merge different texts into one cell or one firm."""
+    """Refuse a collation, which would merge different texts."""
     if kind.typeName() == "string" and kind.simpleString() != "string":
         raise SourceError(source=f"column '{name}'", problem="it has a collation", advice="Cast it to STRING.")
 
@@ -125,8 +125,11 @@ SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
 def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool = False) -> list[Check]:
-    """What Spark takes for text and is none. It keeps any bytes of a Parquet file; of CSV, which it has ``decoded``, it makes one
-    sign of all that it cannot read, so that two texts become one."""
+    """Return checks for invalid text.
+
+    Spark keeps any bytes of a Parquet file; of CSV, which it has ``decoded``, it makes one sign of all that it
+    cannot read, so that two texts become one.
+    """
     names = [name for name in schema.names() if stored[name].kind == "text"]
     if decoded:
         sign = exp.Literal.string(SIGN)
@@ -137,7 +140,10 @@ def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool =
 
 
 def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> None:
-    """Raise ``DataError`` with counts and column names if a row breaks the schema or, unless rows are collapsed, repeats an id."""
+    """Raise ``DataError`` if a row breaks the schema or repeats an id.
+
+    With counts and column names. Ids may repeat if rows are collapsed.
+    """
     beside = span_columns(schema) if unit.kind == "integer" else []
     (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
@@ -149,7 +155,10 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> 
 
 
 def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
-    """Raise ``DataError`` with numbers of units if a record that was made of rows breaks the schema, or its rows differ."""
+    """Raise ``DataError`` if a collapsed record breaks the schema.
+
+    Or if its rows differ; with numbers of units.
+    """
     problems = broken_rows(store.of_records, list(collapse_checks(schema)), COLLAPSED, counted="unit")
     if same_names(schema) and _repeated(store, schema, unit, COLLAPSED):
         problems += differing_units(store.of_records, schema)
@@ -158,9 +167,10 @@ def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
 
 
 def _repeated(store: Store, schema: Schema, unit: Stored, table: str, span: Mapping[str, int] | None = None) -> int:
-    """How many ids are not new. Whole numbers close together are counted by bits, and others are shuffled.
+    """Count the repeated ids.
 
-    Of ids that are no whole numbers a hash is shuffled, and the id only where that met.
+    Whole numbers close together are counted by bits, others are shuffled: of other ids a hash, and the id only
+    where hashes meet.
     """
     if unit.kind == "integer":
         if span is None:
@@ -191,7 +201,7 @@ def is_carried(source: Any) -> bool:
 
 
 def carried_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, Stored] | None]:
-    """The declared columns without a record, and how they are stored where their types do not say so."""
+    """Return the declared columns without a record, and their storage."""
     found = KINDS[type(source)].columns(source, schema)
     if isinstance(found, pa.Table):
         return plain_types(found), None
@@ -211,7 +221,10 @@ DEFAULT_MEMORY = "700MB"
 
 
 class Spark(Engine):
-    """A table of records read by Spark. Opening it reads no record; the first operation on records validates them all."""
+    """A table of records read by Spark.
+
+    Opening it reads no record; the first operation on records validates them all.
+    """
 
     dialect = "spark"
 
@@ -234,7 +247,7 @@ class Spark(Engine):
             raise
 
     def _bound(self, opened: Any) -> Any:
-        """Create the views ``source`` and ``records`` in our own session; a frame of another session is passed by a global view."""
+        """Create the views ``source`` and ``records`` in our session."""
         try:
             known = None
             if self._carried is not None:
@@ -263,7 +276,7 @@ class Spark(Engine):
             self._view_of(records_tree(self.schema, stored).expression, RECORDS)
 
     def _carry(self) -> None:
-        """Take the records to Spark, once; a table that was refused is read again."""
+        """Copy the records to Spark, once."""
         if self._carried is None or self._arrived:
             return
         try:
@@ -305,7 +318,7 @@ class Spark(Engine):
             self._collapse(schema)
 
     def _collapse(self, schema: Schema) -> None:
-        """Make one record of the rows of each unit, kept by the executors for every later pass, and check them."""
+        """Collapse the rows of each unit into one record, and check."""
         self._forget_collapsed()
         try:
             self._collapsed = self._view_of(
@@ -334,7 +347,7 @@ class Spark(Engine):
                 self._attached.session.catalog.dropTempView(name)
 
     def _release(self) -> None:
-        """Remove our view, drop the cells, and stop Spark if it was started here."""
+        """Remove our view, drop the cells, and stop our Spark."""
         with suppress(Exception):
             self._forget_collapsed()
         with suppress(Exception):
@@ -344,7 +357,7 @@ class Spark(Engine):
 
 
 def _session_of(opened: Any, spark: Any) -> Any:
-    """The session or master that was given, or the session of the DataFrame."""
+    """Return the session or master, or the DataFrame's session."""
     if isinstance(opened, SparkFrame):
         own = opened.frame.sparkSession
         if spark is not None and spark is not own:
@@ -364,7 +377,10 @@ def _session_of(opened: Any, spark: Any) -> Any:
 
 
 def _check_repeatable(frame: Any) -> None:
-    """Refuse a nondeterministic DataFrame: it is recomputed in each pass, and what is summed must be what was validated."""
+    """Refuse a nondeterministic DataFrame.
+
+    It is recomputed in each pass, and what is summed must be what was validated.
+    """
     if not frame._jdf.queryExecution().analyzed().deterministic():
         raise SourceError(
             source="the DataFrame",

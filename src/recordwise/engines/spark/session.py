@@ -1,6 +1,7 @@
-"""Where Spark runs: on a master to start, or in an existing session. Either way our statements run in a session of their own.
+"""The session in which our Spark statements run.
 
-That session shares executors and catalog with the given one and changes none of its settings.
+On a master to start, or next to an existing session. It shares executors and catalog with that one and
+changes none of its settings.
 """
 
 import logging
@@ -43,7 +44,7 @@ def pyspark_sql() -> Any:
 
 
 def check_java() -> None:
-    """Refuse to start without a Java version that Spark 4 supports; called only if a JVM has to be started here."""
+    """Refuse to start without a Java version that Spark 4 supports."""
     program = java_program()
     version = None if program is None else java_version(program)
     if version is None or version < OLDEST_JAVA:
@@ -62,7 +63,10 @@ def java_program() -> str | None:
 
 
 def java_version(program: str) -> int | None:
-    """The major version: 17 for ``openjdk version "17.0.15"``, 8 for ``java version "1.8.0_402"``."""
+    """Return Java's major version.
+
+    17 for ``openjdk version "17.0.15"``, 8 for ``java version "1.8.0_402"``.
+    """
     try:
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -87,7 +91,10 @@ PYTHON_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class _Silence:
-    """Logs belong to the process: the first statement to start turns them off, the last to finish turns them back on."""
+    """A process-wide switch for logs.
+
+    The first statement to start turns them off, the last to finish turns them back on.
+    """
 
     def __init__(self) -> None:
         self._turn, self._running, self._off = threading.Lock(), 0, ExitStack()
@@ -116,7 +123,7 @@ _SILENCE = _Silence()
 
 @contextmanager
 def quietly(session: Any) -> Iterator[None]:
-    """Suppress logging by Java and by Python until the statement is over, then restore it.
+    """Suppress Java's and Python's logging during a statement.
 
     Executors follow if Spark is configured that way (spark.executor.syncLogLevel.enabled).
     """
@@ -132,7 +139,7 @@ _FOUND: list[Any] = [None, None]
 
 
 def _log_manager(jvm: Any) -> Any:
-    """The class, found once: for each part of its name Java looks through every archive of Spark."""
+    """Return Java's log manager class, looked up once."""
     if _FOUND[0] is not jvm:
         _FOUND[:] = jvm, jvm.org.apache.logging.log4j.LogManager
     return _FOUND[1]
@@ -194,7 +201,7 @@ PROBE = "SELECT 2147483647 + 1"
 
 
 class Attached:
-    """A strict SparkSession of our own, stopped at the end if its Spark was started here."""
+    """A strict SparkSession of ours."""
 
     def __init__(self, given: Any, *, dedicated: bool) -> None:
         self.given = given
@@ -211,7 +218,7 @@ class Attached:
 
 
 def attach(spark: Any) -> Attached:
-    """A session of our own on a master, or beside an existing session."""
+    """Return our session on a master or next to another."""
     sql = pyspark_sql()
     if isinstance(spark, str):
         return _started(SparkMaster(url=spark))
@@ -232,7 +239,10 @@ def active_session() -> Any | None:
 
 
 def _started(master: SparkMaster) -> Attached:
-    """A new Spark; one that already runs in this process is shared if it is on the same master."""
+    """Start a new Spark.
+
+    One that already runs in this process is shared if it is on the same master.
+    """
     running = active_session()
     if running is not None and running.sparkContext.master == master.url:
         return Attached(checked(running), dedicated=False)
@@ -250,7 +260,7 @@ def _started(master: SparkMaster) -> Attached:
 
 
 def checked(session: Any) -> Any:
-    """A session whose own expressions cannot overflow silently, because a DataFrame made in it carries them along."""
+    """Return a session whose expressions cannot overflow silently."""
     if not hasattr(session, "_jsparkSession"):
         raise SourceError(
             source="the Spark session",
@@ -263,7 +273,10 @@ def checked(session: Any) -> Any:
 
 
 def strict(given: Any) -> Any:
-    """A new session beside the given one, with every setting our statements rely on; an error if one cannot be set."""
+    """Return a new session with every setting our statements need.
+
+    Raise if one cannot be set.
+    """
     session = given.newSession()
     for name, value in FORCED.items():
         with suppress(Exception):

@@ -1,4 +1,7 @@
-"""The records Spark can read: a DataFrame, a table, files its executors can read, or a frame in this process."""
+"""The records that Spark can read.
+
+A DataFrame, a table, files its executors can read, or a frame in this process.
+"""
 
 import re
 from dataclasses import dataclass
@@ -37,7 +40,7 @@ from recordwise.plan.sources import (
 
 
 def check_remote(session: Any, frame: Any, schema: Schema) -> None:
-    """Refuse files of which one lacks a declared column or stores it otherwise than the first."""
+    """Refuse files that lack or differ in a declared column."""
     files, first = sorted(frame.inputFiles()), dict[str, str]()
     for number, address in enumerate(files, 1):
         where = f"file {number} of {len(files)}" if len(files) > 1 else "the source"
@@ -77,7 +80,7 @@ def _stored_as(session: Any, address: str) -> dict[str, str]:
 
 
 def _plain(written: str, name: str) -> str:
-    """The type without the name, the number of the field and whether a value must be there."""
+    """Return a field's type without name, number and nullability."""
     bare = re.sub(r"^(required|optional) ", "", written)
     return re.sub(r" = \d+$", "", bare.replace(f" {name}", "", 1))
 
@@ -89,12 +92,12 @@ CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHO
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkFrame:
-    """A Spark DataFrame; it must give the same rows each time it is read."""
+    """A Spark DataFrame with the same rows each time it is read."""
 
     frame: Any
 
     def arrow_schema(self) -> pa.Schema:
-        """Column names and the types that can be conditional; any other type is reported as binary."""
+        """Return column names and types, binary unless they can be conditional."""
         fields = {each.name: each.dataType.simpleString() for each in self.frame.schema.fields}
         return pa.schema({name: CONDITIONAL.get(kind, pa.binary()) for name, kind in fields.items()})
 
@@ -118,7 +121,10 @@ SparkSource = SparkFrame | SparkTable | RemotePaths | ReadHere
 
 
 def open_spark_source(given: Any) -> SparkSource:
-    """A source from a DataFrame, a table name, one or more paths, or a frame in memory. Reads nothing."""
+    """Return a source from any input, without reading it.
+
+    A DataFrame, a table name, one or more paths, or a frame in memory.
+    """
     if isinstance(given, SparkSource):
         return given
     if is_spark_frame(given):
@@ -155,7 +161,10 @@ ENCODINGS = {UTF8: "UTF-8", "iso8859-1": "ISO-8859-1", "ascii": "US-ASCII"}
 
 
 def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> Any:
-    """The DataFrame of a source; names are looked up in the given session, files are opened in ours."""
+    """Return the DataFrame of a source.
+
+    Names are looked up in the user's session, files are opened in ours.
+    """
     match source:
         case SparkFrame(frame):
             return frame
@@ -182,12 +191,15 @@ def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> A
 
 
 def _address(path: Path) -> str:
-    """A file for Spark, letter by letter: what stands for other letters in an address is none to it, and a glob must not be one."""
+    """Return a file's address for Spark, without escapes or globs."""
     return "file://" + re.sub(r"[][{}*?\\]", lambda found: f"\\{found.group()}", path.as_posix())
 
 
 def _csv(session: Any, source: CsvFiles) -> Any:
-    """Read CSV without guessing: all fields are text under the header's names, empty is NULL, and a malformed line fails."""
+    """Read CSV without guessing.
+
+    All fields are text under the header's names, empty is NULL, and a malformed line fails.
+    """
     quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in source.header())
     return session.read.csv(
         [_address(path) for path in source.paths],
@@ -207,13 +219,19 @@ def _csv(session: Any, source: CsvFiles) -> Any:
 
 
 def in_spark(session: Any, table: pa.Table) -> Any:
-    """A table as a DataFrame. Spark stops where a piece of it has no rows and loses those after it, so no such piece is sent."""
+    """Return a table as a DataFrame.
+
+    Spark stops at a batch without rows and loses those after it, so no such batch is sent.
+    """
     pieces = [piece for piece in table.to_batches() if piece.num_rows]
     return session.createDataFrame(pa.Table.from_batches(pieces, table.schema))
 
 
 def plain_types(table: pa.Table) -> pa.Table:
-    """In types that Spark has: no dictionaries, no unsigned integers. A time without a zone is its day: Spark would give it one."""
+    """Convert a table to types that Spark has.
+
+    No dictionaries, no unsigned integers. A time without a zone becomes its day: Spark would give it a zone.
+    """
     for number, field in enumerate(table.schema):
         if pa.types.is_date64(field.type) or (pa.types.is_timestamp(field.type) and field.type.tz is None):
             days = table.column(number).cast(pa.date32(), safe=False)

@@ -1,4 +1,4 @@
-"""A ``Store`` in two places: records on the executors, cells in a DuckDB connection on the driver."""
+"""A ``Store`` with records on executors and cells on the driver."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,7 +42,10 @@ def spark_sql(tree: exp.Expr) -> str:
 
 
 def _prefixed(node: exp.Expr) -> exp.Expr:
-    """Operators as functions: Spark's parser takes a minute for a long policy in nested parentheses, and seconds for this form."""
+    """Write operators as functions.
+
+    Spark's parser takes a minute for a long policy in nested parentheses, and seconds for this form.
+    """
     for name, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
             node.set(name, _prefixed(value))
@@ -54,7 +57,10 @@ def _prefixed(node: exp.Expr) -> exp.Expr:
 
 
 def _stands_alone(node: exp.Expr) -> bool:
-    """Whether an expression needs no parentheses. sqlglot classes AND and OR as functions, but they do need them."""
+    """Return whether an expression needs no parentheses.
+
+    sqlglot classes AND and OR as functions, but they do need them.
+    """
     return isinstance(node, BRACKETED) and not isinstance(node, exp.Binary)
 
 
@@ -104,7 +110,10 @@ def _parts(projection: exp.Expr) -> list[exp.Expr]:
 
 
 def _sum_in(projection: exp.Expr) -> exp.Sum | None:
-    """The returned sum, with or without a filter; a sum inside an expression is a float sum and stays as it is."""
+    """Return the projected sum, with or without a filter.
+
+    A sum inside an expression is a float sum and stays as it is.
+    """
     value = projection.unalias()
     value = value.this if isinstance(value, exp.Filter) else value
     return value if isinstance(value, exp.Sum) else None
@@ -130,7 +139,10 @@ def _low_half(whole: exp.Expr) -> exp.Expr:
 
 
 def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
-    """The halves joined as 128-bit integers, under the original names of the sums; a missing sum counts as 0."""
+    """Join the halves into 128-bit integers.
+
+    Under the original names of the sums; a missing sum counts as 0.
+    """
     halves = {name + suffix for name in sums for suffix in (HIGH, LOW)}
     columns = {name: table.column(name) for name in table.column_names if name not in halves}
     columns |= {name: _joined(table.column(name + HIGH), table.column(name + LOW)) for name in sums}
@@ -138,7 +150,7 @@ def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
 
 
 def _joined(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
-    """high * 2^31 + low in two's complement, carrying from the low words into the high ones."""
+    """Return high * 2^31 + low in two's complement."""
     upper, lower = (numpy_of(half.fill_null(0)) for half in (high, low))
     shifted = upper.astype(np.uint64) << np.uint64(BITS)
     with np.errstate(over="ignore"):
@@ -153,8 +165,11 @@ MOST_BROADCAST = 1_000_000
 
 
 class SparkStore:
-    """Statements over records run in Spark and return aggregates; roll-ups and public keys stay on the driver unless a statement
-    over records needs them."""
+    """A store that runs statements over records in Spark.
+
+    They return aggregates; roll-ups and public keys stay on the driver unless a statement over records needs
+    them.
+    """
 
     def __init__(self, session: Any, cells: Connection) -> None:
         self.session = session
@@ -177,7 +192,7 @@ class SparkStore:
         self.lend(name, self.of_records(tree))
 
     def keep_pairs(self, name: str, tree: exp.Expr) -> None:
-        """Persist the pairs, because every level of a code counts firms from them."""
+        """Persist the pairs, because every level counts firms from them."""
         try:
             with quietly(self.session):
                 self._ship(tree)
@@ -193,7 +208,7 @@ class SparkStore:
         self.session.catalog.dropTempView(name)
 
     def _ship(self, tree: exp.Expr) -> None:
-        """Make the lent tables that a statement over records reads into Spark views."""
+        """Make the lent tables of a statement into Spark views."""
         for name in {table.name for table in tree.find_all(exp.Table)} & self._lent.keys():
             table = self._lent[name]
             frame = in_spark(self.session, table)
@@ -210,8 +225,9 @@ class SparkStore:
 
 
 def failure(error: Exception) -> EngineError:
-    """An error without Spark's text, which can quote a record: neither keep nor chain it; raise this ``from None``.
+    """Return an error without Spark's text.
 
-    Spark's error class, such as ARITHMETIC_OVERFLOW, names a condition and not a value.
+    That can quote a record: neither keep nor chain it; raise this ``from None``. Spark's error class, such as
+    ARITHMETIC_OVERFLOW, names a condition and not a value.
     """
     return EngineError(engine="spark", kind=type(error).__name__)

@@ -26,7 +26,7 @@ HOMES = {"PlanFile": "read", "Problem": "node", "load_plan": "read"}
 
 
 def __getattr__(name: str) -> Any:
-    """A name is imported when it is first used: a session without a plan file reads none."""
+    """Import a name when it is first used."""
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

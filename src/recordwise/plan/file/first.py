@@ -1,6 +1,7 @@
-"""A first plan for a table, as text with blanks: roles and types from names and declared types alone, never from values.
+"""A first plan for a table, as text with blanks.
 
-What only the owner can know, and what a plan must not learn from its table, stays blank: bounds, keys, thresholds.
+Roles and types come from names and declared types alone, never from values. What only the owner can know, and
+what a plan must not learn from its table, stays blank: bounds, keys, thresholds.
 """
 
 import re
@@ -25,7 +26,7 @@ INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A column by its name and declared type (none in a CSV file) and, if records were read, the step of its numbers."""
+    """A column: name, declared type if any, and step if read."""
 
     name: str
     kind: str = UNKNOWN
@@ -43,7 +44,7 @@ class Roles:
 
 
 def roles_of(found: Sequence[Found]) -> Roles:
-    """Unit and firm by name; numbers that are no codes are measures; text, codes, truth values and dates are columns."""
+    """Return each column's role, by its name and declared type."""
     usable = [each for each in found if each.kind != OTHER]
     firms = [each.name for each in usable if FIRM.search(each.name) and each.kind in (INTEGER, TEXT, UNKNOWN)]
     ids = [each.name for each in usable if UNIT.search(each.name) and each.name not in firms]
@@ -64,7 +65,7 @@ def first_plan(
     looked: bool,
     csv: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of the plan; an empty pair of quotes or brackets is a blank to fill."""
+    """Return the plan's text, with empty quotes or brackets to fill."""
     roles = roles_of(found)
     grouped = _grouped(roles)
     lines = [
@@ -98,13 +99,13 @@ def first_plan(
 
 
 def _grouped(roles: Roles) -> str | None:
-    """A column to group by: one that is named like a code, or else any other that may hold text."""
+    """Return a column to group by, preferably named like a code."""
     texts = [each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)]
     return next(iter(sorted(texts, key=lambda name: CODE.search(name) is None)), None)
 
 
 def _untyped(roles: Roles, grouped: str | None) -> list[Found]:
-    """Columns of a file without types that may be numbers to sum: neither grouped by nor named like a code."""
+    """Return columns of an untyped file that may be summed."""
     return [
         each
         for each in roles.columns
@@ -158,11 +159,11 @@ def _keys(grouped: str | None) -> list[str]:
 
 
 def _sum(found: Found) -> str:
-    """The loss of a record is one up to the threshold and grows with its square beyond."""
+    """Return the text of a sum."""
     return f'{_dotted("sum", found.name)} = {{ kind = "UnitSplit", at = "", rho = 0.1 }}  # at: the size of a usual large record'
 
 
 def _perhaps_sum(found: Found) -> str:
-    """The same as a comment, for a column that the owner may declare as a measure."""
+    """Return the text of a sum as a comment."""
     entry = _sum(found).partition("  #")[0]
     return f"# {entry}  # if it is summed: {_dotted('measures', found.name)} = {{ step = 1 }} above"

@@ -1,5 +1,6 @@
-"""Reads the keys of a plan file: public keys (listed, as a product of lists, or from a CSV or Parquet file) or keys selected
-privately. Entries have the names they have in Python.
+"""Reader of a plan file's keys, with names as in Python.
+
+Public keys (listed, as a product of lists, or from a CSV or Parquet file) or keys selected privately.
 """
 
 from dataclasses import dataclass
@@ -15,14 +16,20 @@ from recordwise.plan.sources import read_code_file
 
 
 def read_select(node: Node, schema: Schema) -> Keys | None:
-    """``select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``."""
+    """Read ``select``.
+
+    ``select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``.
+    """
     numbers = (Entry("rho", Node.number, needed=True), Entry("delta", Node.number, needed=True))
     read = node.section((*numbers, Entry("pieces", lambda each: _pieces(each, schema))))
     return None if read is None else node.attempt(lambda: Keys.select(**read))
 
 
 def read_select_from(node: Node, schema: Schema, domain: Any | None) -> Keys | None:
-    """``select_from = { product = { county = [...] }, rho = 0.1, threshold = 12 }``; the domain has been read already."""
+    """Read ``select_from``, whose domain has been read already.
+
+    ``select_from = { product = { county = [...] }, rho = 0.1, threshold = 12 }``.
+    """
     if not isinstance(node.value, dict):
         return None
     entries = {name: Node(value, (*node.path, name), node.problems) for name, value in node.value.items()}
@@ -38,7 +45,7 @@ def read_select_from(node: Node, schema: Schema, domain: Any | None) -> Keys | N
 
 
 def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
-    """Thresholds by measure; empty if none are given, None if they have a problem."""
+    """Read thresholds by measure; empty without any, None with problems."""
     if node is None:
         return {}
     joint = read_joint(node, schema)
@@ -64,7 +71,11 @@ def query_keys(node: Node, folder: Path, named: dict[str, Keys | None], schema: 
 
 
 def read_keys(node: Node, folder: Path, schema: Schema) -> Keys | None:
-    """A ``product`` of lists, ``rows`` column by column, a ``file``, ``select`` from the data, or ``select_from`` a domain."""
+    """Read the keys of a query.
+
+    A ``product`` of lists, ``rows`` column by column, a ``file``, ``select`` from the data, or ``select_from`` a
+    domain.
+    """
     entries = node.table(*WAYS, "select", "select_from", "size", "sized_on")
     size, sized_on = entries.pop("size", None), entries.pop("sized_on", None)
     if len(entries) != 1:
@@ -83,7 +94,7 @@ def read_keys(node: Node, folder: Path, schema: Schema) -> Keys | None:
 
 
 def _domain(node: Node, folder: Path, schema: Schema) -> Any:
-    """A public domain. A product of lists is kept as a product, so that it may be too large to list."""
+    """Read a public domain, leaving a product of lists unexpanded."""
     entries = node.table(*WAYS, "rho", "threshold", "pieces")
     ways = [name for name in WAYS if name in entries]
     if len(ways) != 1:
@@ -98,7 +109,7 @@ def _domain(node: Node, folder: Path, schema: Schema) -> Any:
 
 
 def _columns(part: Keys | dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The lists that a part of a product has; of a level of a hierarchy its own values."""
+    """Return the lists of a part of a product."""
     if not isinstance(part, Keys):
         return part
     level = part.table.column_names[-1]
@@ -147,7 +158,7 @@ def _frame(way: str, entry: Node, folder: Path, schema: Schema) -> Any | None:
 
 @dataclass(frozen=True, slots=True)
 class SizeFile:
-    """A column of another file with the sizes of cells, matched by the columns of the keys."""
+    """A column of another file with the sizes of cells."""
 
     path: Path
     column: str
@@ -158,8 +169,11 @@ GivenSize: TypeAlias = str | FromRelease | SizeFile
 
 
 def read_size(node: Node, folder: Path) -> dict[str, GivenSize] | None:
-    """A column of the list, ``{ release = "FOLDER", column = "sum_emp" }``, ``{ file = "sizes.csv", column = "emp" }``, or one of
-    these for each statistic."""
+    """Read the sizes of cells.
+
+    A column of the list, ``{ release = "FOLDER", column = "sum_emp" }``, ``{ file = "sizes.csv", column = "emp"
+    }``, or one of these for each statistic.
+    """
     if isinstance(node.value, str) or (isinstance(node.value, dict) and {"release", "file"} & set(node.value)):
         every = _one_size(node, folder)
         return None if every is None else {EVERY_STATISTIC: every}
@@ -188,7 +202,7 @@ def _crossed(entry: Node, folder: Path, schema: Schema) -> Keys | None:
 
 
 def _product(entry: Node, folder: Path, schema: Schema) -> list[Keys | dict[str, list[Any]]] | None:
-    """The parts of a product: the lists of its columns, and the levels of hierarchies by the name of the hierarchy."""
+    """Read a product's parts: column lists, and hierarchies' levels by name."""
     parts = {name: _part(name, each, folder, schema) for name, each in entry.table().items()}
     if not parts:
         entry.problem("must be a table of lists, one for each column")
@@ -198,7 +212,7 @@ def _product(entry: Node, folder: Path, schema: Schema) -> list[Keys | dict[str,
 
 
 def _part(name: str, node: Node, folder: Path, schema: Schema) -> Keys | list[Any] | None:
-    """A list of values, a level of a hierarchy by name, or a column of a file."""
+    """Read a list of values, a level's name, or a file's column."""
     if isinstance(node.value, list):
         return node.value
     if isinstance(node.value, str):

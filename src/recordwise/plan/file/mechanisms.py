@@ -1,6 +1,7 @@
-"""Reads the mechanisms of a plan file: a kind and its parameters, named as in Python.
+"""Reader of a plan file's mechanisms: kind and parameters.
 
-Functions are written as text, such as "(x / 50) ** 0.5 + log(x / 10 + 1)", and parsed by a small grammar; no code is evaluated.
+Parameters are named as in Python. Functions are written as text, such as "(x / 50) ** 0.5 + log(x / 10 + 1)",
+and parsed by a small grammar; no code is evaluated.
 """
 
 import re
@@ -183,7 +184,7 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
 
 
 def built(kind: Any, node: Node, entries: Mapping[str, Node], schema: Schema) -> Any | None:
-    """A mechanism of a kind whose parameters are among the entries of a node; None where one has a problem or is missing."""
+    """Return a mechanism from a node's entries; None with a problem."""
     read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
     if any(name not in read for name in needed_of(kind)) or any(value is None for value in read.values()):
         return None
@@ -196,7 +197,7 @@ def needed_of(kind: Any) -> tuple[str, ...]:
 
 
 def _entries(node: Node, kind: Any) -> dict[str, Node]:
-    """The parameters given. Plans written before ``level`` was renamed to ``confidence`` are still read."""
+    """Return the parameters present, with ``level`` read as ``confidence``."""
     known = [each.name for each in kind.parameters]
     old = ["level"] if "confidence" in known and "confidence" not in node.value else []
     entries = node.table("kind", *known, *old, needed=needed_of(kind))
@@ -227,7 +228,10 @@ def read_function(node: Node) -> Any | None:
 
 
 def read_grid(node: Node) -> Grid | None:
-    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
+    """Read a grid.
+
+    ``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``.
+    """
     entries = node.table("log", "linear", "bits")
     ways = [name for name in ("log", "linear") if name in entries]
     if len(ways) != 1:
@@ -245,7 +249,7 @@ def read_grid(node: Node) -> Grid | None:
 
 
 def read_thresholds(node: Node, schema: Schema) -> Any | None:
-    """One threshold, one for each group (``by``), or a table with one for each measure that is split jointly."""
+    """Read one threshold, or several by group or measure."""
     if not isinstance(node.value, dict):
         return node.number()
     if "by" in node.value or "values" in node.value:
@@ -269,7 +273,10 @@ def read_joint(node: Node, schema: Schema) -> dict[Any, Number | By] | None:
 
 
 def read_by(node: Node, schema: Schema) -> By | None:
-    """``{ by = "naics", length = 2, values = { "21" = 500 }, default = 100 }``."""
+    """Read thresholds by group.
+
+    ``{ by = "naics", length = 2, values = { "21" = 500 }, default = 100 }``.
+    """
     entries = node.table("by", "length", "values", "default", needed=("by", "values"))
     if "by" not in entries or "values" not in entries:
         return None
@@ -288,7 +295,7 @@ def read_by(node: Node, schema: Schema) -> By | None:
 
 
 def _group(node: Node, text: str, kind: str) -> str | int | bool | None:
-    """A group's value in the type of its column; TOML keys are always text."""
+    """Return a group's TOML key in its column's type."""
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     if kind == "integer" and re.fullmatch("-?[1-9][0-9]*|0", text):

@@ -61,7 +61,7 @@ class _Walk:
         return self.at < len(self.text)
 
     def _header(self) -> Path:
-        """``[a.b]`` or ``[[a.b]]``: the path goes through the last item of an array of tables."""
+        """Read ``[a.b]`` or ``[[a.b]]`` as a path to the last item."""
         start, brackets = self.at, 2 if self.text.startswith("[[", self.at) else 1
         self.at += brackets
         names = self._key()
@@ -162,7 +162,7 @@ def _unescaped(name: str) -> str:
 
 
 class Substituted(str):
-    """A text with values of parameters in it. Where a number or a truth value is expected, it is read as one."""
+    """A text with substituted parameters, readable as a number or truth value."""
 
     template: str = ""
     """The text as it is written in the file."""
@@ -174,7 +174,7 @@ KINDS = {dict: "a table", list: "a list", str: "text", bool: "true or false", in
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A problem and where it is: the line, the entry, and a sentence."""
+    """A problem: its line, its entry and a sentence."""
 
     line: int
     place: str
@@ -195,7 +195,7 @@ class Problems:
         self._found.add(Problem(self.line(path), place(path), text.rstrip(".")))
 
     def line(self, path: Path) -> int:
-        """The line of an entry, or of the nearest table that contains it."""
+        """Return the line of an entry or of its nearest table."""
         return next(self._lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self._lines)
 
     def listed(self) -> tuple[Problem, ...]:
@@ -203,7 +203,7 @@ class Problems:
 
 
 def place(path: Path) -> str:
-    """An entry as a user would name it, such as queries[2].sum.emp, counting from 1."""
+    """Return an entry as users name it, such as queries[2].sum.emp."""
     text = ""
     for step in path:
         text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
@@ -222,7 +222,7 @@ class Node:
         self.problems.add(self.path, text)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
-        """The result of ``make``, or None with its error recorded as a problem here."""
+        """Return the result of ``make``, or None with its error recorded."""
         try:
             return make()
         except PlanError as error:
@@ -250,7 +250,7 @@ class Node:
         return found
 
     def entries(self, known: "Section") -> dict[str, "Node"]:
-        """The entries that are given; what is needed and not there is a problem."""
+        """Return the entries present; note a problem for missing ones."""
         names = [name for each in known for name in (each.name, each.old) if name]
         found = self.table(*names, needed=[each.name for each in known if each.needed])
         for each in (each for each in known if each.old in found):
@@ -262,25 +262,25 @@ class Node:
         return found
 
     def read(self, known: "Section") -> dict[str, Any]:
-        """The values of the entries that are given, None for one with a problem."""
+        """Return the values of the entries present, None for problems."""
         given = self.entries(known)
         return {each.name: each.read(given[each.name]) for each in known if each.name in given}
 
     def section(self, known: "Section", *, alone: bool = False) -> dict[str, Any] | None:
-        """The values that are given; None where one has a problem or is missing, or (``alone``) where another is there."""
+        """Return the values present; None with a problem or (``alone``) extras."""
         read = self.read(known)
         needed = {each.name for each in known if each.needed}
         complete = isinstance(self.value, dict) and needed <= read.keys() and not (alone and self.value.keys() - read)
         return read if complete and all(value is not None for value in read.values()) else None
 
     def items(self) -> list["Node"]:
-        """The items of a list; a single value counts as a list of one item."""
+        """Return the items of a list; a single value is one item."""
         if not isinstance(self.value, list):
             return [self]
         return [Node(value, (*self.path, number), self.problems) for number, value in enumerate(self.value)]
 
     def each(self, read: Callable[["Node"], T | None]) -> list[T] | None:
-        """The items of a list as ``read`` reads them; None where one has a problem."""
+        """Return a list's items by ``read``; None if one has a problem."""
         found = [read(each) for each in self.items()]
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
@@ -321,7 +321,7 @@ class Node:
         return None
 
     def number(self) -> Number | None:
-        """An exact number: 0.1 is 1/10, and a fraction such as '1/3' is written in quotes."""
+        """Return an exact number: 0.1 is 1/10, '1/3' is quoted."""
         try:
             return rational(self.value, parameter="it")
         except ParameterError:
@@ -339,7 +339,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a table: its name, and how it is read and written."""
+    """One entry of a table: name, reader and writer."""
 
     name: str
     read: Callable[..., Any]
@@ -375,7 +375,7 @@ def written(known: Section, made: Any) -> dict[str, Any]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The known name nearest to a misspelled one, or the list of known names."""
+    """Return the nearest known name, or all known names."""
     folded = {each.casefold(): each for each in known}
     near = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f": did you mean '{folded[near[0]]}'?" if near else f"; choose from {', '.join(folded.values())}"
@@ -398,7 +398,7 @@ FILLER = "?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The values that the texts of one plan file take, and those that they used."""
+    """The parameter values of one plan file, and those used."""
 
     given: Mapping[str, str]
     """From ``--set`` or ``load_plan(parameters=...)``."""
@@ -410,7 +410,7 @@ class Parameters:
     """The values from the environment, by their names."""
 
     def put_into(self, value: Any, path: Path = ()) -> Any:
-        """The value with every place in its texts replaced; keys of tables stay as they are."""
+        """Return the value with parameters substituted in its texts."""
         if isinstance(value, dict):
             return {name: self.put_into(each, (*path, name)) for name, each in value.items()}
         if isinstance(value, list):
@@ -451,7 +451,7 @@ class Parameters:
         return value
 
     def check_used(self) -> None:
-        """Report values that were given and have no place, which are probably misspelled."""
+        """Report values without a placeholder, which are probably misspelled."""
         for name in self.given:
             if name not in self.used:
                 known = list(self.used)
@@ -460,7 +460,7 @@ class Parameters:
 
 
 def read_parameters(document: dict[str, Any], given: Mapping[str, Any], problems: Problems) -> Parameters:
-    """The parameters of a plan file, whose own table is taken out of the document."""
+    """Return a plan file's parameters, removing their table from the document."""
     table = document.pop(SECTION, {})
     defaults: dict[str, str] = {}
     if not isinstance(table, dict):

@@ -1,6 +1,7 @@
-"""Reads the queries of a plan file, written with the builder's words or as SQL, including their groups, prefixes and levels.
+"""Reader of a plan file's queries, by builder words or SQL.
 
-A part with a problem is left out and the rest is still checked, so that one run reports everything.
+Including their groups, prefixes and levels. A part with a problem is left out and the rest is still checked,
+so that one run reports everything.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,7 @@ def read_groups(node: Node) -> list[Group] | None:
 
 
 def read_group(node: Node) -> list[Group] | None:
-    """A column by name, a prefix of one (a length, or one for each of several levels), or a part of a date."""
+    """Read columns, prefixes or date parts to group by."""
     if not isinstance(node.value, dict):
         name = node.text()
         return None if name is None else [Group(name, Field(name))]
@@ -83,7 +84,7 @@ def _read_part(node: Node) -> list[Group] | None:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What queries may refer to by name, and the folder in which files are found."""
+    """Names that queries may refer to, and the folder of files."""
 
     schema: Schema
     mechanisms: dict[str, Mechanism]
@@ -95,7 +96,7 @@ class Shelf:
         return read_mechanism(node, self.schema, self.mechanisms)
 
     def built(self, kind: Any, node: Node, entries: Mapping[str, Node]) -> Any | None:
-        """A mechanism of a given kind, whose parameters are among the entries of a node."""
+        """Return a mechanism of a kind from a node's entries."""
         return built(kind, node, entries, self.schema)
 
     def named(self, node: Node) -> tuple[str | None, Any | None]:
@@ -116,7 +117,7 @@ SHAPE = {"group_by", "levels"}
 
 @dataclass(slots=True)
 class Draft:
-    """A query as far as it could be read, with the entries that its parts come from."""
+    """A query as far as it could be read, with its entries."""
 
     node: Node
     query: Query = field(default_factory=query)
@@ -139,7 +140,7 @@ class Draft:
             self.places.append(place)
 
     def place(self, about: int | str | None) -> Node:
-        """The entry of a part; the statement for one that stands in SQL, the query for one that stands nowhere."""
+        """Return the entry of a part, its SQL statement, or the query."""
         if isinstance(about, int):
             return self.places[about]
         stands = about in {"where", *SHAPE} and "sql" in self.entries
@@ -211,7 +212,7 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
 
 
 def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
-    """A mechanism, the two mechanisms of an average, or the grid and rho of a quantile."""
+    """Read a mechanism, an average's two, or a quantile's grid and rho."""
     given = node.value if isinstance(node.value, dict) else {}
     own = next((kind for kind in KINDS if kind.sql_key in given), None)
     return shelf.mechanism(node) if own is None else own.read_sql_mechanism(node, shelf)
@@ -241,7 +242,7 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
 
 
 def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
-    """The statistics of one kind, each as its column and the entry that describes it."""
+    """Return the statistics of one kind, each as column and entry."""
     if node is None:
         return []
     if not kind.names_column:

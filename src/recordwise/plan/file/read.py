@@ -80,7 +80,7 @@ def read_basic(entries: dict[str, Node]) -> dict[str, Any]:
 
 
 def _rules(node: Node) -> StatusRules | None:
-    """Each status with its largest relative error, ``otherwise`` for the rest, and the statuses to ``withhold``."""
+    """Read each status's largest relative error, ``otherwise`` and ``withhold``."""
     entries = node.table()
     otherwise = entries.pop("otherwise").text() if "otherwise" in entries else "unreliable"
     withheld = [each.text() for each in entries.pop("withhold").items()] if "withhold" in entries else []
@@ -99,7 +99,7 @@ def _rules(node: Node) -> StatusRules | None:
 
 
 def read_dataset(node: Node) -> tuple[str, Publication] | None:
-    """``dataset = "name"``, or a table with the name and what is said about the publication; None where it has a problem."""
+    """Read the dataset's name and publication; None with a problem."""
     if not isinstance(node.value, dict):
         text = node.text()
         return None if text is None else (text, Publication())
@@ -131,7 +131,7 @@ def groups(plan: Plan) -> set[str]:
 
 
 def read_words(node: Node, schema: Schema, plan: Plan | None, *, values: bool) -> dict[str, str] | None:
-    """Labels (of ``values`` too) or units; without a plan, which has problems of its own, their names are not checked."""
+    """Read labels (of ``values`` too) or units, checked against the plan."""
     known = {*schema.measure_names(), *(() if plan is None else published(plan))}
     if values:
         known |= {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
@@ -159,7 +159,7 @@ MADE_FROM_RECORDS = (
 
 
 def read_hierarchies(node: Node, folder: Path, *, accepted: bool) -> tuple[Hierarchy, ...] | None:
-    """``[hierarchies.NAME]``: a file, its levels and where it is from; None if one has a problem."""
+    """Read ``[hierarchies.NAME]``; None if one has a problem."""
     found = [_read_hierarchy(name, each, folder, accepted=accepted) for name, each in node.table().items()]
     return None if None in found else tuple(each for each in found if each is not None)
 
@@ -192,7 +192,7 @@ def checked(draft: Draft, shelf: Shelf) -> Query | None:
 
 
 def _follows(problem: QueryProblem, draft: Draft, shelf: Shelf) -> bool:
-    """Whether a problem only follows from a part that was left out or is itself wrong."""
+    """Return whether a problem only follows from an omitted or wrong part."""
     if problem.about == "keys":
         groups = {group for level in draft.query.tables() for group in level.groups}
         return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
@@ -200,7 +200,7 @@ def _follows(problem: QueryProblem, draft: Draft, shelf: Shelf) -> bool:
 
 
 def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
-    """Whether every table's keys can be cast to the declared types and form a partition."""
+    """Return whether all keys fit the declared types and form partitions."""
     place, good = draft.place("keys"), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
@@ -225,7 +225,7 @@ MOST_OUTSIDE = Fraction(1, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A plan read from TOML. Relative paths in it are relative to its own folder."""
+    """A plan read from TOML, with paths relative to its folder."""
 
     path: Path
     dataset: str
@@ -266,7 +266,9 @@ class PlanFile:
 
 
 def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = None) -> PlanFile:
-    """Read and check a plan file; every problem is reported at once, with its line.
+    """Read and check a plan file.
+
+    Every problem is reported at once, with its line.
 
     Args:
         path: The TOML file.
@@ -308,7 +310,7 @@ def _parsed(file: Path, text: str) -> Node:
 
 
 def _syntax(message: str, text: str) -> Problem:
-    """The parser's own message, with the line first as in every other problem."""
+    """Return the parser's message with the line first."""
     what, _, where = message.partition(" (at ")
     digits = where.removeprefix("line ").partition(",")[0]
     line = int(digits) if digits.isdecimal() else text.count("\n") + 1
@@ -316,21 +318,21 @@ def _syntax(message: str, text: str) -> Problem:
 
 
 class Reading:
-    """The sections of a file, each read once: when it or another that needs it is asked for."""
+    """The sections of a file, each read once when needed."""
 
     def __init__(self, given: dict[str, Node], folder: Path) -> None:
         self.given, self.folder = given, folder
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        """What a section says, or its default; None where it has a problem."""
+        """Return a section's value or default; None with a problem."""
         if name not in self._read:
             section = next(each for each in SECTIONS if each.name == name)
             self._read[name] = section.read(self.given[name], self) if name in self.given else section.default
         return self._read[name]
 
     def complete(self) -> bool:
-        """Read every section; whether each that is needed is there and none has a problem."""
+        """Read every section; return whether all are present and valid."""
         read = {name: self[name] for name in self.given}
         missing = [each for each in SECTIONS if each.needed and each.name not in read]
         return not missing and all(value is not None for value in read.values())
@@ -357,7 +359,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
 
 
 def _of_schema(read: Callable[[Node, Reading, Schema], Any]) -> Callable[[Node, Reading], Any]:
-    """A section that is read only where the schema and its hierarchies have no problem."""
+    """Return a reader that runs only if the schema is valid."""
 
     def found(node: Node, file: Reading) -> Any:
         schema = file["schema"]
@@ -367,7 +369,7 @@ def _of_schema(read: Callable[[Node, Reading, Schema], Any]) -> Callable[[Node, 
 
 
 def _series(node: Node, file: Reading, schema: Schema) -> tuple[Series, tuple[Path, ...]] | None:
-    """The series with the budgets of all its periods, and the folders of earlier ones."""
+    """Read the series, its budgets, and the folders of earlier periods."""
     listed = node.value["earlier"] if isinstance(node.value, dict) and "earlier" in node.value else []
     earlier = Node(listed, (*node.path, "earlier"), node.problems).each(lambda each: _below(each, file))
     made = None if file["budget"] is None else read_series(node, file["budget"])
@@ -463,7 +465,7 @@ def _memory(node: Node, file: Reading) -> str | None:
 
 
 def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, Any]]:
-    """Made-up records; a value is a number of a measure that records hold or a value of a column."""
+    """Read made-up records of measures and columns."""
     known = (*(each.name for each in schema.held_measures()), *schema.column_names())
     found = {}
     for name, each in node.table().items():
@@ -476,7 +478,10 @@ def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, 
 
 
 def _group_of(node: Node, name: str, schema: Schema) -> Any:
-    """A value of a column in its declared type. Another type would match none of the policy's groups and show too small a loss."""
+    """Return a column's value in its declared type.
+
+    Another type would match none of the policy's groups and show too small a loss.
+    """
     declared = schema.column(name)
     value = node.attempt(lambda: literal(node.value))
     if value is not None and declared is not None and not is_value(value, declared.type):

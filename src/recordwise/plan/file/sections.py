@@ -1,7 +1,7 @@
-"""Reads the sections of a plan file other than queries: the source, the engine, the schema and the budget.
+"""Reader of a plan file's sections other than queries.
 
-The source is files beside the plan or a PostgreSQL table; the engine is DuckDB unless the plan says Spark; the budget is a list of
-parts that add up to one policy function.
+The source is files next to the plan or a PostgreSQL table; the engine is DuckDB unless the plan says Spark;
+the budget is a list of parts that add up to one policy function.
 """
 
 import re
@@ -38,9 +38,10 @@ Budgets = dict[str | None, Policy]
 
 
 def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budgets | None:
-    """The sum of the parts, by period: a constant, a split, the cost of one sum by a mechanism, or one selection of keys.
+    """Return the sum of the budget's parts, by period.
 
-    Parts without a period hold in every period.
+    A part is a constant, a split, the cost of one sum by a mechanism, or one selection of keys. Parts without a
+    period hold in every period.
     """
     parts = [(_period(each, in_series), _part(each, schema)) for each in node.items()]
     if not parts:
@@ -71,7 +72,7 @@ SERIES = (
 
 
 def read_series(node: Node, budgets: Budgets) -> Series | None:
-    """``[series]``: its name, the period that is published, and the number of its revision."""
+    """Read ``[series]``: name, published period and revision number."""
     read = node.section(SERIES)
     if read is None:
         return None
@@ -142,7 +143,7 @@ COLUMN = (Entry("type", one_of(*COLUMN_TYPES)), Entry("null", one_of("refuse", "
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
-    """A measure by its step, by a table of step, bound, sign and rule for NULL, or by the linear form it derives from."""
+    """Read a measure: step, table of properties, or linear form."""
     if not isinstance(node.value, dict):
         step = node.number()
         return None if step is None else node.attempt(partial(Measure.of, name, step=step))
@@ -152,7 +153,7 @@ def read_measure(name: str, node: Node) -> Measure | None:
 
 
 def read_column(name: str, node: Node) -> Column | None:
-    """A column by its type, or by a table of type and what NULL means."""
+    """Read a column by type, or by type and NULL rule."""
     if not isinstance(node.value, dict):
         kind = node.word(*COLUMN_TYPES)
         return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
@@ -169,7 +170,7 @@ def _read_columns(node: Node) -> tuple[Column, ...]:
 
 
 def _read_collapse(node: Node) -> tuple[tuple[str, str], ...]:
-    """The rule of each column; one with a problem is left to be ``same``."""
+    """Return each column's rule; ``same`` for one with a problem."""
     return tuple((name, each.word("sum", "max", "min", "same") or "same") for name, each in node.table().items())
 
 
@@ -188,7 +189,7 @@ SCHEMA = (
 
 
 def read_schema(node: Node, hierarchies: tuple[Hierarchy, ...] = ()) -> Schema | None:
-    """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
+    """Read unit, firm, measures and columns, keeping names with problems."""
     read = node.read(SCHEMA)
     made = node.attempt(lambda: Schema(**read | {"unit": read.get("unit") or NO_UNIT}))
     return None if made is None else node.attempt(lambda: replace(made, hierarchies=hierarchies))
@@ -198,7 +199,11 @@ NO_PASSWORD = "contains a password; remove it and use ${env:NAME}, a password fi
 
 
 def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> PlanSource | None:
-    """Files as paths from the plan's folder; a server or a database file with the name of its table; what only Spark finds."""
+    """Read the source of records.
+
+    Files as paths from the plan's folder; a server or a database file with the name of its table; what only Spark
+    can locate.
+    """
     node, table = entries["source"], entries.get("table")
     if isinstance(node.value, str) and node.value.startswith(POSTGRES_SCHEMES):
         return _server(node, node.value, table)
@@ -245,12 +250,12 @@ def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
 
 
 def _written(address: str) -> str:
-    """What of an address is written in the plan itself, without values from the environment."""
+    """Return an address as the plan writes it, without environment values."""
     return re.sub(r"\$\{env:[^{}]*\}", "", getattr(address, "template", address))
 
 
 def _has_password(address: str) -> bool:
-    """Whether an address contains a password. A plan file is shared and archived, so it must not."""
+    """Return whether an address contains a password, which no plan may."""
     try:
         parts = urlsplit(address)
         return bool(parts.password) or any("password" in name for name in parse_qs(parts.query))

@@ -1,4 +1,4 @@
-"""Write queries as a plan file that reads back as the same plan.
+"""Writer of queries as a plan file that reads back the same.
 
 Long key lists go to separate files.
 """
@@ -112,12 +112,12 @@ def toml_value(value: Any) -> Any:
 
 
 def _group_value(value: Value) -> str:
-    """A group's value as a key of TOML, which writes every key as text."""
+    """Return a group's value as a TOML key, which is text."""
     return str(value.value).lower() if isinstance(value, Truth) else str(value)
 
 
 def exact_number(value: Fraction) -> int | Decimal | str:
-    """The same number as TOML can hold it: whole, as a decimal of as many digits as it needs, or else a fraction in quotes."""
+    """Return the number for TOML: integer, decimal or quoted fraction."""
     if value.denominator == 1:
         return value.numerator
     powers, rest = {2: 0, 5: 0}, value.denominator
@@ -171,7 +171,9 @@ class PlanText:
     key_files: dict[str, pa.Table]
 
     def save(self, path: str | Path) -> Path:
-        """Write the plan and, beside it, its key files; nothing that exists is overwritten.
+        """Write the plan and, next to it, its key files.
+
+        Nothing that exists is overwritten.
 
         Args:
             path: The file to write.
@@ -276,7 +278,7 @@ def _key_file(name: str) -> str:
 
 
 def _in_a_file(keys: Keys) -> Keys | None:
-    """The cells that are kept in a file of their own: too many to list, or of a type that TOML would change."""
+    """Return the cells that need a separate file, or None."""
     if not isinstance(keys.domain, Rows):
         return None
     plain = all(_in_text(column) for column in keys.table.columns) and not _columns_of(keys.sizes)
@@ -284,14 +286,14 @@ def _in_a_file(keys: Keys) -> Keys | None:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns as they were given: Parquet holds no dictionary with NULL among its values."""
+    """Return the columns decoded, since Parquet dictionaries hold no NULL."""
     arrays = {name: pa.concat_arrays(table.column(name).chunks) for name in table.column_names}
     dictionaries = {name: array for name, array in arrays.items() if pa.types.is_dictionary(array.type)}
     return pa.table(arrays | {name: array.dictionary_decode() for name, array in dictionaries.items()})
 
 
 def _in_text(column: pa.ChunkedArray) -> bool:
-    """Whether a list of TOML reads back as the same column: it has no NULL, and every integer has 64 bits."""
+    """Return whether a TOML list reads back as the same column."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return kind in (pa.string(), pa.int64(), pa.bool_()) and None not in column.to_pylist()
 
@@ -311,7 +313,7 @@ def selection_entry(selection: Selection) -> dict[str, Any]:
 
 
 def _columns_of(sizes: Sizes | None) -> dict[str, str]:
-    """The columns of a key file that hold the sizes of each statistic; a statistic without a name is every one."""
+    """Return the size columns of a key file, by statistic."""
     if sizes is None:
         return {}
     return {name: f"size_{name}" if name else "size" for name in sizes.columns if name not in sizes.read}
@@ -325,7 +327,7 @@ def _with_sizes(table: pa.Table, sizes: Sizes | None) -> pa.Table:
 
 
 def _sizes(sizes: Sizes | None) -> dict[str, Any]:
-    """What a plan file says about the sizes of a list of keys."""
+    """Return a plan file's entry for the sizes of keys."""
     if sizes is None:
         return {}
     # A path in a plan is relative to the plan, one in Python to the working folder.
@@ -367,12 +369,12 @@ def _domain(name: str, keys: Keys) -> dict[str, Any]:
 
 
 def _used(query: Query, names: dict[str, Keys]) -> list[str]:
-    """The names of a query's key lists, in its own order: a table takes the first that has all its columns."""
+    """Return the names of a query's key lists, in its order."""
     return [next(name for name, keys in names.items() if keys is own or keys == own) for own in query.key_lists]
 
 
 def query_form(query: Query, keys: Any) -> dict[str, Any]:
-    """A query, with its keys as the plan names them. Its statistics are read back in the order of ``KINDS``."""
+    """Return a query, with its keys as the plan names them."""
     form: dict[str, Any] = {name: text for name, text in (("name", query.name), ("title", query.title)) if text}
     if query.condition is not None:
         form["where"] = predicate_text(query.condition)
@@ -392,7 +394,7 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
 
 
 def _entries(kind: type[Statistic], asked: list[Statistic]) -> dict[str, Any]:
-    """The statistics of one kind under its word; several about one column are a list."""
+    """Return the statistics of one kind under its word."""
     if not asked:
         return {}
     if kind.names_itself:

@@ -1,7 +1,8 @@
-"""The bands of the cells of a table by their public sizes (T-SIZE), in the columns that records hold.
+"""The bands of a table's cells by public size (T-SIZE).
 
-A cell of a coarser level of a hierarchy is a set of finest codes (T-HIERARCHY), so a table of bands lists every code below it: what
-is charged and kept never names a level. The cells are found again, to draw their noise, by the first of their codes.
+In the columns that records hold. A cell of a coarser level of a hierarchy is a set of finest codes
+(T-HIERARCHY), so a table of bands lists every code below it: what is charged and stored never names a level.
+To draw their noise, the cells are located by the first of their codes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,7 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldCells:
-    """The cells of a table by columns that records hold; one of a coarser level has a row for each code below it."""
+    """The cells of a table by record columns, one row per code."""
 
     names: tuple[str, ...]
     """For each column the first column of the cells that it stands for."""
@@ -51,7 +52,7 @@ class HeldCells:
     """The cell of each row, ascending."""
 
     def first(self, count: int) -> tuple[pa.Array, ...]:
-        """The columns with one row for each of so many cells, by the first of its codes; NULL where it has none."""
+        """Return ``count`` cells by their first codes, NULL without any."""
         at = np.searchsorted(self.rows, np.arange(count))
         known = at < len(self.rows)
         known[known] &= self.rows[at[known]] == np.flatnonzero(known)
@@ -60,9 +61,10 @@ class HeldCells:
 
 
 def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names) -> FloatArray | None:
-    """The sizes of the cells of one table, in the order of its cells; None if no size has one of these names.
+    """Return the sizes of a table's cells, in their order.
 
-    The size of a cell of a coarser level, or of a grand total, is the sum of the sizes of the cells listed in it.
+    None if no size has one of these names. The size of a cell of a coarser level, or of a grand total, is the sum
+    of the sizes of the cells listed in it.
     """
     given = None if keys.sizes is None else keys.sizes.of(*names)
     if given is None or not groups:
@@ -72,7 +74,7 @@ def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names
 
 
 def cell_bands(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names, edges: Edges) -> BandTable | None:
-    """The bands of the cells of one table by the sizes of a statistic; None if its sizes are not known yet."""
+    """Return the cells' bands by a statistic's sizes; None if unknown."""
     given = None if keys.sizes is None else keys.sizes.of(*names)
     if keys.sizes is None or given is None:
         return None
@@ -105,7 +107,7 @@ def _made(
 
 
 def key_columns(groups: Sequence[Group], schema: Schema) -> list[KeyColumn]:
-    """The columns of the cells of a table, with the levels of hierarchies that they hold."""
+    """Return a table's key columns, with the hierarchy levels they hold."""
     found = []
     for group in groups:
         level = group.expression.name if isinstance(group.expression, Field) else None
@@ -115,7 +117,7 @@ def key_columns(groups: Sequence[Group], schema: Schema) -> list[KeyColumn]:
 
 
 def codes_of(schema: Schema) -> dict[str, pa.Table]:
-    """The lists of codes by the name of the hierarchy; the last column of each is the finest."""
+    """Return the code lists by hierarchy; the last column is finest."""
     return {each.name: each.codes for each in schema.hierarchies}
 
 
@@ -155,13 +157,13 @@ def held_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[str
 
 
 def _is_coarse(hierarchy: str, columns: Sequence[KeyColumn], codes: Mapping[str, pa.Table]) -> bool:
-    """Whether a table has a level of a hierarchy that records do not hold."""
+    """Return whether a table has a level that records lack."""
     finest = codes[hierarchy].column_names[-1]
     return any(each.hierarchy == hierarchy and each.level != finest for each in columns)
 
 
 def _combined(listed: pa.Table, levels: Mapping[str, pa.ChunkedArray]) -> tuple[IntArray, IntArray]:
-    """A number for the values of several levels together, for each code of a list and for each cell; -1 where it lists none."""
+    """Return numbers for level combinations, by code and cell; -1 unlisted."""
     theirs, ours = np.zeros(listed.num_rows, np.int64), np.zeros(0, np.int64)
     for level, column in levels.items():
         coded = encoded(listed.column(level))
@@ -191,7 +193,7 @@ def _condition_column(group: Group, schema: Schema) -> ConditionColumn:
 def bands_of_cells(
     bands: BandTable, columns: Sequence[KeyColumn], codes: Mapping[str, pa.Table], cells: pa.Table, count: int
 ) -> IntArray:
-    """The band of each public cell of a table, by its own table of bands, so that policy and noise cannot differ."""
+    """Return each public cell's band, by the table's bands."""
     if not bands.columns:
         return np.zeros(count, np.int64)
     numbers = []

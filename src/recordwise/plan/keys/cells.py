@@ -27,7 +27,7 @@ from recordwise.plan.sources import as_array
 
 
 def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
-    """The declared type of a group's values and whether NULL is one of them."""
+    """Return a group's declared type and whether it includes NULL."""
     if isinstance(expression, Case):
         return ("text" if isinstance(expression.default, str) else "integer"), False
     name = expression.name if isinstance(expression, Field) else expression.column
@@ -39,7 +39,10 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
 
 
 def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
-    """The values in the declared type; NULL only if it is a category; every cast must round-trip (T-KEYS)."""
+    """Return the values in the declared type (T-KEYS).
+
+    NULL only if it is a category; every cast must round-trip.
+    """
     plain = _plain(values)
     if plain.null_count and not nullable:
         raise KeysError(
@@ -84,7 +87,7 @@ def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
 
 
 def _advice(kind: str, given: pa.DataType) -> str:
-    """1001 is a number, '01001' a code: written as a number it would match no record."""
+    """Return advice on a code written as a number, losing its zero."""
     return (
         "Write codes as text, with their leading zeros: '01001'."
         if kind == "text" and pa.types.is_integer(given)
@@ -112,7 +115,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A column as the ranks of its rows among its distinct values, which are sorted with NULL last."""
+    """A column as its rows' ranks among sorted distinct values, NULL last."""
 
     values: pa.Array
     ranks: IntArray
@@ -128,7 +131,7 @@ def plain_column(column: pa.ChunkedArray) -> pa.Array:
 
 
 def encoded(column: pa.ChunkedArray) -> pa.Array:
-    """A column as a dictionary of its different values, NULL among them; a dictionary that was given is not trusted."""
+    """Return a column freshly encoded by its distinct values, NULL included."""
     plain = plain_column(column)
     return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
 
@@ -147,7 +150,7 @@ MOST_GAPS = 8
 
 
 def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
-    """The rows to take so that every distinct row appears once, in ascending order."""
+    """Return the rows that list every distinct row once, in ascending order."""
     rows = len(columns[0].ranks)
     code, size = row_codes(columns)
     if size > MOST_GAPS * rows:
@@ -159,7 +162,7 @@ def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
 
 
 def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
-    """A number for each row, in the order of the rows, and how many numbers there can be."""
+    """Return an order-preserving number per row, and the number of numbers."""
     rows = len(columns[0].ranks)
     code, size = np.zeros(rows, dtype=np.int64), 1
     for column in columns:
@@ -175,7 +178,7 @@ MOST_CELLS = 20_000_000
 
 
 def check_size(rows: int) -> None:
-    """Refuse an empty list of cells, and one of more cells than a query may publish."""
+    """Refuse an empty or too long list of cells."""
     if rows == 0:
         raise KeysError(column="the list", problem="is empty")
     if rows > MOST_CELLS:
@@ -187,7 +190,7 @@ def check_size(rows: int) -> None:
 
 
 def check_key_type(name: str, kind: pa.DataType) -> None:
-    """A key is text, a number, a truth value or NULL; whether it fits its column is checked once the schema is known."""
+    """Refuse a key that is not text, number, truth value or NULL."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
@@ -440,7 +443,7 @@ class Domain:
         return {group.name for group in groups} == set(self.columns)
 
     def bound(self, groups: tuple[Group, ...], schema: Schema) -> "Domain":
-        """The domain at the groups of a table, with values in their declared types.
+        """Return the domain at a table's groups, in their declared types.
 
         Args:
             groups: The groups of a table.
@@ -514,7 +517,7 @@ class Domain:
 
 
 def places(column: pa.ChunkedArray, values: pa.Array) -> IntArray:
-    """The index of each value in a list, or -1 if it is not listed; NULL is a value like any other."""
+    """Return each value's (also NULL's) index in a list, or -1."""
     found = pc.index_in(column, value_set=values.cast(column.type)).fill_null(OUTSIDE)
     return np.asarray(numpy_of(found), np.int64)
 
@@ -527,13 +530,13 @@ def same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray[tuple[int,
 
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
-    """A column of the keys, cast to its declared type and shortened to the level."""
+    """Return a key column, cast to its type and level."""
     places = numpy_of(given.indices) if pa.types.is_dictionary(given.type) else np.arange(len(given))
     return ranked(_typed(group, origin, given, schema), places)
 
 
 def _typed(group: Group, origin: str, given: pa.Array, schema: Schema) -> pa.Array:
-    """The distinct values of a column of the keys, cast to its declared type and shortened to the level."""
+    """Return a key column's distinct values, cast to type and level."""
     kind, nullable = cell_type(group.expression, schema)
     values = cast_keys(origin, given.dictionary if pa.types.is_dictionary(given.type) else given, kind, nullable)
     if isinstance(group.expression, Prefix):

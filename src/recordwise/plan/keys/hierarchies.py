@@ -30,10 +30,11 @@ MOST_LEVELS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Hierarchy:
-    """The levels of a code, from a public list with a row for each finest code.
+    """The levels of a code, from a public list of finest codes.
 
-    Levels need not be prefixes of codes and need not nest. Make one with ``rw.Hierarchy.of`` and give it to a ``Session``; its
-    coarser levels can then be used in ``where``, ``group_by`` and ``levels`` like columns of the records.
+    The list has a row for each finest code. Levels need not be prefixes of codes and need not nest. Make one with
+    ``rw.Hierarchy.of`` and pass it to a ``Session``; its coarser levels can then be used in ``where``,
+    ``group_by`` and ``levels`` like columns of the records.
 
     Example:
         >>> import recordwise as rw
@@ -142,7 +143,7 @@ class Hierarchy:
         return tuple(pair for pair in pairs if pair not in self.finer and pair[::-1] not in self.finer)
 
     def determines(self, fine: str, coarse: str) -> bool:
-        """Whether the value of one level is a function of the value of another.
+        """Return whether one level determines another.
 
         Args:
             fine: The level that is known.
@@ -176,7 +177,9 @@ class Hierarchy:
         return "text" if self.codes.column(level).type == pa.string() else "integer"
 
     def keys(self, level: str) -> "Keys":
-        """Every value of a level as public keys, with the columns of all levels that it determines.
+        """Return every value of a level as public keys.
+
+        With the columns of all levels that it determines.
 
         Args:
             level: A level of the hierarchy.
@@ -200,7 +203,9 @@ class Hierarchy:
         return Keys(Rows.of(self.codes.select(kept).group_by(kept, use_threads=False).aggregate([]).select(kept)))
 
     def above(self, level: str, coarse: str) -> tuple[pa.Array, pa.Array]:
-        """The values of a level, each once, and beside them the values of a coarser level that they determine.
+        """Return the values of a level and their coarser values.
+
+        Each value once.
 
         Args:
             level: A level of the hierarchy.
@@ -214,7 +219,7 @@ class Hierarchy:
         return _whole(found.column(level)), _whole(found.column(level if level == coarse else f"{coarse}_min"))
 
     def as_held(self, kind: str) -> "Hierarchy":
-        """The same with its finest codes in the declared type of the records' column.
+        """Return the hierarchy with finest codes in the records' declared type.
 
         Args:
             kind: The declared type, text or integer.
@@ -248,7 +253,7 @@ class Hierarchy:
         return {**about, **crossing, "codes": self.codes.num_rows}
 
     def to_json(self) -> dict[str, Any]:
-        """What release.json says about it: what ``about`` says, and the values of every code."""
+        """Return ``about`` and every code's values, for release.json."""
         columns = {name: self.codes.column(name).combine_chunks().dictionary_encode() for name in self.levels}
         listed = {
             name: {"values": each.dictionary.to_pylist(), "codes": each.indices.to_pylist()}
@@ -263,7 +268,7 @@ class Hierarchy:
 
 
 def hierarchy_words(words: Words, hierarchies: Sequence[Hierarchy]) -> Words:
-    """The words of a release with the titles and labels of hierarchies where it has none of its own."""
+    """Return a release's words, with hierarchies' titles and labels as defaults."""
     for each in hierarchies:
         words = words.with_labels({**each.titles, **each.labels})
     return words
@@ -341,7 +346,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _one_row_each(about: str, listed: pa.Table, finest: str) -> pa.Table:
-    """Each finest code once: a record must be in one cell of every level, or it would count twice."""
+    """Check that each finest code is listed once, so records count once."""
     distinct = listed.group_by(listed.column_names, use_threads=False).aggregate([]).select(listed.column_names)
     counts = pc.value_counts(distinct.column(finest))
     twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
@@ -362,7 +367,7 @@ def _of_levels(about: str, what: str, given: Mapping[str, str] | None, levels: S
 
 
 def _labels(about: str, table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
-    """What readers call the values of a level: the text beside the first row of each."""
+    """Return the labels of a level's values: each first row's text."""
     found: dict[str, str] = {}
     for level, column in columns.items():
         if column not in table.column_names:

@@ -47,7 +47,7 @@ EVERY_STATISTIC = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromRelease:
-    """A column of an earlier private release, used as the size of cells.
+    """A column of an earlier private release, as cell sizes.
 
     Args:
         release: The folder of the release. It is verified when it is read, and must be private.
@@ -66,7 +66,7 @@ Given: TypeAlias = str | FromRelease | Mapping[str, str | FromRelease]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sizes:
-    """The sizes of the cells of a list of keys, by statistic; those of a release are read when a session needs them."""
+    """The sizes of keys' cells by statistic, read when needed."""
 
     columns: Mapping[str, FloatArray]
     waiting: Mapping[str, FromRelease] = field(default_factory=dict)
@@ -78,14 +78,14 @@ class Sizes:
     """The least band of each cell of a table that a budget needs, by the digest of the table without it."""
 
     def of(self, *names: str | None) -> FloatArray | None:
-        """The sizes for a statistic under the first of its names that has any."""
+        """Return a statistic's sizes under its first name with any."""
         for name in (*names, EVERY_STATISTIC):
             if name is not None and name in self.columns:
                 return self.columns[name]
         return None
 
     def named(self, *names: str | None) -> bool:
-        """Whether a statistic has sizes that were given for it and not for all."""
+        """Return whether a statistic has separate sizes."""
         return any(name in self.columns for name in names if name is not None)
 
     def asked(self, *names: str | None) -> bool:
@@ -100,7 +100,7 @@ class Sizes:
         return replace(self, columns={**self.columns, name: sizes}, waiting=waiting, read=read, sized_on=sources)
 
     def with_others(self, others: "Sizes") -> "Sizes":
-        """With the sizes of other statistics, which come first where both have some."""
+        """Return the sizes with those of other statistics, which take precedence."""
         kept = {name: each for name, each in self.columns.items() if name not in others.waiting}
         waiting = {name: each for name, each in self.waiting.items() if name not in others.columns}
         return replace(
@@ -120,7 +120,7 @@ class Sizes:
 
 
 def read_sizes(table: pa.Table, size: Any, sized_on: str | None) -> tuple[pa.Table, Sizes | None]:
-    """The columns of a frame that are keys, and the sizes it has beside them."""
+    """Return a frame's key columns and its sizes."""
     if size is None:
         if sized_on is not None:
             raise KeysError(column="'sized_on'", problem="says where sizes are from, but no size was given")
@@ -149,7 +149,7 @@ def _source(sized_on: str | None, named: bool) -> tuple[str, ...]:
 
 
 def _numbers(table: pa.Table, name: str) -> FloatArray:
-    """A column of sizes; what is missing or negative is 0, which counts as the floor."""
+    """Return a column of sizes, with 0 for missing or negative ones."""
     if name not in table.column_names:
         raise KeysError(column=f"'{name}'", problem="is the size of cells but no column of the list")
     return as_sizes(name, table.column(name))
@@ -214,7 +214,7 @@ class Selection:
 
     @property
     def alias(self) -> str:
-        """The name of the noisy counts used for the selection; its ending says so."""
+        """The name of the noisy counts used for the selection."""
         return "rows_selected_on" if self.splitting is None else "pieces_selected_on"
 
     def total(self) -> CountUnits | CountPieces:
@@ -320,7 +320,9 @@ class Keys:
 
     @classmethod
     def of(cls, frame: Any, *, size: Given | None = None, sized_on: str | None = None) -> "Keys":
-        """Keys from a list with one row for each cell, and what is publicly known about the size of each.
+        """Return keys from a list of cells, with public sizes.
+
+        One row for each cell.
 
         Args:
             frame: An Arrow, pandas or Polars frame, or a mapping of columns.
@@ -340,7 +342,9 @@ class Keys:
         return cls(Rows.of(table), sizes=sizes)
 
     def sized(self, frame: Any, *, size: Given, sized_on: str | None = None) -> "Keys":
-        """The same keys with sizes from another list, matched by the columns of the keys; cells it does not list have none.
+        """Return the same keys with sizes from another list.
+
+        Matched by the columns of the keys; cells it does not list have none.
 
         Args:
             frame: A list with one or more columns of sizes, and columns of the keys that tell all cells apart.
@@ -360,7 +364,9 @@ class Keys:
         return Keys(self.domain, sizes=found if self.sizes is None else self.sizes.with_others(found))
 
     def matched(self, table: pa.Table, values: FloatArray) -> FloatArray:
-        """Numbers of another list of cells at the cells of these keys; 0 where it does not list one.
+        """Return another list's numbers at the cells of these keys.
+
+        0 where it does not list one.
 
         Args:
             table: The other list, with at least the columns of the keys.
@@ -392,7 +398,7 @@ class Keys:
         return np.where(listed[at] == ours, values[known][first][at], 0.0)
 
     def _matching(self, table: pa.Table) -> list[str]:
-        """The columns by which another list is matched: all of the keys, or those it has where they tell all cells apart."""
+        """Return the columns by which another list matches all cells."""
         shared = [name for name in self.table.column_names if name in table.column_names]
         missing = [name for name in self.table.column_names if name not in shared]
         if missing and (not shared or not self.told_apart(shared)):
@@ -401,7 +407,9 @@ class Keys:
         return shared
 
     def told_apart(self, names: Iterable[str]) -> bool:
-        """Whether no two cells have the same values in these columns, as where all others are coarser levels of them.
+        """Return whether these columns distinguish all cells.
+
+        As where all others are coarser levels of them.
 
         Args:
             names: Columns of the keys.
@@ -433,7 +441,9 @@ class Keys:
 
     @staticmethod
     def crossed(*lists: "Keys") -> "Keys":
-        """Every combination of the cells of several lists, such as places and industries of two hierarchies.
+        """Return every combination of the cells of several lists.
+
+        Such as places and industries of two hierarchies.
 
         Args:
             lists: The lists; no two have a column in common.
@@ -562,7 +572,7 @@ def read_keys(given: Any, columns: tuple[str, ...]) -> tuple[Keys, ...]:
 
 
 def _is_whole(given: Any) -> bool:
-    """Whether a value names its own columns, as a frame of any library does and an Arrow array does not."""
+    """Return whether a value names its columns, as a frame does."""
     return isinstance(given, Keys | Mapping | pa.Table) or (
         hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))
     )

@@ -1,8 +1,9 @@
-"""Screens SQL text before it is parsed: short plain text, one statement, no comments, no deep nesting.
+"""Screening of SQL text before it is parsed.
 
-DuckDB's own parser must agree with ours. Ours repairs what it reads (an extra comma, an unclosed bracket, a misplaced keyword), and
-the meaning of such text is a guess, so text that only one of the two parsers accepts is refused. Nothing is executed: the
-connection has no table and reads no file.
+Short plain text, one statement, no comments, no deep nesting. DuckDB's parser must agree with ours. Ours
+repairs what it reads (an extra comma, an unclosed bracket, a misplaced keyword), and the meaning of such text
+is a guess, so text that only one of the two parsers accepts is refused. Nothing is executed: the connection
+has no table and reads no file.
 """
 
 import os
@@ -43,7 +44,7 @@ _PLAIN = _QUOTED | {TokenType.VAR, TokenType.NUMBER, TokenType.COMMA}
 
 
 def read_statement(text: str) -> exp.Expr:
-    """The tree of the one statement in the text. The parser sees only text that passed these checks."""
+    """Return the tree of the one statement in screened text."""
     _check_tokens(text, _tokens(text))
     try:
         trees = parse(text, read="duckdb")
@@ -88,7 +89,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
 
 
 def _deepest(tokens: list[Token]) -> int:
-    """The nesting depth the parser could reach: open brackets, and consecutive operators (``NOT NOT NOT ...``)."""
+    """Return the nesting depth of brackets and consecutive operators."""
     depth = run = deepest = 0
     for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
@@ -98,7 +99,7 @@ def _deepest(tokens: list[Token]) -> int:
 
 
 def _check_outside_quotes(text: str, tokens: list[Token]) -> None:
-    """Allow characters beyond ASCII only in quotes: no look-alike letters and no unusual blanks."""
+    """Allow characters beyond ASCII only in quotes, against look-alikes."""
     outside, end = [], 0
     for token in tokens:
         if token.token_type in _QUOTED:

@@ -1,4 +1,4 @@
-"""Converts the parser's tree to predicates and group expressions. Anything not handled here is refused by name."""
+"""Conversion of the parser's tree; anything not handled is refused."""
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -42,7 +42,7 @@ ADVICE = (
 
 
 def parse_predicate(text: str) -> Predicate:
-    """A condition given as text, screened in the same way as a whole statement."""
+    """Return a condition from text, screened like a full statement."""
     try:
         statement = read_statement(f"SELECT 1 WHERE {text}")
     except SqlError as error:
@@ -65,7 +65,7 @@ def refused(node: exp.Expr) -> SqlError:
 
 
 def only(node: exp.Expr, *allowed: str) -> None:
-    """Refuse a node that has any parts other than the named ones, because modifiers can hide there."""
+    """Refuse a node with other parts, where modifiers can hide."""
     for part, value in node.args.items():
         if value not in (None, False, []) and part not in allowed:
             raise SqlError(construct=f"{part.strip('_').upper()} in {type(node).key.upper()} is not on the whitelist")
@@ -99,7 +99,7 @@ def predicate(node: exp.Expr) -> Predicate:
 
 
 def _chain(node: exp.Expr) -> Predicate:
-    """A run of ANDs or ORs, flattened without recursion: the parser nests them to the left."""
+    """Return a run of ANDs or ORs, flattened without recursion."""
     kind, parts = type(node), []
     while type(node) is kind:
         only(node, "this", "expression")
@@ -192,7 +192,7 @@ def literal(node: exp.Expr) -> Literal:
 
 
 def _number(text: str) -> Fraction:
-    """A number from its decimal digits; long or exponent forms are refused before they are expanded."""
+    """Return a number from its digits; refuse long or exponent forms."""
     if len(text) > 60 or not text.replace(".", "", 1).isdigit() or not text.isascii():
         raise SqlError(construct="a number that is not written in plain decimal digits")
     return Fraction(text)
@@ -234,7 +234,7 @@ _Affine: TypeAlias = tuple[dict[str, Fraction], Fraction]
 
 
 def parse_linear(text: str) -> Linear:
-    """A linear form given as text, through the same gate as whole statements.
+    """Return a linear form from text, screened like a full statement.
 
     Example:
         >>> parse_linear("payann - 45 * emp")
@@ -253,7 +253,7 @@ def parse_linear(text: str) -> Linear:
 
 
 def linear(node: exp.Expr, name: Callable[[exp.Expr], str]) -> Linear:
-    """A linear form out of the parser's tree; ``name`` reads what stands for a quantity, or refuses it."""
+    """Return a linear form of what ``name`` reads or refuses."""
     terms, constant = _affine(node, name)
     kept = {each: share for each, share in terms.items() if share}
     if constant or not kept:

@@ -1,6 +1,7 @@
-"""Converts SQL text to the ``Query`` the builder would make: one SELECT from one table, with GROUP BY and a few aggregates.
+"""Conversion of SQL text to the ``Query`` the builder would make.
 
-Each aggregate becomes a statistic of the query.
+One SELECT from one table, with GROUP BY and a few aggregates. Each aggregate becomes a statistic of the
+query.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from recordwise.plan.statistics.base import NamedMechanisms
 
 
 def aggregate(node: exp.Expr) -> bool:
-    """Whether an item of the SELECT list is a statistic, allowed or not."""
+    """Return whether a SELECT item is a statistic, allowed or not."""
     return isinstance(node, exp.AggFunc | exp.WithinGroup) or (
         isinstance(node, ARITHMETIC) and node.find(exp.AggFunc) is not None
     )
@@ -29,7 +30,10 @@ ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren)
 
 
 def read_statistic(node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic:
-    """One COUNT(*), COUNT(DISTINCT column), SUM, AVG, MEDIAN or QUANTILE_CONT, a ratio or a combination of sums."""
+    """Read one aggregate, ratio or combination of sums.
+
+    COUNT(*), COUNT(DISTINCT column), SUM, AVG, MEDIAN or QUANTILE_CONT.
+    """
     for kind in KINDS:
         found = kind.read_sql(node, alias, mechanisms)
         if found is not None:
@@ -41,7 +45,10 @@ TABLE = "t"
 
 
 def parse_sql(text: str, *, mechanisms: Mapping[str, StatisticMechanism], keys: GivenKeys | None = None) -> Query:
-    """Parse a statement. ``mechanisms`` gives one per statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
+    """Parse a statement.
+
+    ``mechanisms`` has one per statistic: by alias, by measure or firm column, or "*" for COUNT(*).
+    """
     statement = read_statement(text)
     if type(statement) is not exp.Select:
         raise refused(statement)
@@ -66,7 +73,7 @@ def _check_table(source: exp.Expr | None) -> None:
 
 
 def _named_expressions(items: list[exp.Expr]) -> list[Group]:
-    """The items of the SELECT list that are not aggregates, under their published names."""
+    """Return the SELECT items that are not aggregates, by published name."""
     named = []
     for item in items:
         inner, alias = _unaliased(item)
@@ -91,7 +98,7 @@ def _default_name(value: Expression) -> str:
 
 
 def _groups(group: exp.Expr | None, named: list[Group]) -> tuple[Group, ...]:
-    """GROUP BY in its own order; an item is an alias of the SELECT list or an expression."""
+    """Return the groups in the order of GROUP BY."""
     if group is None:
         return ()
     only(group, "expressions")

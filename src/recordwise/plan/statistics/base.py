@@ -60,7 +60,10 @@ NEAR = 1e-5
 def curved_interval(
     top: NoisyCurve, bottom: NoisyCurve, *, confidence: float
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Both ends and the cells they serve: where a curve bends, little, and the denominator is well above 0."""
+    """Return both ends, and the cells where they apply.
+
+    Where a curve bends, but little, and the denominator is well above 0.
+    """
     bend = STEEPEST_BEND * np.maximum(top.bend, bottom.bend)
     if not np.any(bend > 0):
         return bend, bend, np.zeros(bend.shape, np.bool_)
@@ -88,7 +91,7 @@ def curved_interval(
 
 
 def _largest(value: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """The largest value between ``start`` and a right angle, by a golden section about the best of a few angles."""
+    """Return the largest value between ``start`` and a right angle."""
     step = (np.pi / 2 - start) / (COARSE_POINTS - 1)
     tried = np.stack([value(start + at * step) for at in range(COARSE_POINTS)])
     best = start + np.argmax(tried, axis=0) * step
@@ -118,8 +121,12 @@ def radii(bend: FloatArray, confidence: float) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _radius(bend: float, confidence: float) -> float:
-    """The z at which a pair of normal noises is further than z from a disk of radius 1/bend, on whose edge they start, with half of
-    the chance to miss; a straight line has its normal quantile. A part of the chance is left to points far away."""
+    """Return the z that covers a curve of this bend.
+
+    A pair of normal noises that starts on the edge of a disk of radius 1/bend is further than z from the disk
+    with half of the chance to miss; a straight line has its normal quantile. A part of the chance is left to
+    points far away.
+    """
     miss = (1 - confidence - OUTSIDE) / 2
     if miss <= 0:
         return math.inf
@@ -164,17 +171,18 @@ class Side:
 
 
 def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> float:
-    """The bound that Gaussian noise on a lattice, alone or mixed with another such noise, stays within (T-RATIO)."""
+    """Return a bound on lattice Gaussian noise, alone or mixed (T-RATIO)."""
     return NormalDist().inv_cdf((1 + confidence) / 2) * float(sigma) + float(step) / 2
 
 
 def ratio_interval(
     top: Side, bottom: Side, *, least: float, shared: FloatArray | float = 0.0, confidence: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``.
+    """Return ends that contain the exact ratio with this confidence.
 
-    ``shared`` is what correlated answers have in common: the sum of the products of their coefficients with squared reaches. The
-    ``confidence`` is needed where noise was drawn on the scale of a transform.
+    Assuming that the exact denominator is at least ``least``. ``shared`` is what correlated answers have in
+    common: the sum of the products of their coefficients with squared reaches. The ``confidence`` is needed where
+    noise was drawn on the scale of a transform.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steepness = (bottom.reach / bottom.value) ** 2
@@ -189,7 +197,10 @@ def ratio_interval(
 
 
 def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The r with (N - r D)**2 <= reach(N)**2 - 2 r shared + r**2 reach(D)**2: the roots of a quadratic, divided by D**2."""
+    """Return the roots of the Fieller quadratic, divided by D**2.
+
+    The r with (N - r D)**2 <= reach(N)**2 - 2 r shared + r**2 reach(D)**2.
+    """
     ratio, own = top.value / bottom.value, top.reach / bottom.value
     root = own**2 * (1 - steepness) + steepness * ratio**2 + shared * (shared - 2 * ratio)
     half = np.sqrt(np.maximum(root, 0.0))
@@ -201,7 +212,7 @@ def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray)
 
 
 def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatArray]:
-    """The extreme quotients of the ends of both intervals, assuming that both hold."""
+    """Return the extreme quotients of both intervals' ends."""
     smallest, largest = np.maximum(bottom.low, least), np.maximum(bottom.high, least)
     low = top.low / np.where(top.low >= 0, largest, smallest)
     high = top.high / np.where(top.high >= 0, smallest, largest)
@@ -209,14 +220,14 @@ def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatAr
 
 
 def outward(low: FloatArray, high: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends moved apart by what roundings of numbers up to ``size`` can be worth, then to digits that mean something."""
+    """Move ends apart by possible roundings, then to meaningful digits."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slack = ROUNDINGS * size
         return _rounded(low - slack - ROUNDINGS * np.abs(low), high + slack + ROUNDINGS * np.abs(high))
 
 
 def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Round outward to meaningful digits: at most a hundredth of the width wider at either end."""
+    """Round outward to meaningful digits, within a hundredth of the width."""
     places = DIGITS - 1 - np.floor(np.log10(high - low))
     # Powers of ten with a whole exponent up to 22 are exact floats, so this produces the shortest decimals.
     fine = np.where(np.isfinite(places), np.clip(places, -22, 22), 0)
@@ -236,7 +247,7 @@ FIELDS = ("value", "standard_error", "variance_unbiased", "low", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyColumn:
-    """A variable with its accuracy, and the noisy points and sigma where noise was drawn on another scale."""
+    """A variable with its accuracy, and noisy points on another scale."""
 
     alias: str
     value: Any
@@ -254,7 +265,7 @@ class NoisyColumn:
     """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
 
     def columns(self) -> dict[str, pa.Array]:
-        """The published columns, with nothing suppressed; NULL where a number does not exist."""
+        """Return the published columns, with NULL for numbers that do not exist."""
         columns = {
             self.alias: _array(self.value),
             f"{self.alias}_sd": _array(self.standard_error),
@@ -279,7 +290,7 @@ def _array(values: Any) -> pa.Array:
 
 
 def _relative(error: FloatArray, value: Any) -> pa.Array:
-    """The coefficient of variation; NULL where the value is 0 or the noise has no variance."""
+    """Return the coefficient of variation, or NULL."""
     cv = np.abs(np.asarray(value, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         np.divide(error, cv, out=cv)
@@ -298,7 +309,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The noisy answers to one statistic, one for each of ``cells`` cells, drawn once."""
+    """The noisy answers to one statistic, drawn once."""
 
     parts: Sequence[Part]
     cells: int
@@ -312,7 +323,7 @@ class Answer:
         return NoisyColumn(alias=alias, **self._estimated[confidence])
 
     def _estimates(self, confidence: float) -> dict[str, Any]:
-        """With the runs of cells that different mechanisms served back in the order of the cells."""
+        """Return the estimates in the order of the cells."""
         found = [(part.rows, _values(part, confidence)) for part in self.parts]
         if len(found) == 1:
             return found[0][1]
@@ -326,13 +337,13 @@ class Answer:
         return full
 
     def side(self, confidence: float) -> Side:
-        """What a ratio with this confidence needs to know about one of its two answers."""
+        """Return what a ratio needs to know about this answer."""
         found = self.column("", (1 + confidence) / 2)
         value = np.asarray(found.value, np.float64)
         return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence), curve=self.curve())
 
     def curve(self) -> NoisyCurve:
-        """Where Gaussian noise was added, on the totals' own scale or on that of a transform; NaN where it is other noise."""
+        """Return the points and sigmas of Gaussian noise; NaN for other noise."""
         columns = {name: np.full(self.cells, np.nan) for name in ("point", "sigma", "half", "zero", "bend")}
         found = [(part.rows, part.mechanism.noisy_curve(part.noisy)) for part in self.parts]
         known = [(rows, curve) for rows, curve in found if curve is not None]
@@ -349,7 +360,7 @@ class Answer:
         return NoisyCurve(**columns, back=back)
 
     def reach(self, confidence: float) -> FloatArray:
-        """What the noise of each cell stays within, alone or mixed, where it is Gaussian on the total's own scale; else NaN."""
+        """Return each cell's Gaussian reach on the total's scale, or NaN."""
         reach = np.full(self.cells, np.nan)
         for part in self.parts:
             sigma = part.mechanism.noise_sigma
@@ -372,7 +383,7 @@ def _values(part: Part, confidence: float) -> dict[str, Any]:
 
 
 def _fitting(points: Any) -> Any:
-    """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
+    """Return noisy integers, clipped only after noise to 64 bits (T-RANGE)."""
     return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)
 
 
@@ -383,17 +394,17 @@ COUNT, SUM, OTHER = "count", "sum", "other"
 
 
 class EntryReader(Protocol):
-    """What reading a plan-file entry needs: the schema, and the mechanisms named in the file."""
+    """A plan-file reader's context: the schema and the named mechanisms."""
 
     @property
     def schema(self) -> Schema:
         """The schema of the plan."""
 
     def mechanism(self, node: "Node") -> Any | None:
-        """A mechanism, by name or inline; None if it has a problem, which is recorded."""
+        """Return a mechanism, by name or inline; None with a recorded problem."""
 
     def built(self, kind: Any, node: "Node", entries: "Mapping[str, Node]") -> Any | None:
-        """A mechanism of a given kind, whose parameters are among the entries of a node."""
+        """Return a mechanism of a kind from a node's entries."""
 
     def named(self, node: "Node") -> tuple[str | None, Any | None]:
         """The published name of a statistic (``as``), and its mechanism."""
@@ -401,13 +412,13 @@ class EntryReader(Protocol):
 
 @dataclass(slots=True)
 class NamedMechanisms:
-    """The mechanisms given with a SQL statement, and which of them have been used."""
+    """A SQL statement's mechanisms, and which of them were used."""
 
     given: Mapping[str, Any]
     used: set[str] = field(default_factory=set)
 
     def take(self, alias: str | None, default: str) -> Any:
-        """The mechanism given under the alias of a statistic, or otherwise under its column."""
+        """Return a statistic's mechanism, by alias or else by column."""
         name = alias if alias in self.given else default
         if name is None or name not in self.given:
             raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
@@ -417,7 +428,7 @@ class NamedMechanisms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic(ABC):
-    """A statistic of a query. Other modules use only what is declared here and in ``Drawable``."""
+    """A statistic of a query, as other modules use it."""
 
     alias: str = ""
     """The published name."""
@@ -456,12 +467,12 @@ class Statistic(ABC):
 
     @classmethod
     def adds_up(cls, of: str | None, *, firm: str | None) -> bool:
-        """Whether its exact values of finer cells add up to those of coarser ones."""
+        """Return whether exact values of finer cells add up."""
         return True
 
     @property
     def planned_as(self) -> str | None:
-        """Its name in planning: "count", or the name of a measure; None if planning offers no mechanisms for it."""
+        """Its name in planning: "count", a measure's name, or None."""
         return None
 
     @abstractmethod
@@ -473,7 +484,7 @@ class Statistic(ABC):
         """Problems with the schema, as sentences without a final period."""
 
     def with_mechanisms(self, chosen: "Chosen", drawn: Sequence["Drawable"]) -> "Statistic":
-        """The same statistic where what it is computed from has the chosen mechanisms; ``drawn`` is what its query draws now."""
+        """Return the statistic with chosen mechanisms for what ``drawn`` has now."""
         return self
 
     def among(self, asked: Sequence["Statistic"]) -> "Statistic":
@@ -486,14 +497,14 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
-        """The drawn statistics it is computed from: those of ``drawn`` that fit, otherwise its own."""
+        """Return its parts: those of ``drawn`` that fit, otherwise new ones."""
 
     def bins(self) -> tuple[CountBins, ...]:
         """The counts along a grid it needs from an engine."""
         return ()
 
     def forms(self, drawn: Sequence["Drawable"]) -> tuple["Form", "Form"]:
-        """What it is computed as: a linear form of its parts, divided by another; the second is empty where nothing is divided."""
+        """Return its linear form of parts and its divisor, possibly empty."""
         return tuple((part, Fraction(1)) for part in self.parts(drawn)), ()
 
     @abstractmethod
@@ -501,36 +512,39 @@ class Statistic(ABC):
         """The published column, computed from the noisy answers of its parts."""
 
     def confidence_of_parts(self, confidence: float) -> float:
-        """The confidence at which its parts are estimated for an interval of ``confidence``."""
+        """Return its parts' confidence for an interval of ``confidence``."""
         return confidence
 
     def description(self) -> dict[str, Any]:
-        """The statistic as in release.json and the ledger; the caller converts parameters and mechanisms to JSON."""
+        """Return the statistic as in release.json and the ledger."""
         return {"name": self.alias, "kind": type(self).__name__, "of": self.of}
 
     def entry(self) -> Any:
-        """Its entry in a plan file, without its name: what ``read_entry`` reads back."""
+        """Return its plan-file entry, without its name."""
         raise NotImplementedError
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> "Statistic | None":
-        """The statistic of a plan-file entry; None if it has a problem, which is recorded at its line."""
+        """Return a plan-file entry's statistic; None with a recorded problem."""
         return None
 
     @classmethod
     def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
-        """What a plan file gives for this statistic in SQL text; called only if the entry contains ``sql_key``."""
+        """Read a plan file's mechanism for SQL, if it has ``sql_key``."""
         return reader.mechanism(node)
 
     @classmethod
     def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> "Statistic | None":
-        """The statistic of a SQL aggregate; None if the aggregate is a different statistic."""
+        """Return a SQL aggregate's statistic; None if it is a different one."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawable(Statistic):
-    """A statistic that noise is drawn for. The defaults fit a total to which every record contributes at most 1."""
+    """A statistic that noise is drawn for.
+
+    The defaults fit a total to which every record contributes at most 1.
+    """
 
     mechanism: Mechanism
 
@@ -554,7 +568,7 @@ class Drawable(Statistic):
 
     @abstractmethod
     def totals(self, schema: Schema) -> tuple[Total, ...]:
-        """The exact totals it needs of an engine: one, or the two parts of a signed sum, or none if it needs bins."""
+        """Return the exact totals it needs: one, two if signed, or none."""
 
     def step(self, schema: Schema) -> Fraction:
         """The unit of its total."""
@@ -565,24 +579,24 @@ class Drawable(Statistic):
         return None
 
     def cost(self, mechanism: Mechanism, schema: Schema, *, tight: bool) -> Policy:
-        """Its cost to a record of a cell for which ``mechanism`` is used."""
+        """Return its cost to a record of a cell using ``mechanism``."""
         return mechanism.policy_of_count()
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
-        """What bounds the loss of several records in one cell, beside the square of the sum of their roots (T-CELLS)."""
+        """Return a further bound on records' joint loss in a cell (T-CELLS)."""
         return Joint()
 
     def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
-        """The sigma of Gaussian noise in lattice steps, and how many such numbers a record changes; None for other noise."""
+        """Return Gaussian sigma in steps, and numbers a record changes, or None."""
         steps = mechanism.noise_steps(self.step(schema))
         return None if steps is None else (steps, 1)
 
     def example_sql(self, column: str) -> str:
-        """The same question in SQL about one column of a made-up table, for the audit."""
+        """Return the same statistic in SQL, for the audit."""
         return "COUNT(*)"
 
     def dry_run(self, mechanism: Mechanism, schema: Schema, *, confidence: float) -> None:
-        """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent.
+        """Draw for one empty cell to trigger refusals before spending.
 
         The noise is that of a release and is thrown away; numpy's generators would be imported for this alone.
         """
@@ -601,7 +615,10 @@ class Drawable(Statistic):
         asked: Sequence[Statistic],
         confidence: float,
     ) -> Any:
-        """Add noise, once. ``asked`` are the statistics of the query, ``confidence`` that of their intervals."""
+        """Add noise, once.
+
+        ``asked`` are the statistics of the query, ``confidence`` that of their intervals.
+        """
         held, step = [exact.totals[each] for each in self.totals(schema)], self.step(schema)
         totals = held[0] if len(held) == 1 else np.stack(held)
         parts = []
@@ -623,7 +640,7 @@ Form: TypeAlias = tuple[tuple[Drawable, Fraction], ...]
 
 
 def mechanism_entry(mechanism: Mechanism) -> dict[str, Any]:
-    """A mechanism as a plan file writes it; values are made TOML by the caller."""
+    """Return a mechanism as a plan file writes it."""
     given = mechanism.given_parameters()
     inner = {name: mechanism_entry(value) for name, value in given.items() if isinstance(value, Mechanism)}
     return {"kind": type(mechanism).__name__, **given, **inner}
@@ -637,9 +654,9 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
 def published(
     asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
-    """The statistics of a query, followed by the others drawn for them, given the noisy answers by alias.
+    """Return a query's statistics, then the others drawn for them.
 
-    All noise is drawn, so that they can be computed side by side.
+    From the noisy answers by alias. All noise is drawn, so that they can be computed in parallel.
     """
 
     def column(statistic: Statistic) -> NoisyColumn:

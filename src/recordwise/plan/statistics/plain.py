@@ -94,7 +94,7 @@ class CountDistinct(Drawable):
         return of != firm
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
-        """A firm is one of the firms of a cell, however many of its units are there."""
+        """Return the joint bound: a firm counts once, whatever its units."""
         return Joint() if self.counted == schema.unit else Joint(kind=FIRM)
 
     @classmethod

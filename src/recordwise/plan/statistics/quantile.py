@@ -30,7 +30,7 @@ QUANTILE_FIELDS = ("value", "low", "high", "spread_low", "spread_high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile(Drawable):
-    """QUANTILE of a measure: zCDP before splitting, the same loss for every record (T-QUANTILE)."""
+    """A quantile of a measure, at equal loss for every record (T-QUANTILE)."""
 
     measure: str
     p: Fraction
@@ -65,7 +65,7 @@ class Quantile(Drawable):
         return isinstance(other, Quantile) and (self.measure, self.mechanism) == (other.measure, other.mechanism)
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
-        """The first quantile of the same tree: its noisy counts answer all of them."""
+        """Return the first quantile of the same tree, which answers all."""
         return next(((each,) for each in drawn if self.shares_tree(each)), (self,))
 
     def totals(self, schema: Schema) -> tuple[Total, ...]:
@@ -79,7 +79,7 @@ class Quantile(Drawable):
         return Fraction(1) if measure is None else measure.step
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
-        """A record is counted in one node at each level of the tree."""
+        """Return the joint bound: one node per level counts a record."""
         grid = _tree(mechanism).grid
         levels = min(grid.bits, MOST_TREE_LEVELS)
         spacing, step = 1 << (grid.bits - levels), self.step(schema)
@@ -109,7 +109,7 @@ class Quantile(Drawable):
         asked: Sequence[Statistic],
         confidence: float,
     ) -> Any:
-        """The columns of all quantiles computed from this tree, by alias: the trees of all cells would not fit in memory."""
+        """Return all quantiles of this tree, by alias, to save memory."""
         (bins,), (serving,), measure = self.bins(), served, schema.measure(self.measure)
         assert measure is not None
         shares = {each.alias: each.p for each in asked if isinstance(each, Quantile) and self.shares_tree(each)}
@@ -130,7 +130,10 @@ class Quantile(Drawable):
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
-        """``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``."""
+        """Read a quantile's entry.
+
+        ``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``.
+        """
         entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
         p = entries["p"].number() if "p" in entries else None
         alias = entries["as"].text() if "as" in entries else ""
@@ -156,7 +159,10 @@ class Quantile(Drawable):
 
 
 def _column_and_share(node: exp.Expr) -> tuple[str, Fraction] | None:
-    """The column and share of MEDIAN(x), QUANTILE_CONT(x, p) or PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
+    """Return the column and share of a SQL quantile.
+
+    MEDIAN(x), QUANTILE_CONT(x, p) or PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x).
+    """
     if type(node) is exp.Median:
         only(node, "this")
         return aggregated_column(node.this), Fraction(1, 2)
@@ -198,7 +204,7 @@ def draw_quantiles(
     *,
     confidence: float,
 ) -> dict[str, NoisyColumn]:
-    """Quantiles of every cell, by alias, all computed from the same noisy trees; an empty cell is treated like any other."""
+    """Return every cell's quantiles by alias, from the same noisy trees."""
     found: dict[str, list[QuantileEstimates]] = {alias: [] for alias in shares}
     at_once = max(1, NODES_AT_ONCE // (2 * mechanism.grid.size))
     for first in range(0, cells, at_once):
@@ -218,8 +224,11 @@ def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
 
 
 def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
-    """Grid positions as amounts. Values up to the first point may be 0. An upper end at the last point carries no information and
-    is left empty, unless the measure's public bound is no larger."""
+    """Return grid positions as amounts.
+
+    Values up to the first point may be 0. An upper end at the last point carries no information and is left
+    empty, unless the measure's public bound is no larger.
+    """
     points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
     below = np.concatenate([[0.0], points])
     above = np.concatenate([points[:-1], [points[-1] if measure.bound <= points[-1] else np.nan]])

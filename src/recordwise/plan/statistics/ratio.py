@@ -48,7 +48,7 @@ RECORDS = Measure("number of records")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combination(Statistic):
-    """A sum of coefficients times counts and sums that the query draws anyway. It costs nothing more."""
+    """A linear combination of counts and sums the query draws anyway."""
 
     terms: Linear
 
@@ -70,7 +70,7 @@ class Combination(Statistic):
         return form_problems(self.alias, self.terms, drawn)
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
-        """The statistics it combines, in the order of its terms; nothing where one is not there."""
+        """Return the combined statistics in order; empty if one is missing."""
         return drawn_parts(self.terms, drawn)
 
     def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
@@ -96,7 +96,7 @@ class Combination(Statistic):
 
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
-        """``SUM(rest) + 45 * SUM(emp) AS payann``; each of the sums must be selected as well."""
+        """Read ``SUM(rest) + 45 * SUM(emp) AS payann``, of selected sums."""
         node = unwrapped(node)
         if type(node) not in (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Div) or is_ratio(node):
             return None
@@ -119,7 +119,7 @@ def is_ratio(node: exp.Expr) -> bool:
 
 
 def aggregate_name(node: exp.Expr) -> str:
-    """What a SUM or COUNT(*) inside an expression is called in a linear form."""
+    """Return the linear-form name of a SUM or COUNT(*)."""
     if type(node) is exp.Count and type(node.this) is exp.Star:
         only(node, "this", "big_int")
         return COUNT
@@ -132,7 +132,7 @@ def aggregate_name(node: exp.Expr) -> str:
 
 
 def candidates(name: str, drawn: Sequence[Drawable]) -> list[Drawable]:
-    """The counts and sums a name can mean: a published name, a measure with a sum, or "count"."""
+    """Return the counts and sums a name can mean."""
     totals = [each for each in drawn if each.contribution in (SUM, COUNT)]
     published = [each for each in totals if each.alias == name]
     summed = [each for each in totals if isinstance(each, Sum) and each.measure == name]
@@ -143,7 +143,7 @@ def candidates(name: str, drawn: Sequence[Drawable]) -> list[Drawable]:
 
 
 def name_problems(alias: str, name: str, drawn: Sequence[Drawable]) -> list[str]:
-    """Why a name of a combination or ratio means no statistic of the query, or several."""
+    """Return problems with a name: no matching statistic, or several."""
     found = candidates(name, drawn)
     if len(found) == 1:
         return []
@@ -154,7 +154,7 @@ def name_problems(alias: str, name: str, drawn: Sequence[Drawable]) -> list[str]
 
 
 def form_problems(alias: str, terms: Linear, drawn: Sequence[Drawable]) -> list[str]:
-    """Why a linear form is none of statistics of the query, each named once."""
+    """Return why a linear form does not combine the query's statistics."""
     found = [problem for name, _ in terms for problem in name_problems(alias, name, drawn)]
     parts = drawn_parts(terms, drawn)
     if not found and len(set(parts)) < len(parts):
@@ -173,8 +173,10 @@ def drawn_form(terms: Linear, drawn: Sequence[Drawable]) -> Form:
 
 
 def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> bool:
-    """Whether the exact combination is never below 0, from what its sums are sums of: ``rest + 45 * emp`` is if ``rest`` is
-    ``payann - 45 * emp``."""
+    """Return whether the exact combination is never below 0.
+
+    From what its sums are sums of: ``rest + 45 * emp`` is if ``rest`` is ``payann - 45 * emp``.
+    """
     form: dict[Measure, Fraction] = {}
     for (_, share), part in zip(terms, drawn_parts(terms, drawn)):
         measure = policy_measure(part.measure, schema) if isinstance(part, Sum) else RECORDS
@@ -210,8 +212,11 @@ class Combined:
         return NoisyColumn(alias=alias, value=value, standard_error=error, low=low, high=high, variance_unbiased=spread)
 
     def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
-        """Ends that hold the exact combination. Gaussian noises reach as far as the root of the sum of squares of their reaches
-        (T-JOINT); every other answer, and all Gaussian ones together, gets an equal part of the chance to miss."""
+        """Return ends that contain the exact combination.
+
+        Gaussian noises reach as far as the root of the sum of squares of their reaches (T-JOINT); every other answer,
+        and all Gaussian ones together, gets an equal part of the chance to miss.
+        """
         added = [not np.isnan(answer.reach(confidence)).any() for answer, _ in self.terms]
         together = sum(added) > 1
         gaussian = [term for term, each in zip(self.terms, added) if each and together]
@@ -242,7 +247,7 @@ class Combined:
         return value - half, value + half
 
     def side(self, confidence: float) -> Side:
-        """What a ratio of this confidence needs to know of its numerator or denominator."""
+        """Return what a ratio needs to know about this combination."""
         if len(self.terms) == 1 and self.terms[0][1] == 1:
             return self.terms[0][0].side(confidence)
         curve = self.terms[0][0].curve() if len(self.terms) == 1 and self.terms[0][1] > 0 else None
@@ -256,7 +261,11 @@ class Combined:
         return Side(value=value, low=low, high=high, reach=reach, curve=curve)
 
     def shared(self, other: "Combined", of: str, confidence: float) -> FloatArray:
-        """The sum, over the answers that both contain, of both coefficients times the square of the reach or of the deviation."""
+        """Return the common part of two combinations.
+
+        The sum, over the answers that both contain, of both coefficients times the square of the reach or of the
+        deviation.
+        """
         theirs = {id(answer): share for answer, share in other.terms}
         total = np.zeros(self.terms[0][0].cells)
         for answer, share in self.terms:
@@ -284,7 +293,7 @@ def _added(parts: Sequence[tuple[Any, Fraction]]) -> Any:
 
 
 def _whole(parts: Sequence[tuple[Any, Fraction]]) -> Any:
-    """Whole numbers where every value and coefficient is one and 64 bits hold the sum; floats otherwise."""
+    """Return integers if all terms are and 64 bits suffice, else floats."""
     whole = all(part.dtype == np.int64 and share.denominator == 1 for part, share in parts)
     size = _added([(np.abs(part.astype(np.float64)), abs(share)) for part, share in parts])
     if not whole or (size >= EXACT).any():
@@ -297,7 +306,7 @@ def _whole(parts: Sequence[tuple[Any, Fraction]]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio(Statistic):
-    """One count, sum or combination of the query over another. It costs nothing more than they do."""
+    """One count, sum or combination over another, at no extra cost."""
 
     top: Linear
     bottom: Linear
@@ -327,7 +336,7 @@ class Ratio(Statistic):
         return []
 
     def among(self, asked: Sequence[Statistic]) -> Statistic:
-        """The same with each combination of the query that it names written out."""
+        """Return the ratio with its named combinations written out."""
         known = {each.alias: each.terms for each in asked if isinstance(each, Combination)}
         return replace(self, top=_written_out(self.top, known), bottom=_written_out(self.bottom, known))
 
@@ -366,7 +375,7 @@ class Ratio(Statistic):
 
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
-        """``SUM(payann) / SUM(emp) AS pay``; each of the sums must be selected as well."""
+        """Read ``SUM(payann) / SUM(emp) AS pay``, of selected sums."""
         node = unwrapped(node)
         if not is_ratio(node):
             return None
@@ -385,7 +394,10 @@ def _written_out(form: Linear, known: dict[str, Linear]) -> Linear:
 
 
 def ratio(alias: str, top: Combined, bottom: Combined, confidence: float) -> NoisyColumn:
-    """The ratio with its interval in every cell (T-RATIO); no value and no error where the noisy denominator is not positive."""
+    """Return the ratio with its interval in every cell (T-RATIO).
+
+    No value and no error where the noisy denominator is not positive.
+    """
     above, below = top.column("", confidence), bottom.column("", confidence)
     known = below.value > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -414,7 +426,9 @@ def plain_ratio(alias: str, top: Answer, bottom: Answer, confidence: float) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumAndCount:
-    """The two mechanisms of an average, where SQL text names one: ``mechanisms={"emp": SumAndCount(sum=..., count=...)}``.
+    """The two mechanisms of an average in SQL text.
+
+    ``mechanisms={"emp": SumAndCount(sum=..., count=...)}``.
 
     Args:
         sum: The mechanism of the sum.
@@ -439,7 +453,10 @@ class SumAndCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average(Statistic):
-    """AVG of a measure. Both parts are paid for ([S] prints the sum alone), unless the query already has them (T-AVG)."""
+    """The average of a measure (T-AVG).
+
+    Both parts are paid for ([S] prints the sum alone), unless the query already has them.
+    """
 
     measure: str
     sum: Mechanism
@@ -461,7 +478,7 @@ class Average(Statistic):
         return (self.sum,) if self.count is None else (self.sum, self.count)
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
-        """The sum and the count to divide: those of ``drawn`` with the same mechanism, otherwise its own; empty without a count."""
+        """Return the sum and count to divide; empty without a count."""
         sums = [s for s in drawn if isinstance(s, Sum) and s.measure == self.measure and s.mechanism == self.sum]
         counts = [s for s in drawn if isinstance(s, Count) and self.count in (None, s.mechanism)]
         if self.count is not None and not counts:
@@ -506,7 +523,10 @@ class Average(Statistic):
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
-        """``avg.emp = { sum = "split", count = "counts", as = "mean" }``."""
+        """Read an average's entry.
+
+        ``avg.emp = { sum = "split", count = "counts", as = "mean" }``.
+        """
         entries = node.table("sum", "count", "as", needed=("sum",))
         alias = entries["as"].text() if "as" in entries else ""
         parts = _both(entries, reader)
@@ -530,6 +550,6 @@ class Average(Statistic):
 
 
 def _both(entries: "Mapping[str, Node]", reader: EntryReader) -> SumAndCount | None:
-    """The two mechanisms of an average; the count may be left to the query."""
+    """Return an average's two mechanisms; the query may supply the count."""
     found: dict[str, Any] = {name: reader.mechanism(entries[name]) for name in ("sum", "count") if name in entries}
     return None if "sum" not in found or None in found.values() else SumAndCount(**found)

@@ -1,4 +1,4 @@
-"""The statistics a query can ask for. SQL text and plan files are read by going through this list."""
+"""The statistics a query can have."""
 
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ KINDS: tuple[type[Statistic], ...] = (Count, Sum, CountDistinct, Average, Quanti
 
 
 def statistic_kind(name: str) -> type[Statistic]:
-    """The statistic that a description calls its ``kind``; of one that is not known here nothing is assumed."""
+    """Return the statistic class of a ``kind``, or ``Statistic`` if unknown."""
     return next((kind for kind in KINDS if kind.__name__ == name), Statistic)
 
 

@@ -1,4 +1,4 @@
-"""The exact numbers that a statistic needs from an engine, cell by cell. An engine knows these and no mechanism."""
+"""The exact numbers that a statistic needs, cell by cell."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ PIECE = "piece"
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """Joint splitting: a record has as many pieces as the measure that needs most, and at least one (T-SPLIT)."""
+    """Joint splitting, by the measure that needs most pieces (T-SPLIT)."""
 
     thresholds: tuple[tuple[str, Threshold], ...]
 
@@ -45,7 +45,7 @@ class Splitting:
 
 
 def check_thresholds(splitting: Splitting, schema: Schema) -> None:
-    """Refuse thresholds that are not a whole number of steps for every record."""
+    """Refuse thresholds that are not multiples of every record's step."""
     for measure, at in splitting.thresholds:
         if isinstance(at, By) and at.default is None:
             raise PlanError(problems=(f"the thresholds of '{measure}' by '{at.column.name}' need a default",))
@@ -54,9 +54,10 @@ def check_thresholds(splitting: Splitting, schema: Schema) -> None:
 
 
 def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:
-    """A threshold as a whole number of steps, because pieces of another size would leave the lattice.
+    """Return a threshold as an integer number of steps.
 
-    A threshold above a record's bound splits no record, just as the bound itself, and might not fit into 64 bits.
+    Pieces of another size would leave the lattice. A threshold above a record's bound splits no record, just as
+    the bound itself, and might not fit into 64 bits.
     """
     declared = schema.measure(measure)
     if declared is None:
@@ -72,14 +73,15 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class CountUnits:
-    """The number of units, COUNT(*). Ids are unique, so this is also COUNT(DISTINCT unit)."""
+    """The number of units, COUNT(*), also COUNT(DISTINCT unit)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SumSteps:
-    """The sum of a measure, as a whole number of its steps; ``at_most`` caps the steps that each record contributes.
+    """The sum of a measure, in integer steps.
 
-    ``part`` says which values of a signed measure are added up, each without its sign: those above or those below 0.
+    ``at_most`` caps the steps that each record contributes. ``part`` says which values of a signed measure are
+    added up, each without its sign: those above or those below 0.
     """
 
     measure: str
@@ -89,12 +91,12 @@ class SumSteps:
 
 @dataclass(frozen=True, slots=True)
 class CountFirms:
-    """COUNT(DISTINCT firm): not additive over cells, so it is never rolled up from finer counts."""
+    """COUNT(DISTINCT firm), not additive and so never rolled up."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountPieces:
-    """The number of rows the unit-split table would have (T-SPLIT), counted without creating them."""
+    """The number of rows of the unit-split table, not created (T-SPLIT)."""
 
     splitting: Splitting
 
@@ -105,7 +107,7 @@ Total: TypeAlias = AdditiveTotal | CountFirms
 
 @dataclass(frozen=True, slots=True)
 class CountBins:
-    """The number of records at each point of a public grid, cell by cell; only non-empty bins are returned."""
+    """The number of records at each grid point, in non-empty bins."""
 
     measure: str
     grid: Grid
@@ -113,7 +115,7 @@ class CountBins:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class BinCounts:
-    """CONFIDENTIAL: the non-empty bins of a table, sorted by the position of their cell."""
+    """CONFIDENTIAL: a table's non-empty bins, sorted by cell position."""
 
     position: IntArray
     point: IntArray
@@ -125,7 +127,7 @@ class BinCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ExactTable:
-    """CONFIDENTIAL: the exact numbers of one table, opened only to add noise to them."""
+    """CONFIDENTIAL: exact numbers of one table, opened only for noise."""
 
     cells: int
     totals: Mapping[Total, IntArray]

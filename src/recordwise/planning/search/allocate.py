@@ -1,7 +1,9 @@
-"""Splits one budget over several tables and levels so that the worst error, relative to its goal, is as small as possible.
+"""A split of one budget that minimizes the worst relative error.
 
-Every table's error falls as its share grows, so at the best split all tables miss or beat their goals by the same factor (T-EVEN).
-It is found by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are estimated along the way.
+Over several tables and levels; errors are relative to goals. Every table's error falls as its share grows,
+so at the best split all tables miss or beat their goals by the same factor (T-EVEN). It is computed by
+Newton's method on logarithms: errors are nearly powers of shares, and the exponents are estimated along the
+way.
 """
 
 from collections.abc import Sequence
@@ -64,7 +66,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TableShare:
-    """The share of one table, and how the table compares with its goal."""
+    """One table's share and its comparison with the goal."""
 
     table: GoalTable
     share: Fraction
@@ -87,11 +89,11 @@ class Allocation(Result):
 
     @property
     def worst(self) -> float:
-        """The largest error divided by its goal over all tables: at most 1 if every goal is met."""
+        """The largest error divided by its goal over all tables."""
         return max(each.ratio for each in self.shares)
 
     def queries(self) -> tuple[Query, ...]:
-        """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
+        """Return the queries to release, one for each table."""
         return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
     def _numbers(self) -> dict[str, Any]:
@@ -136,11 +138,12 @@ def allocate(
     complete: bool = False,
     data: str = "confidential",
 ) -> Allocation:
-    """Split a budget over the tables of goals so that the worst error, relative to its goal, is as small as possible.
+    """Split a budget so that the worst relative error is smallest.
 
-    ``budget`` is the mechanism that a single table would get on its own, or a mapping from measures to such mechanisms; each table
-    gets the mechanism at its share of the loss. Or it is a plan: then every statistic keeps its loss, and each query splits it
-    anew over its levels, in one way for all its statistics.
+    Errors are relative to goals. ``budget`` is the mechanism that a single table would get alone, or a mapping
+    from measures to such mechanisms; each table gets the mechanism at its share of the loss. Or it is a plan:
+    then every statistic keeps its loss, and each query splits it again over its levels, in one way for all its
+    statistics.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -185,7 +188,7 @@ def _within_plan(
     fitted: bool,
     complete: bool,
 ) -> Allocation:
-    """Every query of a plan with the split over its levels at which its worst table is as good as possible."""
+    """Split every query of a plan to improve its worst table."""
     scope, targets = targets_in(plan, goals, view.schema)
     tables = goal_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
     queries, ratios = list(scope.plan.queries), dict[GoalTable, float]()
@@ -228,7 +231,7 @@ def _for_fits(
     *,
     complete: bool,
 ) -> Allocation:
-    """The split that makes fitted errors smallest, and one query for each goal."""
+    """Return the split that makes fitted errors smallest."""
     levels = goal_levels(view, goals, complete=complete)
     ends = np.cumsum([0, *(each.tree.tables for each in levels)])
     trees = [each.at(whole[start]) for each, start in zip(levels, ends)]
@@ -249,7 +252,7 @@ def _for_fits(
 
 
 def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArray:
-    """Shares at which all tables have the same error relative to their goals, or the best found if that cannot be reached."""
+    """Return shares that equalize errors relative to goals."""
     shares: FloatArray = np.full(len(tables), 1 / len(tables))
     exponents: FloatArray = np.full(len(tables), 0.5)
     best, before, idle = (np.inf, shares), None, 0
@@ -278,7 +281,7 @@ def _learnt(
 
 
 def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> FloatArray:
-    """The shares, adding up to 1, that would make all ratios equal if they were powers of the shares."""
+    """Return the shares that would make all ratios equal."""
 
     def at(log_level: float) -> FloatArray:
         return np.asarray(shares * np.exp((np.log(ratios) - log_level) / exponents))

@@ -1,4 +1,4 @@
-"""The amount of noise of a mechanism, which planning sets, while everything else about it stays."""
+"""The noise scale of mechanisms, which planning sets."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,10 @@ from recordwise.planning.scope import COUNT
 
 
 def has_amount(mechanism: Mechanism) -> bool:
-    """Whether a share w of its loss is the same noise, larger by a factor w**(-1/2): Gaussian noise, sized or on another scale."""
+    """Return whether the noise scales as a share's inverse square root.
+
+    A share w of its loss is the same noise, larger by w**(-1/2): Gaussian noise, sized or on another scale.
+    """
     return all(_is_gaussian(each) for each in mechanism.inside())
 
 
@@ -44,17 +47,17 @@ def _is_gaussian(mechanism: Mechanism) -> bool:
 
 
 def has_width(mechanism: Mechanism) -> bool:
-    """Whether it is fat-tailed noise of a scale, which can be stretched: c times as large, it costs x what it costs x / c now."""
+    """Return whether it is fat-tailed noise with a scale."""
     return mechanism.offers("with_scale_times") and mechanism.coarseness is None
 
 
 def can_be_scaled(mechanism: Mechanism) -> bool:
-    """Whether more or less of its noise is known to cost less or more without its policy being computed anew."""
+    """Return whether scaled noise's cost needs no new policy."""
     return has_amount(mechanism) or has_width(mechanism)
 
 
 def noise_size(mechanism: Mechanism) -> float:
-    """How large its noise is, in units that are the same for all amounts of it."""
+    """Return the noise size, comparable across scales."""
     return float(mechanism.width) if has_width(mechanism) else amount(mechanism)
 
 
@@ -66,7 +69,10 @@ def with_noise_size(mechanism: Mechanism, size: float) -> Mechanism:
 
 
 def amount(mechanism: Mechanism) -> float:
-    """The sigma of its noise: in the units of the statistic, on the transformed scale, or as a share of the size."""
+    """Return the sigma of the noise.
+
+    In the units of the statistic, on the transformed scale, or as a share of the size.
+    """
     first = mechanism.inside()[0]
     scale = first.noise_scale
     return float(first.noise_sigma if scale is None else scale)  # type: ignore[arg-type]
@@ -83,9 +89,10 @@ def error_quantiles(
     step: Number = 1,
     kept: FloatArray | None = None,
 ) -> FloatArray:
-    """The bound on |value - total| that holds with probability ``confidence``, for each exact total, in the measure's units.
+    """Return the error bound at ``confidence`` for each exact total.
 
-    ``kept`` are the totals of the clamped contributions, where the mechanism clamps.
+    The bound is on |value - total|, in the measure's units. ``kept`` are the totals of the clamped
+    contributions, where the mechanism clamps.
 
     Args:
         mechanism: The mechanism.
@@ -123,7 +130,10 @@ def families(*, offset: Number = 100) -> dict[str, Any]:
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
-    """The two-digit offset, between a step and ten times a total, at which a cost is smallest (Brent, on logarithms)."""
+    """Return the two-digit offset at which a cost is smallest.
+
+    Between a step and ten times a total (Brent, on logarithms).
+    """
     low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
     known = cache(cost)
     found = minimize_scalar(
@@ -166,7 +176,7 @@ def level_sizes(
 
 
 def by_band(mechanism: Mechanism, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
-    """The mechanism of each band with the cells it serves; a mechanism that is not sized serves all."""
+    """Yield the mechanism of each band with its cells."""
     if not mechanism.is_sized:
         yield mechanism, slice(None)
         return
@@ -185,7 +195,10 @@ def by_band(mechanism: Mechanism, sizes: FloatArray | None) -> Iterator[tuple[An
 
 
 def with_error(mechanism: Sized, error: float, *, confidence: float, step: Number) -> Sized:
-    """The same with the most noise that stays within ``error`` times the least size of a band."""
+    """Return the noisiest mechanism within an error.
+
+    At most ``error`` times the least size of a band.
+    """
 
     size = mechanism.floor
 
@@ -216,7 +229,7 @@ def most_sized(
 
 
 def sized_families(at_least: Fraction) -> Mapping[str, Sized]:
-    """Sized noise at several floors, and with fat-tailed noise in the lowest band, for a recommendation to choose from."""
+    """Return sized noise at several floors as candidates."""
     return {
         name: each
         for part in FLOORS
@@ -229,7 +242,7 @@ def _at_floor(floor: Fraction) -> dict[str, Sized]:
 
 
 def sized_family(name: str, floor: Fraction, *, low: Any | None) -> dict[str, Sized]:
-    """Sized noise at one floor, and with other noise in the lowest band if that is given."""
+    """Return sized noise at one floor as candidates."""
     share = Gaussian(sigma="0.05")
     found = {name: Sized(share, floor=floor)}
     return found if low is None else found | {f"{name}, fat-tailed below": Sized(share, floor=floor, low=low)}

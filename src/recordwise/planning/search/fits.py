@@ -1,9 +1,9 @@
-"""What a family of mechanisms needs for the goals of one statistic of a plan, and the split over levels that costs least.
+"""The noise and split that meet the goals of one statistic.
 
-A query splits the loss of all its statistics over its levels in one way. A statistic whose mechanism has sigma s for the whole loss
-has s / sqrt(w) at a level with the share w, so that the levels allow it min_l n_l sqrt(w_l), where n_l is the most noise that meets
-the goal of level l; for fitted levels, the most at which the fit meets all goals. The split is chosen for what the records lose
-from all statistics together.
+A query splits the loss of all its statistics over its levels in one way. A statistic whose mechanism has
+sigma s for the full loss has s / sqrt(w) at a level with the share w, so that the levels allow it min_l n_l
+sqrt(w_l), where n_l is the most noise that meets the goal of level l; for fitted levels, the most at which
+the fit meets all goals. The split minimizes what the records lose from all statistics together.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +114,10 @@ def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
 
 
 def _fit_signed(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
-    """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
+    """Reduce the noise until enough signed cells meet the goal.
+
+    No single total decides, because the errors of its parts do not cancel.
+    """
 
     def enough(scale: float) -> bool:
         try:
@@ -132,7 +135,7 @@ def _fit_signed(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated
 
 
 def _fit_sized(table: GoalTable, mechanism: Mechanism) -> Calibrated:
-    """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
+    """Reduce the noise until enough sized cells meet the goal."""
     if not table.has_sizes:
         raise InfeasibleError(f"{table.name}: the keys give no sizes")
     try:
@@ -158,7 +161,10 @@ def _most_noise(table: GoalTable, mechanism: Mechanism, total: float) -> Any:
 
 
 def _fit_clamped(table: GoalTable, name: str, mechanism: Mechanism, kept: FloatArray) -> Calibrated:
-    """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
+    """Reduce the noise until enough clamped cells meet the goal.
+
+    Clamping has a bias that differs from cell to cell.
+    """
     reach = float(table.goal.within) * table.totals
     hopeless = int((np.abs(table.totals - kept) > reach).sum())
     if hopeless > table.may_miss:
@@ -181,7 +187,7 @@ def _fit_clamped(table: GoalTable, name: str, mechanism: Mechanism, kept: FloatA
 
 
 def ranking_size(view: OwnerView, measure: str, rank_by: str) -> float:
-    """The record whose loss ranks the families: policies grow with the measure, so it has the loss of the given rank."""
+    """Return the size of the record whose loss ranks candidates."""
     if measure == COUNT:
         return 1.0
     counted = view.value_counts([measure])
@@ -193,7 +199,10 @@ def ranking_size(view: OwnerView, measure: str, rank_by: str) -> float:
 
 
 def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism, size: float) -> tuple[Calibrated, ...]:
-    """The family's mechanism with the most noise for each table; a transform has one offset for all of them."""
+    """Return the candidate's noisiest mechanism for each table.
+
+    A transform has one offset for all.
+    """
     goal = tables[0].goal
     if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
@@ -223,7 +232,10 @@ NEXT_TO_NOTHING = 1e-3
 
 
 class RecordSample:
-    """CONFIDENTIAL if the records are: some records with their weights; where there are too many values, one typical record."""
+    """Some records with their weights.
+
+    Where there are too many values, one typical record. CONFIDENTIAL if the records are.
+    """
 
     def __init__(self, view: OwnerView, policies: Sequence[Policy], rank_by: str) -> None:
         self._view, self._rank_by = view, rank_by
@@ -246,7 +258,7 @@ class RecordSample:
         return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
 
     def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:
-        """The loss of a rank: of the one by which plans are compared, unless another is given."""
+        """Return the loss of a rank."""
         order = np.argsort(losses)
         risen = np.cumsum(self.weights[order])
         shares = np.array(RANKS[rank_by or self._rank_by])
@@ -285,7 +297,10 @@ UNSHARED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class StatisticFit:
-    """CONFIDENTIAL if the records are: one family for one statistic of a plan."""
+    """One candidate for one statistic of a plan.
+
+    CONFIDENTIAL if the records are.
+    """
 
     family: str
     target: Target
@@ -298,7 +313,7 @@ class StatisticFit:
     """The levels to be fitted together, at an amount of 1 for the whole loss."""
 
     def most(self, shares: FloatArray) -> float:
-        """The most noise for the whole loss, if the tables have these shares of it."""
+        """Return the most noise for the full loss at these shares."""
         if self.tree is not None:
             return 1 / self._worst(self.tree.squared_ratios(shares))
         return float(min(amount(each.mechanism) * np.sqrt(shares[each.table.part.number]) for each in self.needed))
@@ -320,7 +335,10 @@ class StatisticFit:
         return self.prototype.with_amount(decimal(self.most(level_shares(query)) * (1 - slack)))
 
     def at(self, query: Query, part: Fraction) -> list[Calibrated]:
-        """What each table gets of a part of the loss that the goal needs, and how many of its cells meet the goal."""
+        """Return each table's mechanism and its cells that meet the goal.
+
+        At a part of the loss that the goal needs.
+        """
         levels, mechanism = query.tables(), self.mechanism(query).at_share(part)
         squared = None
         if self.tree is not None:
@@ -340,7 +358,7 @@ class StatisticFit:
 
 
 def level_policies(fit: StatisticFit, query: Query, schema: Schema) -> list[Policy]:
-    """What the prototype would cost at each table of the query if that one had the whole loss."""
+    """Return the prototype's cost at each table with the full loss."""
     statistic = replace(fit.target.asked.statistic, mechanism=fit.prototype)
     condition = records_of(query.condition, schema)
     return [
@@ -350,13 +368,13 @@ def level_policies(fit: StatisticFit, query: Query, schema: Schema) -> list[Poli
 
 
 def check_shared(mechanism: Mechanism, query: Query) -> None:
-    """Whether a mechanism can serve a query of several levels with one amount of noise."""
+    """Refuse a mechanism that cannot share noise over several levels."""
     if len(query.tables()) > 1 and not has_amount(mechanism):
         raise InfeasibleError(f"{type(mechanism).__name__}: {UNSHARED}")
 
 
 class QueryCost:
-    """The loss by which plans are compared, for one query, as a function of its families and of its split."""
+    """The loss of one query as a function of candidates and split."""
 
     def __init__(self, query: Query, fits: Sequence[StatisticFit], schema: Schema) -> None:
         self.query, self.fits = query, list(fits)
@@ -375,7 +393,7 @@ class QueryCost:
             self._losses[each] = losses[:, list(self._places[each])] * scale
 
     def cost(self, fits: Sequence[StatisticFit]) -> Callable[[FloatArray], float]:
-        """The loss at the rank, from some statistics, as a function of the shares of the tables."""
+        """Return the loss at the rank as a function of shares."""
 
         def at(shares: FloatArray) -> float:
             total = np.zeros(len(self._sample.weights))
@@ -387,7 +405,7 @@ class QueryCost:
         return at
 
     def split(self, fits: Sequence[StatisticFit]) -> Query:
-        """The query with the split that costs least; as it is where a table or a statistic of it has no goal."""
+        """Return the query with its cheapest split, if all have goals."""
         drawn = {each.alias for each in self.query.draws()}
         levels = len(self.query.tables())
         whole = all(len(each.target.goal.levels) == levels for each in fits)
@@ -396,7 +414,7 @@ class QueryCost:
         return best_split(self.query, self.cost(fits), starts=[self._start(each) for each in fits])
 
     def _start(self, fit: StatisticFit) -> FloatArray:
-        """Where levels do not depend on each other: what each needs by itself."""
+        """Return each level's separate need as a start."""
         if fit.tree is not None:
             return level_shares(self.query)
         need = np.array([self._sample.ranked(own) for own in self._losses[fit].T])
@@ -426,7 +444,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelSplit:
-    """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
+    """The best split of one goal, for every sigma.
+
+    Sigma scales all errors alike. CONFIDENTIAL if the records are.
+    """
 
     shares: tuple[Fraction, ...]
     worst: float
@@ -434,7 +455,10 @@ class LevelSplit:
 
 
 class LevelSplits:
-    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
+    """The best split of each goal.
+
+    Computed once for all mechanisms with proportional noise. CONFIDENTIAL if the records are.
+    """
 
     def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
         self.levels = goal_levels(view, goals, complete=complete)
@@ -495,7 +519,10 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanFits:
-    """CONFIDENTIAL if the records are: every family for every statistic of a plan that has a goal."""
+    """All candidates for every statistic of a plan with goals.
+
+    CONFIDENTIAL if the records are.
+    """
 
     scope: Scope
     targets: tuple[Target, ...]
@@ -504,7 +531,7 @@ class PlanFits:
     best: dict[Place, StatisticFit]
 
     def split(self, chosen: Mapping[Place, StatisticFit]) -> tuple[Query, ...]:
-        """Each query with the split over its levels that costs least for the families chosen."""
+        """Return each query with its cheapest split over levels."""
         split = list(self.scope.plan.queries)
         for number, cost in self.costs.items():
             split[number] = cost.split([fit for place, fit in chosen.items() if place[0] == number])
@@ -513,7 +540,7 @@ class PlanFits:
     def queries(
         self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
     ) -> tuple[Query, ...]:
-        """The whole plan with the families chosen for its statistics, at a part of the loss that their goals need."""
+        """Return the full plan with the candidates chosen."""
         mechanisms = {place: fit.mechanism(split[place[0]]).at_share(part) for place, fit in chosen.items()}
         remade = with_choice(
             self.scope.plan, [each.asked for each in self.targets], lambda asked: mechanisms[asked.place]
@@ -527,14 +554,17 @@ class PlanFits:
         return tuple(each for place, fit in chosen.items() for each in fit.at(split[place[0]], part))
 
     def costs_of(self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query]) -> dict[str, float]:
-        """What each statistic costs by itself, at the rank by which plans are compared."""
+        """Return each statistic's loss alone, at the comparison's rank."""
         return {
             fit.target.asked.statistic.alias: self.costs[place[0]].cost([fit])(level_shares(split[place[0]]))
             for place, fit in chosen.items()
         }
 
     def assignments(self) -> dict[str, dict[Place, StatisticFit]]:
-        """One family for all statistics that it can serve, the others with their best one; and the best for each."""
+        """Return assignments of candidates to statistics.
+
+        One candidate for all statistics that it suits, the others with their best; and the best for each.
+        """
         names = dict.fromkeys(name for own in self.fits.values() for name in own)
         found = {name: {place: own.get(name, self.best[place]) for place, own in self.fits.items()} for name in names}
         if len({fit.family for fit in self.best.values()}) > 1:
@@ -556,7 +586,7 @@ def plan_fits(
     fitted: bool,
     complete: bool,
 ) -> tuple[PlanFits, dict[str, str]]:
-    """Every family for every statistic with a goal, and which families can serve none."""
+    """Return all candidates for statistics with goals, and the unusable ones."""
     scope, targets = targets_in(plan, goals, view.schema)
     sized = _sized_statistics(scope, targets) if candidates is None else {}
     plain = dict(families()) if candidates is None else dict(candidates)
@@ -609,7 +639,7 @@ def _fit(
 def _costs(
     view: OwnerView, scope: Scope, fits: Mapping[Place, Mapping[str, StatisticFit]], rank_by: str
 ) -> dict[int, QueryCost]:
-    """The cost of each query, with the losses of one sample of the records under all that is tried."""
+    """Return the cost of each query."""
     numbers = dict.fromkeys(place[0] for place in fits)
     costs = {
         number: QueryCost(
@@ -629,7 +659,7 @@ def _costs(
 
 
 def _trees(view: OwnerView, scope: Scope, targets: Sequence[Target], *, complete: bool) -> dict[Place, GoalLevels]:
-    """The levels of each statistic whose query has several, to be fitted together."""
+    """Return the levels to fit together, for each statistic."""
     several = [each for each in targets if len(scope.plan.queries[each.asked.query].tables()) > 1]
     if not several:
         return {}
@@ -638,7 +668,7 @@ def _trees(view: OwnerView, scope: Scope, targets: Sequence[Target], *, complete
 
 
 def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any]]:
-    """Sized noise at several floors for each statistic whose keys have sizes; fat-tailed below where it is one table."""
+    """Return sized noise at several floors for each sized statistic."""
     found: dict[Place, dict[str, Any]] = {}
     for target in targets:
         query = scope.plan.queries[target.asked.query]

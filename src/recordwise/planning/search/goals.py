@@ -1,4 +1,4 @@
-"""Accuracy goals for tables, and the cells that decide whether they are met."""
+"""Accuracy goals for tables, and the cells that decide them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,10 +40,11 @@ WHOLE = Fraction(1)
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Goal:
-    """Relative error at most ``within`` with probability ``confidence``, in every cell of a table or in a ``share`` of them.
+    """A bound on the relative error of a table's cells.
 
-    Cells with a total of 0 or below ``at_least`` have no meaningful relative error and are not counted. A query with levels is
-    one goal for each of its tables.
+    At most ``within`` with probability ``confidence``, in every cell or in a ``share`` of them. Cells with a
+    total of 0 or below ``at_least`` have no meaningful relative error and are not counted. A query with levels
+    is one goal for each of its tables.
 
     Args:
         measure: The measure that is summed, or "count".
@@ -95,7 +96,7 @@ class Goal:
             object.__setattr__(self, name, value)
 
     def queries(self) -> tuple[Query, ...]:
-        """One query for each table, so that each may have its own noise."""
+        """Return one query for each table, for separate noise."""
         tables = self.query.tables()
         return tuple(at_level(self.query, tables[number]) for number in self.levels)
 
@@ -138,7 +139,7 @@ def plan_goals(
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
 ) -> tuple[Goal, ...]:
-    """One goal for every count and sum of a plan, in all its tables or in those named.
+    """Return one goal for every selected count and sum.
 
     Args:
         session: A session on the table of the plan; its records are not read.
@@ -197,7 +198,7 @@ def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
 
 
 def mechanism_for(family: Any, goal: Goal) -> Any:
-    """The mechanism of a family for one goal: the family itself, or its entry if statistics or measures have their own."""
+    """Return a candidate's mechanism for one goal."""
     if not isinstance(family, Mapping):
         return family
     found = family.get(goal.statistic, family.get(goal.measure))
@@ -281,7 +282,7 @@ class GoalTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Target:
-    """A statistic of a plan that has a goal, in one or more tables."""
+    """A statistic of a plan that has a goal."""
 
     asked: Asked
     goal: Goal
@@ -320,7 +321,7 @@ def targets_in(plan: PlanLike, goals: Sequence[Goal], schema: Schema) -> tuple[S
 
 
 def _means(goal: Goal, asked: Asked, query: Query) -> bool:
-    """Whether a goal is about a statistic of a query: its keys may since have been completed, its shape not."""
+    """Return whether a goal applies to a statistic of a query."""
     shapes = [(each.condition, each.groups, each.axes, each.all_other, each.name) for each in (goal.query, query)]
     return shapes[0] == shapes[1] and asked.measure == goal.measure and goal.statistic in (None, asked.statistic.alias)
 
@@ -388,7 +389,7 @@ OWN = "as in the plan"
 
 
 def usual_families(plan: Plan, offset: Any = None) -> dict[str, Any]:
-    """The usual families; the offset of transforms may be given for each measure of the plan."""
+    """Return the usual candidates for a plan."""
     if not isinstance(offset, Mapping):
         return families(offset=offset or USUAL_OFFSET)
     names = {each.planned_as for query in plan.queries for each in query.draws() if each.planned_as}

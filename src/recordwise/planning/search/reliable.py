@@ -48,7 +48,10 @@ def class_names() -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Reliability:
-    """CONFIDENTIAL if the records are: the expected share of the cells that are reliable."""
+    """The expected share of reliable cells.
+
+    CONFIDENTIAL if the records are.
+    """
 
     share: float
     by_class: tuple[float, ...]
@@ -57,10 +60,10 @@ class Reliability:
 
 
 def reliability(tables: Sequence[GoalTable], errors: Sequence[FloatArray], limit: float) -> Reliability:
-    """The expected share of the cells whose published value has a relative error of at most the limit.
+    """Return the expected share of cells with small relative error.
 
-    A value is called reliable if it is at least its standard error divided by the limit; with normal noise that has the
-    probability Phi(total / sd - 1 / limit).
+    At most the limit. A value is called reliable if it is at least its standard error divided by the limit;
+    with normal noise that has the probability Phi(total / sd - 1 / limit).
     """
     chances = [ndtr(each.totals / sd - 1 / limit) for each, sd in zip(tables, errors)]
     totals = np.concatenate([each.totals for each in tables])
@@ -78,7 +81,10 @@ def reliability(tables: Sequence[GoalTable], errors: Sequence[FloatArray], limit
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Scalable:
-    """CONFIDENTIAL if the records are: a plan whose noise is changed by one factor, everything else as it is."""
+    """A plan whose noise changes by one factor.
+
+    Everything else stays. CONFIDENTIAL if the records are.
+    """
 
     name: str
     scope: Scope
@@ -89,7 +95,10 @@ class Scalable:
     schema: Schema
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
-        """The mechanism of a statistic with its noise divided by the square root of a factor; None if there is none."""
+        """Return a statistic's mechanism at a factor of its loss.
+
+        Noise is divided by the square root of the factor; None if there is no such mechanism.
+        """
         own = self.drawn(place).mechanism
         if factor == 1:
             return own
@@ -102,7 +111,7 @@ class Scalable:
             return None
 
     def drawn(self, place: Place) -> Drawable:
-        """The statistic of a place, or the sum or count it is now computed from, where it is no longer drawn itself."""
+        """Return the drawn statistic, or the one that replaces it."""
         drawn = {each.alias: each for each in self.queries[place[0]].draws()}
         if place[1] in drawn:
             return drawn[place[1]]
@@ -114,7 +123,10 @@ class Scalable:
         return list(dict.fromkeys((each.asked.query, self.drawn(each.asked.place).alias) for each in self.tables))
 
     def ray(self) -> Any:
-        """What two plans have in common that are the same but for the size of all their noise; None if that cannot be told."""
+        """Return a key equal for plans that differ only in noise scale.
+
+        None if that cannot be decided.
+        """
         mechanisms = [self.drawn(place).mechanism for place in self.places()]
         if not all(map(can_be_scaled, mechanisms)):
             return None
@@ -127,7 +139,7 @@ class Scalable:
         )
 
     def at(self, factor: float) -> tuple[Query, ...] | None:
-        """The queries at so many times the loss of the statistics that are examined; None if that cannot be."""
+        """Return the queries at a multiple of the loss, or None."""
         chosen = {each.asked.place: self.mechanism(each.asked.place, factor) for each in self.tables}
         if any(each is None for each in chosen.values()):
             return None
@@ -145,12 +157,15 @@ class Scalable:
         return tuple(found)
 
     def is_plain(self, table: GoalTable) -> bool:
-        """Whether standard errors are in proportion to the noise: the statistic is not transformed."""
+        """Return whether standard errors are proportional to the noise."""
         own = self.drawn(table.asked.place).mechanism
         return can_be_scaled(own) and own.inside()[0].noise_scale is None
 
     def errors(self, table: GoalTable, factor: float) -> FloatArray:
-        """The standard errors of the counted cells of a table: of the fit, where levels are fitted together."""
+        """Return the standard errors of the counted cells.
+
+        Of the fit, where levels are fitted together.
+        """
         place, mechanism = table.asked.place, self.mechanism(table.asked.place, factor)
         query = self.queries[place[0]]
         assert mechanism is not None
@@ -180,7 +195,10 @@ Evaluated = Callable[[Sequence[Policy]], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Curve:
-    """CONFIDENTIAL if the records are: what records lose from one statistic with fat-tailed noise."""
+    """The losses of records from one fat-tailed statistic.
+
+    CONFIDENTIAL if the records are.
+    """
 
     sizes: FloatArray
     """The logarithm of each record's size in scales of the noise."""
@@ -199,7 +217,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ScaledLosses:
-    """CONFIDENTIAL if the records are: the losses of some records under a plan, for any factor of its noise."""
+    """The losses of some records for any noise factor.
+
+    CONFIDENTIAL if the records are.
+    """
 
     rest: FloatArray
     """What the statistics cost that are not examined."""
@@ -216,7 +237,7 @@ class ScaledLosses:
 def scaled_losses(
     plan: Scalable, policy: Policy, rest: Policy, columns: Mapping[str, Any], evaluated: Evaluated
 ) -> ScaledLosses:
-    """The losses of records with these columns: from fat-tailed noise by a curve, from the others in proportion."""
+    """Return the scalable losses of records with these columns."""
     fat = [place for place in plan.places() if has_width(plan.drawn(place).mechanism)]
     is_fixed = not all(_can_be_scaled(plan, place, columns) for place in plan.places())
     policies = [] if is_fixed else [_cost(plan, place) for place in fat]
@@ -232,7 +253,7 @@ def scaled_losses(
 
 
 def _can_be_scaled(plan: Scalable, place: tuple[int, str], columns: Mapping[str, Any]) -> bool:
-    """Whether other noise can be evaluated; of fat-tailed noise only where the sizes of records are known."""
+    """Return whether scaled noise can be evaluated."""
     own = plan.drawn(place)
     is_known = own.planned_as == COUNT or own.planned_as in columns
     return has_amount(own.mechanism) or (
@@ -241,7 +262,7 @@ def _can_be_scaled(plan: Scalable, place: tuple[int, str], columns: Mapping[str,
 
 
 def _cost(plan: Scalable, place: tuple[int, str]) -> Policy:
-    """What one statistic of a query with one table costs the records it counts."""
+    """Return the policy of one statistic of a one-table query."""
     query, schema = plan.queries[place[0]], plan.schema
     (level,), statistic = query.tables(), plan.drawn(place)
     return statistic_policy(query, statistic, level, schema, tight=True).where(records_of(query.condition, schema))
@@ -266,7 +287,7 @@ def _curve(mechanism: Mechanism, sizes: FloatArray, losses: FloatArray) -> Curve
 
 @lru_cache(maxsize=32)
 def _knots(unit: Any) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of sizes in scales, and of what the noise costs a record of each: public, the same for all data."""
+    """Return log sizes in scales, and their log losses."""
     steps = np.unique(np.round(np.geomspace(1, LARGEST, SCALES)))
     sizes = steps * float(FINE)
     losses = unit.policy(Measure("size", FINE)).loss({"size": sizes})
@@ -290,7 +311,7 @@ ROUNDED = 1 - 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FrontierPoint:
-    """One plan: what the records lose under it, and how many cells are reliable."""
+    """One plan with its losses and number of reliable cells."""
 
     name: str
     losses: Losses
@@ -309,7 +330,7 @@ class FrontierPoint:
         return loss_at(self.losses, rank_by)
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON; null for sizes of which there is no cell."""
+        """Return the numbers for JSON, null for sizes without cells."""
         by_class = zip(class_names(), self.reliable.by_class)
         return {
             "name": self.name,
@@ -321,7 +342,10 @@ class FrontierPoint:
 
 
 class Plans:
-    """CONFIDENTIAL if the records are: the plans that a frontier is made of, and today's, each with the loss of a sample."""
+    """The plans of a frontier and today's, with sampled losses.
+
+    CONFIDENTIAL if the records are.
+    """
 
     def __init__(
         self,
@@ -380,11 +404,14 @@ class Plans:
         return _different(found)
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:
-        """The loss of a rank on the sample, at noise divided by the square root of a factor."""
+        """Return the sampled loss of a rank at a noise factor.
+
+        Noise is divided by the square root of the factor.
+        """
         return self._sample.ranked(self._losses[plan].at(factor), rank_by)
 
     def factor_within(self, plan: Scalable, limits: Mapping[str, float]) -> float | None:
-        """The largest factor at which the losses of some ranks stay within limits; None if none is small enough."""
+        """Return the largest factor whose losses stay within limits, or None."""
 
         def within(factor: float) -> bool:
             return all(self.loss(plan, factor, name) <= limits[name] for name in limits)
@@ -392,7 +419,7 @@ class Plans:
         return _factor(self._losses[plan], within)
 
     def factor_at_record(self, plan: Scalable, record: Mapping[str, Any], limit: float) -> float | None:
-        """The largest factor at which one record loses no more than a limit."""
+        """Return the largest factor that keeps one record's loss limited."""
 
         def evaluated(policies: Sequence[Policy]) -> FloatArray:
             return np.array([[float(each.loss(dict(record))) for each in policies]])
@@ -409,7 +436,7 @@ class Plans:
     def factor_covered(
         self, plan: Scalable, most: float | None, covered: Callable[[Policy], bool] | None
     ) -> float | None:
-        """The largest factor of at most a number whose policy a budget covers."""
+        """Return the largest factor whose policy a budget covers."""
         if most is None or covered is None:
             return most
         tell(f"how much of {plan.name} the budget covers")
@@ -449,7 +476,7 @@ class Plans:
         return np.asarray(self._kept[plan, number] / np.sqrt(factor))
 
     def exactly(self, found: tuple[Scalable, float, Reliability], limits: Mapping[str, float]) -> FrontierPoint | None:
-        """The plan with the losses of all records within the limits: those of the sample may be a little smaller."""
+        """Return the plan with all records' losses within the limits."""
         plan, factor, reliable = found
         for _ in range(MOST_TRIES):
             (point,) = self.points([(plan, factor, reliable)])
@@ -475,7 +502,7 @@ class Plans:
 
 
 def _different(plans: Sequence[Scalable]) -> list[Scalable]:
-    """The plans without those that are others with more or less noise; the first one stays as it is."""
+    """Return the plans without rescaled duplicates."""
     found: list[tuple[Scalable, Any]] = []
     for each in plans:
         ray = each.ray()
@@ -485,7 +512,10 @@ def _different(plans: Sequence[Scalable]) -> list[Scalable]:
 
 
 def _factor(losses: ScaledLosses, allowed: Callable[[float], bool], *, close: float = 1.001) -> float | None:
-    """The largest factor that is allowed, if all between 1 and it are; None if none is."""
+    """Return the largest allowed factor, or None.
+
+    All between 1 and it must be allowed.
+    """
     if losses.is_fixed:
         return 1.0 if allowed(1.0) else None
     least, most = FACTORS

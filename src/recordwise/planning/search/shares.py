@@ -44,10 +44,11 @@ def level_shares(query: Query) -> FloatArray:
 
 
 def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Sequence[FloatArray] = ()) -> Query:
-    """The query with the split at which a cost of the shares of its tables is smallest, as far as was found.
+    """Return the query with the cheapest split found.
 
-    Shares are a product over the axes of the query, so that a start is the split along each axis that comes closest to it. The
-    split that the query has is always among the starts: what is returned is never worse.
+    The cost is a function of the shares of its tables. Shares are a product over the axes of the query, so that
+    a start is the split along each axis that comes closest to it. The query's present split is always among the
+    starts: the result is never worse.
     """
     from scipy.optimize import minimize
 
@@ -87,7 +88,7 @@ def _axes(logits: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
 
 
 def _axis_levels(logits: FloatArray, lengths: Sequence[int]) -> FloatArray:
-    """The shares of the tables: every combination of the axes, the last one fastest."""
+    """Return the shares of the tables."""
     return reduce(lambda one, other: np.outer(one, other).ravel(), _axes(logits, lengths))
 
 
@@ -123,7 +124,7 @@ TIMES_CHOSEN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelTree:
-    """The cells of the tables of one goal, with the variance each would have if its table had the whole loss."""
+    """The cells of the tables of one goal."""
 
     tree: AnswerTree
     level: Any
@@ -164,9 +165,10 @@ class Split:
 
 
 def fitted_shares(trees: Sequence[LevelTree]) -> Split:
-    """The shares, adding up to 1, at which the largest fitted error relative to its goal is smallest.
+    """Return the shares that minimize the worst fitted error.
 
-    Exact where every cell counts. Where some may miss their goal, these are the worst ones at the split found before.
+    They add up to 1; errors are relative to goals. Exact where every cell counts. Where some may miss their
+    goal, these are the worst ones at the previous split.
     """
     count = sum(each.tables for each in trees)
     best = _split(trees, np.full(count, 1 / count), 0.0)
@@ -194,7 +196,7 @@ def _parts(trees: Sequence[LevelTree], values: FloatArray) -> list[FloatArray]:
 
 
 def _must(tree: LevelTree, shares: FloatArray) -> Any:
-    """The cells that must meet their goal: all but the worst that each table may miss."""
+    """Return the cells that must meet their goal."""
     squared, must = tree.squared_ratios(shares), np.isfinite(tree.reach)
     for number, may_miss in enumerate(tree.may_miss):
         own = np.flatnonzero((tree.level == number) & must)
@@ -203,7 +205,7 @@ def _must(tree: LevelTree, shares: FloatArray) -> Any:
 
 
 def _minimized(trees: Sequence[LevelTree], must: Sequence[Any]) -> tuple[FloatArray, float]:
-    """The shares with the smallest largest squared ratio, by cutting planes, and the relative gap that remains."""
+    """Return the shares with the smallest worst squared ratio."""
     count = sum(each.tables for each in trees)
     point = best = np.full(count, 1 / count)
     least, highest = 0.0, np.inf
@@ -223,7 +225,7 @@ def _minimized(trees: Sequence[LevelTree], must: Sequence[Any]) -> tuple[FloatAr
 
 
 def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The largest squared ratio of each table and its slope in all shares."""
+    """Return each table's largest squared ratio and its slopes."""
     values, gradients, start = [], [], 0
     for tree, own, part in zip(trees, must, _parts(trees, shares)):
         weights = tree.weights(part)
@@ -269,7 +271,10 @@ def _lowest(slopes: FloatArray, offsets: FloatArray) -> tuple[float, FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GoalLevels:
-    """CONFIDENTIAL if the records are: the tree of a goal's levels, at a variance of 1."""
+    """The tree of a goal's levels, at a variance of 1.
+
+    CONFIDENTIAL if the records are.
+    """
 
     goal: Goal
     tree: LevelTree
@@ -277,7 +282,7 @@ class GoalLevels:
     """The public sizes of the cells, if the keys have any; 0 for published rests."""
 
     def at(self, mechanism: Mechanism) -> LevelTree:
-        """The tree under this mechanism, which must have Gaussian noise, of one sigma or in proportion to sizes."""
+        """Return the tree under a Gaussian mechanism, sized or not."""
         variance = np.zeros(len(self.tree.level))
         for each, rows in by_band(mechanism, self.sizes):
             variance[rows] = float(checked_sigma(each)) ** 2
@@ -285,7 +290,7 @@ class GoalLevels:
 
 
 def checked_sigma(mechanism: Mechanism) -> Fraction:
-    """The sigma of a mechanism; an error if its noise is not Gaussian."""
+    """Return the sigma of a mechanism, or raise if not Gaussian."""
     sigma = None if mechanism.to is not None else mechanism.noise_sigma
     if sigma is None:
         raise ParameterError(
@@ -307,7 +312,7 @@ def can_be_fitted(mechanism: Mechanism) -> bool:
 
 
 def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> list[GoalLevels]:
-    """The trees of all goals, read in as few passes as a release takes."""
+    """Return the trees of all goals."""
     for goal in goals:
         _check(goal, view.schema, complete=complete)
     scope, _ = goal_scope(goals, view.schema, full=True)
@@ -392,11 +397,11 @@ class LevelRatios(Protocol):
         """At the split that the query has."""
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
-        """The largest ratio as a function of the shares, given those found at some shares."""
+        """Return the largest ratio as a function of nearby shares."""
 
 
 class RawRatios:
-    """Ratios of the noisy answers: that of a table depends on its own share alone."""
+    """Ratios of noisy answers, each depending on its table's share alone."""
 
     def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
         self._tables = tables
@@ -415,7 +420,10 @@ class RawRatios:
 
 
 class FittedRatios:
-    """Ratios of the best linear fit of all levels, which depend on all shares; for Gaussian noise, sized or not."""
+    """Ratios of the best linear fit of all levels.
+
+    They depend on all shares; for Gaussian noise, sized or not.
+    """
 
     def __init__(self, view: OwnerView, tables: Sequence[GoalTable], *, complete: bool) -> None:
         self._tables = tables

@@ -1,7 +1,8 @@
-"""What a plan is held against: other queries, clamped zCDP, an earlier release, a p%-rule, multiplicative noise. All are drawn.
+"""The baselines of a plan.
 
-A rival gives, for each draw, the values that its tables would publish in the cells of the plan's tables: NaN where it publishes
-nothing, 0 where it selects keys and a cell is not among them.
+Other queries, clamped zCDP, an earlier release, a p%-rule, multiplicative noise. All are drawn. For each
+draw a baseline has the values that its tables would publish in the cells of the plan's tables: NaN where it
+publishes nothing, 0 where it selects keys and a cell is not among them.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +43,10 @@ Fit: TypeAlias = Callable[[Release], Release]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """CONFIDENTIAL if the records are: the records, and the exact tables that everything is held against."""
+    """The records and the exact tables for comparison.
+
+    CONFIDENTIAL if the records are.
+    """
 
     view: OwnerView
     queries: tuple[Query, ...]
@@ -87,7 +91,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An earlier release, as it was published; what has changed since is part of its error."""
+    """An earlier release, as it was published.
+
+    What has changed since is part of its error.
+    """
 
     release: Release
 
@@ -109,7 +116,10 @@ class Suppressed:
         self._found: dict[Place, Stages] | None = None
 
     def draw(self, case: Case, number: int) -> Mapping[Place, Stages]:
-        """The exact values, NaN where they are withheld, the same for every draw; complementary suppression would withhold more."""
+        """Return the exact values, NaN where they are withheld.
+
+        The same for every draw; complementary suppression would withhold more.
+        """
         if self._found is None:
             self._found = {}
             for table, part in sums(case):
@@ -121,7 +131,10 @@ class Suppressed:
 
 
 class Multiplied:
-    """Every contribution times 1 + u or 1 - u, really drawn for each record; anew in each table."""
+    """Every contribution times a random 1 + u or 1 - u.
+
+    Drawn for each record, again in each table.
+    """
 
     def __init__(self, noise: MultiplicativeNoise) -> None:
         self.noise = noise
@@ -165,7 +178,7 @@ def one_level(case: Case, table: SimulatedTable) -> Query:
 
 
 def at_cells(table: SimulatedTable, cells: pa.Table, values: FloatArray) -> FloatArray:
-    """Numbers of a list of cells at the cells of a table; 0 where a cell is not listed."""
+    """Return listed cells' numbers at a table's cells, else 0."""
     if not table.cells.num_columns or table.cells is cells or table.cells.equals(cells):
         return values
     return Keys(Rows.of(table.cells)).matched(cells, values)
@@ -180,7 +193,10 @@ def is_listed(release: Release, table: SimulatedTable) -> Any:
 
 
 def published(release: Release, table: SimulatedTable, variable: str) -> FloatArray:
-    """The value to publish in each cell of a table: basic, fitted, or as drawn; NaN where a cell is not published."""
+    """Return the value to publish in each cell of a table.
+
+    Basic, fitted, or as drawn; NaN where a cell is not published.
+    """
     basic = next((each for each in release.basic_tables if each.name == table.name + BASIC), None)
     research = next((each for each in release.tables if each.name == table.name), None)
     if basic is not None and variable in basic.variables:
@@ -216,7 +232,9 @@ def read_rival(name: str, given: Any, view: OwnerView, fit: Fit | None) -> Rival
 
 
 def clamped(query: PlanLike, *, to: Mapping[str, Number], rho: Number) -> tuple[Query, ...]:
-    """The same queries with zCDP of the usual kind: sums clamped to a bound, Gaussian noise, the same loss for every record.
+    """Return the queries with the usual kind of zCDP.
+
+    Sums clamped to a bound, Gaussian noise, the same loss for every record.
 
     Args:
         query: A plan.

@@ -41,7 +41,7 @@ CLOSE = 0.1
 
 
 def relative_error(exact: FloatArray, published: FloatArray) -> FloatArray:
-    """The absolute error as a share of the exact value; NaN where that is 0.
+    """Return the relative error, NaN where the exact value is 0.
 
     Args:
         exact: The exact values.
@@ -94,7 +94,7 @@ def bias(exact: FloatArray, published: FloatArray) -> FloatArray:
 
 
 def off_by_a_tenth(exact: FloatArray, published: FloatArray) -> FloatArray:
-    """Whether the error is more than a tenth of the exact value, whose mean is the share of such cells; NaN where that is 0.
+    """Return whether the error exceeds a tenth, NaN at exact 0.
 
     Args:
         exact: The exact values.
@@ -117,7 +117,7 @@ METRICS: dict[str, Metric] = {
 
 
 def read_metric(given: Metric | str) -> tuple[str, Metric]:
-    """A metric with its name: one of ``METRICS``, or any function of (exact, published)."""
+    """Return a metric from ``METRICS`` or a function, with its name."""
     if callable(given):
         return getattr(given, "__name__", "metric"), given
     if given not in METRICS:
@@ -165,7 +165,7 @@ def by_words(by: Grouping) -> str:
 
 
 def labels_of(table: SimulatedTable, by: Grouping, schema: Schema) -> tuple[Any, list[str]]:
-    """The group of each cell as a number, and what the groups are called."""
+    """Return each cell's group number, and the groups' names."""
     rows = table.cells.num_rows if table.cells.num_columns else 1
     column = None if by is None or by == SIZE else _column(table, by, schema)
     if column is None:
@@ -178,7 +178,7 @@ def labels_of(table: SimulatedTable, by: Grouping, schema: Schema) -> tuple[Any,
 
 
 def _column(table: SimulatedTable, by: Any, schema: Schema) -> Any:
-    """The labels of the cells; None where a table has nothing to group by."""
+    """Return the labels of the cells, or None without groups."""
     if isinstance(by, Prefix):
         own = _column(table, by.column, schema)
         return None if own is None else pc.utf8_slice_codeunits(own.cast(pa.string()), 0, by.length)
@@ -200,7 +200,7 @@ def _column(table: SimulatedTable, by: Any, schema: Schema) -> Any:
 
 
 def _of_prefix(table: SimulatedTable, name: str) -> Any:
-    """The column of a prefix of the name: cells by naics3 can be grouped by naics where that is asked for."""
+    """Return the column of a prefix of the name."""
     groups = {each.name: each.expression for each in table.table.shape.groups}
     for own, expression in groups.items():
         if isinstance(expression, Prefix) and expression.column == name:
@@ -209,7 +209,7 @@ def _of_prefix(table: SimulatedTable, name: str) -> Any:
 
 
 def size_labels(exact: FloatArray, variable: str) -> tuple[Any, list[str]]:
-    """Tenfold classes of the exact value; those that cannot be sized are with 0."""
+    """Return tenfold classes of the exact value."""
     size = np.where(np.isfinite(exact), np.abs(exact), 0.0)
     edges = class_edges(float(size.max(initial=0.0)), float(size[size > 0].min(initial=1.0)))
     place = np.searchsorted(edges, size, side="right")
@@ -229,7 +229,7 @@ POSSIBLE = "possible"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedGroup:
-    """One group of cells of one table: the metric of the plan, or of a baseline."""
+    """The metric of a plan or baseline in one group."""
 
     table: str
     variable: str
@@ -252,7 +252,10 @@ class EvaluatedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Evaluation(Result):
-    """A metric of a plan's tables by groups of cells, beside baselines; confidential if the records are."""
+    """A metric of a plan and its baselines by groups.
+
+    CONFIDENTIAL if the records are.
+    """
 
     metric: str
     by: str
@@ -270,7 +273,7 @@ class Evaluation(Result):
         return tuple(dict.fromkeys((each.table, each.variable) for each in self.groups))
 
     def at(self, table: str, variable: str, name: str = TODAY) -> dict[str, EvaluatedGroup]:
-        """The groups of one variable of one table, for the plan or a baseline.
+        """Return the groups of one variable of one table.
 
         Args:
             table: The name of a table.
@@ -292,7 +295,7 @@ class Evaluation(Result):
         }
 
     def rows(self) -> Rows:
-        """Headers and rows of a table to show: the metric of the plan, beside the baselines, and where that of the plan is from."""
+        """Return headers and rows of the metric."""
         names = self.names
         stages = [
             stage for stage in STAGES if any(each.sources.get(stage) for each in self.groups if each.name == TODAY)
@@ -311,7 +314,7 @@ class Evaluation(Result):
         return [*headers, *(f"of it {stage}" for stage in stages)], found
 
     def plot(self, table: str | None = None, variable: str | None = None) -> "Figure":
-        """The metric by group for the plan and its baselines, and beside it what each stage adds for the plan.
+        """Plot the metric by group, and what each stage adds.
 
         Args:
             table: The name of a table; the first unless given.
@@ -358,10 +361,10 @@ def evaluate(
     seed: int = 0,
     data: str = "confidential",
 ) -> Evaluation:
-    """How far off the tables of queries would be by any metric, by groups of cells, beside baselines that are drawn, too.
+    """Simulate a plan's releases and summarize a metric by group.
 
-    Costs no budget; the result is confidential unless ``data`` says otherwise. Quantiles of signed
-    measures, and of tables whose keys are selected, are left out.
+    With baselines, which are drawn too. Costs no budget; the result is confidential unless ``data`` says
+    otherwise. Quantiles of signed measures, and of tables whose keys are selected, are left out.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -446,7 +449,7 @@ def _chosen(
 
 
 def _table_names(plan: Plan, table: SimulatedTable) -> set[str]:
-    """What a table can be called: its name, or the name or number of its query."""
+    """Return a table's possible names."""
     number = table.table.query
     return {table.name, str(number + 1), *([plan.queries[number].name] if plan.queries[number].name else [])}
 
@@ -459,7 +462,10 @@ def _variable_names(plan: Plan, table: SimulatedTable) -> dict[str, set[str]]:
 
 
 def _measured(case: Case, place: Place, stages: Stages, metric: Metric, name: str) -> dict[str, FloatArray]:
-    """The metric of every cell that is published, after each stage and before the first; and of all cells without error."""
+    """Return the metric of every published cell by stage.
+
+    Also before the first stage, and of all cells without error.
+    """
     exact = next(each for each in case.tables if each.name == place[0]).exact[place[1]]
     found = {NO_ERROR: measured(metric, name, exact, exact)}
     found |= {stage: measured(metric, name, exact, values) for stage, values in stages.items()}
@@ -475,7 +481,7 @@ def _grouped(
     labels: Mapping[str, tuple[FloatArray | Any, list[str]]],
     by: Grouping,
 ) -> list[EvaluatedGroup]:
-    """The means over cells and draws by group, and what each stage adds."""
+    """Return means over cells and draws by group and stage."""
     table = next(each for each in case.tables if each.name == place[0])
     codes, names = labels[place[0]] if by != SIZE else size_labels(table.exact[place[1]], place[1])
     stages = [stage for stage in drawn[0] if stage != POSSIBLE]
@@ -514,7 +520,10 @@ def _means(draws: list[FloatArray], codes: Any, groups: int) -> FloatArray:
 
 
 def _missing(draws: list[FloatArray], possible: list[FloatArray], codes: Any, groups: int) -> FloatArray:
-    """The share of the cells that have a metric without error but none as published."""
+    """Return the share of cells that have no metric as published.
+
+    Of those with a metric without error.
+    """
     gone, all_of = np.zeros(groups), np.zeros(groups)
     for values, without in zip(draws, possible):
         known = np.isfinite(without)

@@ -64,7 +64,7 @@ WEIGHTS, PLACES = 9_001, 9_002
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A column: its different values, and the place of each row's value among them."""
+    """A column as distinct values and each row's index."""
 
     values: pa.Array
     codes: IntArray
@@ -84,7 +84,7 @@ class Coded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """A public list: a row for each combination that can occur, and how often it does."""
+    """A public list of possible combinations with their frequencies."""
 
     columns: dict[Expression, Coded]
     weights: FloatArray
@@ -94,7 +94,7 @@ class Listed:
         return any(each in known for each in self.columns) and any(each not in known for each in self.columns)
 
     def drawn(self, known: dict[Expression, Coded], chance: FloatArray) -> dict[Expression, Coded]:
-        """The columns that are not known yet, from rows that agree with what is known; from any row where none agrees."""
+        """Draw unknown columns from rows that agree with known ones."""
         wanted = [each for each in self.columns if each not in known]
         if not wanted:
             return {}
@@ -125,7 +125,7 @@ class Listed:
 
 
 def plan_lists(plan: Plan, seed: int) -> Iterator[Listed]:
-    """The public cells of every table, those with the most columns and rows first."""
+    """Yield the public cells of every table."""
     found = []
     for query in plan.queries:
         for level in query.tables():
@@ -159,7 +159,10 @@ def _some_places(size: int, seed: int) -> IntArray:
 
 
 def _weights(rows: int, sizes: FloatArray | None, seed: int) -> FloatArray:
-    """In proportion to public sizes, or else a few large cells and many small ones."""
+    """Return weights proportional to public sizes.
+
+    Otherwise a few large cells and many small ones.
+    """
     if sizes is not None and sizes.sum() > 0:
         return sizes
     rank = np.argsort(np.argsort(uniforms(seed, WEIGHTS, 0, rows)))
@@ -175,7 +178,7 @@ def code_list(hierarchy: Hierarchy) -> Listed:
 
 
 def prefix_list(column: str, prefixes: Sequence[Prefix], lists: Sequence[Listed]) -> Listed:
-    """The codes of a text column with their prefixes; a prefix that no listed code has stands for a code itself."""
+    """Return the codes of a text column with their prefixes."""
     whole = [each.columns[Field(column)].values for each in lists if Field(column) in each.columns]
     known = pa.concat_arrays([pa.array([], pa.string()), *(each.cast(pa.string()) for each in whole)]).unique()
     for prefix in sorted(prefixes, key=lambda each: -each.length):
@@ -190,7 +193,7 @@ def prefix_list(column: str, prefixes: Sequence[Prefix], lists: Sequence[Listed]
 
 
 def day_list(column: str, parts: Sequence[DatePart], lists: Sequence[Listed]) -> Listed:
-    """The days of the years that the keys name, with the parts of dates that are grouped by."""
+    """Return the days of the years that the keys name."""
     named = [
         int(year)
         for part in parts
@@ -221,7 +224,9 @@ BELOW_THRESHOLD = 5
 
 
 def usual_sizes(plan: Plan, examples: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The middle size of a record in each measure that records hold, in its own units and at most its bound.
+    """Return the middle size of a record in each measure.
+
+    In its units and at most its bound; only measures that records hold.
 
     Args:
         plan: The plan, with the sizes of earlier releases read.
@@ -247,7 +252,7 @@ def _usual(measure: Measure, plan: Plan, examples: Mapping[str, Mapping[str, Any
 
 
 def derived_size(name: str, plan: Plan, usual: Mapping[str, float]) -> float:
-    """The usual size in any measure: of a derived one, that of the measures it derives from, in absolute terms.
+    """Return the usual size in any measure, also derived.
 
     Args:
         name: A measure of the plan.
@@ -267,7 +272,7 @@ def derived_size(name: str, plan: Plan, usual: Mapping[str, float]) -> float:
 
 
 def mean_size(plan: Plan, measure: str) -> float | None:
-    """The public total of a measure divided by the public number of records, where keys have both."""
+    """Return a measure's public total per public record."""
     for query in plan.queries:
         for keys in query.key_lists:
             sizes = keys.sizes
@@ -278,7 +283,10 @@ def mean_size(plan: Plan, measure: str) -> float | None:
 
 
 def _made_for(plan: Plan, measure: str) -> Iterator[Fraction]:
-    """The records that mechanisms of a measure are made for: thresholds, bounds, offsets, and the middles of grids."""
+    """Yield the record sizes that mechanisms are designed for.
+
+    Thresholds, bounds, offsets, and the middles of grids.
+    """
     for query in plan.queries:
         for part in query.draws():
             if part.of == measure:
@@ -322,7 +330,10 @@ FOR_MEASURES, FOR_COLUMNS, FOR_LISTS = 1_000, 5_000, 10_000
 
 
 def usual_rows(plan: Plan) -> int:
-    """How many records to generate: ten for each cell of the largest table, from ten thousand to a million."""
+    """Return how many records to generate.
+
+    Ten for each cell of the largest table, from ten thousand to a million.
+    """
     lists = list(plan_lists(plan, 0))
     cells = max((len(each.weights) for each in lists), default=0)
     return int(min(max(PER_CELL * cells, LEAST), MOST))
@@ -386,7 +397,10 @@ class Maker:
         return uniforms(self._seed, stream, start, count)
 
     def _columns(self, start: int, count: int) -> dict[str, Coded]:
-        """Every conditional column: from the lists in turn, each given what is known, then by itself."""
+        """Return every conditional column.
+
+        From the lists in turn, each conditional on the columns so far, then by itself.
+        """
         known: dict[Expression, Coded] = {}
         streams = itertools.count(FOR_LISTS)
         for listed in self._lists:
@@ -404,7 +418,7 @@ class Maker:
         return found
 
     def _alone(self, column: Column, chance: FloatArray) -> Coded:
-        """A column about which only the constants it is compared with are public."""
+        """Return a column known only by its compared constants."""
         values = _values(column, self._plan)
         if column.null == "category":
             nulls = pa.nulls(1, values.type)
@@ -414,7 +428,10 @@ class Maker:
         return Coded(values, (chance * len(values)).astype(np.int64))
 
     def _steps(self, place: int, measure: Measure, start: int, count: int) -> IntArray:
-        """A measure in whole steps: lognormal around its usual size, with zeros, and signs where it has them."""
+        """Return a measure in whole steps.
+
+        Lognormal around its usual size, with zeros, and signs where it has them.
+        """
         from scipy.special import ndtri
 
         own = FOR_MEASURES + 10 * place
@@ -427,7 +444,10 @@ class Maker:
         return np.asarray(steps, np.int64)
 
     def _stored(self, measure: Measure, steps: IntArray, start: int) -> pa.Array:
-        """A measure in its own units, as the nearest float where its step is no whole number; NULL where that counts as 0."""
+        """Return a measure in its units.
+
+        The nearest float where its step is no whole number; NULL where that counts as 0.
+        """
         step = measure.step
         values = steps * step.numerator if step.denominator == 1 else steps * step.numerator / step.denominator
         if measure.null != "zero":
@@ -436,7 +456,10 @@ class Maker:
         return pa.array(values, mask=self._chance(FOR_MEASURES + 10 * place + 3, start, len(steps)) < MISSING)
 
     def _in_rows(self, columns: dict[str, pa.Array], steps: Mapping[str, IntArray], start: int, count: int) -> pa.Table:
-        """Units with one to several rows that collapse to the record: sums in parts, of a maximum one row and less elsewhere."""
+        """Split units into several rows that collapse to the record.
+
+        Sums in parts; of a maximum one row and less elsewhere.
+        """
         times = 1 + (self._chance(4, start, count) ** 2 * MOST_ROWS).astype(np.int64)
         unit = np.repeat(np.arange(count), times)
         first = np.concatenate([[0], np.cumsum(times)[:-1]])
@@ -450,7 +473,7 @@ class Maker:
 
 
 def _by_rule(rule: str, steps: IntArray, place: IntArray, times: IntArray, share: FloatArray) -> IntArray:
-    """The values of rows that collapse to a given value; in absolute terms none is larger."""
+    """Return the values of rows that collapse to a value."""
     if rule == "sum":
         part = np.sign(steps) * (np.abs(steps) // times)
         return np.where(place == 0, steps - part * (times - 1), part)
@@ -476,7 +499,7 @@ def _links(plan: Plan, lists: list[Listed]) -> Iterator[Listed]:
 
 
 def _values(column: Column, plan: Plan) -> pa.Array:
-    """Values for a column that no list has: those that conditions and thresholds name, and others."""
+    """Return values for a column that no list has."""
     named = list(dict.fromkeys(_literals(column.name, plan)))
     if column.type == "boolean":
         return pa.array([True, False])

@@ -52,7 +52,7 @@ def on_other_records(
     data: str = "confidential",
     command: str = "rehearse",
 ) -> Iterator[tuple[PlanFile, Session]]:
-    """Open a session on generated records of a plan's schema, or on given ones.
+    """Open a session on generated records, or on other ones.
 
     Args:
         file: The plan.
@@ -84,7 +84,7 @@ def on_other_records(
 
 
 def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
-    """The plan with another source, another ledger, and names that nobody takes for those of a release."""
+    """Return the plan with another source, ledger and names."""
     words, publication = file.words, file.words.publication
     titled = replace(publication, title=f"{TITLE}: {publication.title or file.dataset}")
     return replace(
@@ -110,7 +110,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsedColumn:
-    """One variable of one table: how many cells, and the share of them with each status."""
+    """One variable's number of cells and share of each status."""
 
     table: str
     variable: str
@@ -229,11 +229,12 @@ def rehearse(
     parameters: Mapping[str, str | int] | None = None,
     data: str = "confidential",
 ) -> Rehearsal:
-    """Release a plan in rehearsal: with generated records, a ledger of its own and noise that is not private.
+    """Release a plan in rehearsal.
 
-    The plan's source is not opened, and nothing is spent; its ledger only notes a look at confidential records. Generated records
-    have the columns of the plan's schema; the values of their columns are from the plan's public lists, so that published cells
-    fill, and their measures are skewed.
+    With generated records, a separate ledger and noise that is not private. The plan's source is not opened,
+    and nothing is spent; its ledger only notes a look at confidential records. Generated records have the
+    columns of the plan's schema; the values of their columns are from the plan's public lists, so that
+    published cells fill, and their measures are skewed.
 
     Args:
         plan: The plan, or its file.
@@ -277,7 +278,10 @@ def rehearse(
 
 
 def _noise(seed: int | None, *, given: bool) -> Seeded:
-    """Noise that is never called private; on given records, from a seed that nobody knows unless one is stated."""
+    """Return noise that is never called private.
+
+    On user-supplied records, from a seed that nobody knows unless one is stated.
+    """
     if seed is not None or not given:
         return Seeded(seed or 0)
     import numpy as np
@@ -335,7 +339,7 @@ def _rehearsed(
 
 
 def _with_basic(done: Release, asked: BasicOutputs) -> tuple[Release, list[str]]:
-    """The release with its basic tables, or without them and why: a release would be saved without them, too."""
+    """Return the release with its basic tables, or why not."""
     try:
         return done.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules), []
     except RecordwiseError as error:
@@ -382,7 +386,7 @@ class Clock:
 
 
 def peak_memory() -> int | None:
-    """The most memory this process has used, in bytes; None on a system that does not count it."""
+    """Return the process's peak memory in bytes, or None if unknown."""
     import sys
 
     try:

@@ -1,8 +1,10 @@
-"""Branch and bound over boxes of several measures: no record in any box exceeds the budget, or one that does.
+"""Branch and bound over boxes of several measures.
 
-Every part is nondecreasing, so in a box the gains are at most those of its upper corner and the budget is at least that of its
-lower corner (T-BOXES, docs/theory/dominance.md). Values at lattice points are exact fractions or ball ends, rounded outward to
-floats once; whole batches of boxes are then bounded by arrays, and what floats leave open is decided in fractions.
+It proves that no record in any box exceeds the budget, or finds one that does. Every part is nondecreasing,
+so in a box the gains are at most those of its upper corner and the budget is at least that of its lower
+corner (T-BOXES, docs/theory/dominance.md). Values at lattice points are exact fractions or ball ends,
+rounded outward to floats once; arrays then bound whole batches of boxes, and fractions decide what floats
+leave open.
 """
 
 import time
@@ -40,14 +42,18 @@ LOW, UP = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``certain``: no record in the boxes exceeds the budget. ``point``: one does. Neither: not decided in time."""
+    """The outcome of a search over boxes.
+
+    ``certain``: no record in the boxes exceeds the budget. ``point``: a record that does. Neither: undecided in
+    time.
+    """
 
     certain: bool
     point: Point | None = None
 
 
 class Axis:
-    """One measure: a binary tree of intervals of steps, and what every part is worth at both ends of each."""
+    """One measure as a binary tree of intervals, with part values."""
 
     def __init__(self, measure: Measure, span: tuple[int, int], atoms: list[Atom], marks: list[int]) -> None:
         self.measure = measure
@@ -62,7 +68,7 @@ class Axis:
         self._add(span)
 
     def _ends_of_atoms(self, steps: int) -> FloatArray:
-        """Two rows, not above and not below each part at a lattice point."""
+        """Return lower and upper bounds of each part at a lattice point."""
         bounds = [each.bounds(steps) for each in self.curves]
         return np.array([[outward(low)[0] for low, _ in bounds], [outward(high)[1] for _, high in bounds]])
 
@@ -88,7 +94,7 @@ class Axis:
         return list(range(len(self.ends) - len(steps), len(self.ends)))
 
     def halves(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The place of the first half of each interval; the second half is next to it."""
+        """Return the index of the first half of each interval."""
         for place in np.unique(places).tolist():
             if self.children[place] < 0:
                 first, last = self.ends[place]
@@ -99,7 +105,7 @@ class Axis:
         return np.array(self.children, np.int64)[places]
 
     def _middle(self, first: int, last: int) -> int:
-        """Where to cut: the end of a piece if one is inside, near the middle of the magnitudes."""
+        """Return where to cut an interval, preferably at a piece's end."""
         low = max(first, 1)
         middle = isqrt(low * last) if last > 4 * low else (first + last) // 2
         for length in self.marks:
@@ -113,7 +119,7 @@ class Axis:
 
 @dataclass(slots=True)
 class Placed:
-    """A term with its parts as (axis, column) and its numbers as floats rounded both ways."""
+    """A term with parts as (axis, column) and float bounds."""
 
     coefficient: tuple[float, float]
     floor: tuple[float, float]
@@ -150,14 +156,17 @@ class Search:
         return cls(problem, axes, gains, budgets, np.zeros((1, len(axes)), np.int64), np.array([np.inf]))
 
     def probe(self, candidates: dict[Measure, list[int]]) -> Point | None:
-        """A combination of the candidates that exceeds the budget, if there is one."""
+        """Return a combination of candidates that exceeds the budget, or None."""
         places = [np.array(axis.points(candidates[axis.measure])) for axis in self.axes]
         grid = np.stack([side.ravel() for side in np.meshgrid(*places, indexing="ij")], axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._exceeding(grid, ends=(FIRST,))
 
     def run(self, deadline: float, batches: int | None = None) -> Outcome:
-        """Bound, drop and halve boxes, those furthest above the budget first; a second call goes on where the first ended."""
+        """Bound, drop and halve the worst boxes first until decided.
+
+        A second call continues where the first ended.
+        """
         while len(self.open):
             if time.thread_time() >= deadline or len(self.open) > MOST_BOXES or batches == 0:
                 return Outcome(certain=False)
@@ -184,7 +193,7 @@ class Search:
         return batch
 
     def _judged(self, boxes: Boxes) -> tuple[tuple[Boxes, FloatArray], Point | None]:
-        """The boxes that are not covered yet with how far above the budget they may be; or a point that exceeds it."""
+        """Return undecided boxes with their possible excess, or a counterexample."""
         with np.errstate(over="ignore", invalid="ignore"):
             most, least = self._gain(boxes, LAST, UP), self._budget(boxes, FIRST, LOW)
             # A NaN (two infinities) is not covered; numbers so small that products could vanish are left to fractions.
@@ -202,7 +211,7 @@ class Search:
         return (boxes[keep], (most - least)[keep]), None
 
     def _by_lines(self, boxes: Boxes) -> FloatArray:
-        """Not below gains less budget anywhere in the box: straight lines in each measure, largest at one of their ends."""
+        """Bound gains less budget in each box by straight lines."""
         start, rise, size = self._lines(self.gains, boxes, above=True)
         lowest = np.full(len(boxes), np.inf)
         for budget in self.budgets:
@@ -212,7 +221,7 @@ class Search:
         return lowest
 
     def _lines(self, terms: list[Placed], boxes: Boxes, *, above: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Start and rises of a line above or below the sum, and the size of all numbers in it."""
+        """Return start and slopes of lines above or below the sum."""
         start, rises, size = np.zeros(len(boxes)), np.zeros(boxes.shape), np.zeros(len(boxes))
         side = UP if above else LOW
         for term in terms:
@@ -230,8 +239,11 @@ class Search:
         return start, rises, size
 
     def _alone(self, term: Placed, boxes: Boxes, axis: int, column: int, *, above: bool) -> BoolArray:
-        """Where one part may stand for the whole term: above, because it is the largest throughout the box; below, any part may,
-        and the one that is largest at the lower corner does."""
+        """Return the boxes where one part may stand for the term.
+
+        Above, because it is the largest throughout the box. Below, any part may, and the one that is largest at the
+        lower corner does.
+        """
         own = self.axes[axis].values[FIRST, LOW, boxes[:, axis], column]
         result: BoolArray = np.asarray(own >= (term.floor[UP] if above else term.floor[LOW]), np.bool_)
         end, side = (LAST, UP) if above else (FIRST, LOW)
@@ -285,7 +297,10 @@ class Search:
         return value
 
     def _halved(self, boxes: Boxes) -> Boxes | None:
-        """Each box cut in two along the measure that loosens its bound most; None where only equal balls are left."""
+        """Halve each box along the measure that loosens its bound most.
+
+        None where only equal balls are left.
+        """
         spread = np.zeros(boxes.shape)
         for term in [*self.gains, *(term for budget in self.budgets for term in budget)]:
             base = self._largest(term, boxes, FIRST, LOW)
@@ -306,7 +321,7 @@ class Search:
         return result
 
     def _wide(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
-        """For each box and measure, whether it spans more than one lattice point."""
+        """Return which measures of each box span several lattice points."""
         return np.stack([axis.wide[boxes[:, place]] for place, axis in enumerate(self.axes)], axis=1)
 
     def _covered_exactly(self, box: Boxes) -> bool:
@@ -316,14 +331,14 @@ class Search:
 
 
 def exact_bound(problem: Comparison, ends: dict[Measure, tuple[int, int]]) -> Fraction:
-    """Gains at the upper corner less the budget at the lower corner, rounded up where they are irrational."""
+    """Return upper-corner gains less lower-corner budget, rounded up."""
     most = sum((_value(term, ends, LAST) for term in problem.gains), Fraction(0))
     least = max(sum((_value(term, ends, FIRST) for term in budget), Fraction(0)) for budget in problem.budgets)
     return most - least
 
 
 def _value(term: Term, ends: dict[Measure, tuple[int, int]], end: int) -> Fraction:
-    """The term at one corner: not below it at the upper, not above it at the lower one."""
+    """Bound the term at one corner, outward."""
     values = (curve(measure, atom).bounds(ends[measure][end])[end] for measure, atom in term.parts)
     return term.coefficient * max([term.floor, *values])
 

@@ -59,7 +59,11 @@ def outward(value: Fraction) -> tuple[float, float]:
 
 
 class Lines(NamedTuple):
-    """For 0 <= t <= 1 the part at first + t * (last - first) lies between low + t * low_rise and high + t * high_rise."""
+    """Lines that enclose a part between two points.
+
+    For 0 <= t <= 1 the part at first + t * (last - first) lies between low + t * low_rise and high + t *
+    high_rise.
+    """
 
     low: Fraction
     low_rise: Fraction
@@ -68,14 +72,14 @@ class Lines(NamedTuple):
 
 
 class Curve:
-    """A nondecreasing function of one measure, by the number of its lattice steps."""
+    """A nondecreasing function of the lattice steps of one measure."""
 
     def __init__(self, measure: Measure, atom: Atom) -> None:
         self.measure, self.atom = measure, atom
         self._known: dict[int, tuple[Fraction, Fraction]] = {}
 
     def bounds(self, steps: int) -> tuple[Fraction, Fraction]:
-        """Fractions not above and not below the part; equal where it is rational."""
+        """Return fractions that enclose the part, equal where it is rational."""
         found = self._known.get(steps)
         if found is None:
             if len(self._known) >= MOST_KNOWN:
@@ -97,7 +101,10 @@ class Curve:
 
 
 class SquareCurve(Curve):
-    """The square of a measure: a chord above, a tangent at the middle below."""
+    """The square of a measure.
+
+    Bounded by a chord above and a tangent at the middle below.
+    """
 
     def _computed(self, steps: int) -> tuple[Fraction, Fraction]:
         value = self.measure.step**2 * steps**2
@@ -108,7 +115,10 @@ class SquareCurve(Curve):
 
 
 class StairCurve(Curve):
-    """A power of the number of pieces: between those of x/T and (x + T - 1)/T, x in steps and at least 1."""
+    """A power of the number of pieces.
+
+    It lies between those of x/T and (x + T - 1)/T, x in steps and at least 1.
+    """
 
     def __init__(self, measure: Measure, atom: Atom) -> None:
         super().__init__(measure, atom)
@@ -132,7 +142,10 @@ class StairCurve(Curve):
 
 
 class ConcaveCurve(Curve):
-    """A concave rise: a chord below, and above it the chord of an interval before, carried on."""
+    """A concave rise.
+
+    Bounded by a chord below and an earlier interval's chord above.
+    """
 
     def lines(self, first: int, last: int) -> Lines:
         if first in (0, last):
@@ -174,7 +187,10 @@ SMALLEST_START = arb(16)
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """lower * x**power * ln(x)**log <= atom(x) <= upper * the same, for every x at least the start it was made for."""
+    """An envelope of a function for all arguments from a start.
+
+    lower * x**power * ln(x)**log <= atom(x) <= upper * the same.
+    """
 
     power: Fraction
     log: Fraction
@@ -209,7 +225,7 @@ def falls_from(slow: tuple[Fraction, Fraction], fast: tuple[Fraction, Fraction],
 
 
 def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
-    """The envelope of a sum plus a constant that is not negative, gauged by the fastest part."""
+    """Return the envelope of a sum in its fastest part's gauge."""
     top = max(parts, key=lambda part: part.order)
     lower, upper = arb(0), shift / top.gauge(start)
     if not falls_from(CONSTANT, top.order, start):
@@ -225,7 +241,10 @@ def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
 
 
 def function_growth(function: Function, start: arb) -> Growth | None:
-    """The envelope of a function of the closed language; None if there is no gauge for it (a log of a log)."""
+    """Return the envelope of a function, or None without a gauge.
+
+    A log of a log has no gauge.
+    """
     match function:
         case Variable():
             return Growth(Fraction(1), Fraction(0), arb(1), arb(1))
@@ -245,7 +264,10 @@ def function_growth(function: Function, start: arb) -> Growth | None:
 
 
 def _log_growth(inner: Growth | None, start: arb) -> Growth | None:
-    """ln(c x**a ln(x)**b) = a ln x + b ln ln x + ln c; ln ln x / ln x falls from e**e on."""
+    """Return the envelope of the logarithm of a growing function.
+
+    ln(c x**a ln(x)**b) = a ln x + b ln ln x + ln c; ln ln x / ln x falls from e**e on.
+    """
     if inner is None or inner.power == 0 or inner.log < 0 or not start > SMALLEST_START or not inner.lower > 0:
         return None
     logarithm = start.log()
@@ -268,7 +290,10 @@ def _rise(function: Function, start: arb) -> Growth | None:
 
 
 def atom_growth(atom: Atom, start: arb) -> Growth | None:
-    """The envelope of an atom of at most one measure, from ``start`` (in the measure's units) on; None where none is known."""
+    """Return the envelope of an atom from ``start`` on.
+
+    ``start`` is in the measure's units. The atom has at most one measure; None where no envelope is known.
+    """
     constant = Growth(Fraction(0), Fraction(0), arb(1), arb(1))
     if not start > SMALLEST_START:
         return None
@@ -314,7 +339,7 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
 
 
 def _less(growth: Growth, constant: arb, start: arb) -> Growth:
-    """The envelope of a function that is below another by at most a constant."""
+    """Return the envelope of a function less at most a constant."""
     return Growth(growth.power, growth.log, growth.lower - constant / growth.gauge(start), growth.upper)
 
 
@@ -346,7 +371,7 @@ class Supremum:
 
 
 class Difference:
-    """Positive coefficients minus negative ones, all atoms of one measure; bounds at lattice points are exact fractions."""
+    """A signed sum of atoms of one measure."""
 
     def __init__(self, net: dict[Atom, Fraction], measure: Measure) -> None:
         self.gains = {atom: c for atom, c in net.items() if c > 0}
@@ -356,7 +381,7 @@ class Difference:
         self._less = [(c, curve(measure, atom)) for atom, c in self.costs.items()]
 
     def upper(self, first: int, last: int) -> Fraction:
-        """Not below the difference at any step from first to last: by the values at both ends, and by straight lines."""
+        """Return an upper bound of the difference over a range."""
         most = sum((c * each.bounds(last)[1] for c, each in self._more), Fraction(0))
         flat = most - sum((c * each.bounds(first)[0] for c, each in self._less), Fraction(0))
         return flat if first == last else min(flat, self._by_lines(first, last))
@@ -374,7 +399,7 @@ class Difference:
         return least - sum((c * each.bounds(steps)[1] for c, each in self._less), Fraction(0))
 
     def tail_below(self, start: int, level: Fraction) -> bool:
-        """Whether the difference is certainly at most ``level`` at every step from ``start`` on."""
+        """Return whether the difference stays at most ``level`` from ``start`` on."""
         x = ball(self.measure.step * start)
         gains = [(c, atom_growth(atom, x)) for atom, c in self.gains.items()]
         costs = [(c, growth) for atom, c in self.costs.items() if (growth := atom_growth(atom, x)) is not None]
@@ -399,7 +424,10 @@ def _tail_below(
 def supremum(
     net: dict[Atom, Fraction], measure: Measure, span: Range, *, enough: Fraction | None, deadline: float
 ) -> Supremum:
-    """Best-first branch and bound; stops early once the bound is at most ``enough`` or a point is above it."""
+    """Bound a difference by branch and bound, best first.
+
+    Stop early once the bound is at most ``enough`` or a point is above it.
+    """
     difference = Difference(net, measure)
     first, last = span
     if not difference.gains:
@@ -436,7 +464,7 @@ def supremum(
 
 
 def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int]:
-    """Points at which a difference is likely to be largest: the ends of steps and pieces, and one of each magnitude."""
+    """Return points where a difference is likely to be largest."""
     edges = {0, *(2**exponent for exponent in range(0, 64, 4))}
     for atom in net:
         match atom:
@@ -483,7 +511,7 @@ class DoubtError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """coefficient * max(floor, the parts): an atom as a function of the measures that decide."""
+    """An atom as coefficient * max(floor, the parts)."""
 
     coefficient: Fraction
     floor: Fraction
@@ -492,7 +520,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Is the sum of the gains at most the largest of the budgets wherever the measures are in their ranges?"""
+    """A comparison of summed gains with the largest budget in ranges."""
 
     gains: tuple[Term, ...]
     budgets: tuple[tuple[Term, ...], ...]
@@ -500,11 +528,11 @@ class Comparison:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures that a gain depends on; all others are best at their lower end."""
+        """The measures that a gain depends on."""
         return tuple(sorted(self.spans))
 
     def marks(self, measure: Measure) -> list[int]:
-        """The piece lengths of a measure in steps, longest first: where its staircases rise."""
+        """Return the piece lengths of a measure in steps, longest first."""
         terms = [*self.gains, *(term for budget in self.budgets for term in budget)]
         atoms = [atom for term in terms for own, atom in term.parts if own == measure]
         lengths = {int(at / measure.step) for atom in atoms for _, at in getattr(atom, "at", ())}
@@ -512,7 +540,7 @@ class Comparison:
 
 
 def comparison(gain: AtomSum, budgets: list[AtomSum], region: Region) -> Comparison:
-    """The comparison of a sum of gains with the largest of several sums of costs, in a region."""
+    """Return the comparison of gains with several costs in a region."""
     wanted = {measure for atom in gain for measure in atom.measures()}
     gains = tuple(_gain(atom, coefficient) for atom, coefficient in gain.items())
     costs = tuple(tuple(_cost(atom, c, wanted, region) for atom, c in budget.items()) for budget in budgets)
@@ -541,7 +569,7 @@ def _cost(atom: Atom, coefficient: Fraction, wanted: set[Measure], region: Regio
 
 
 def _useful(measure: Measure, gains: tuple[Term, ...], span: Range) -> Range:
-    """Beyond the point from which on no gain rises, a larger amount only costs more: the range may end there."""
+    """Return the range up to where no gain rises any more."""
     ends = [atom.constant_from() for gain in gains for own, atom in gain.parts if own == measure]
     if any(end is None for end in ends):
         return span
@@ -550,7 +578,7 @@ def _useful(measure: Measure, gains: tuple[Term, ...], span: Range) -> Range:
 
 
 def parts_of(atom: Atom) -> tuple[Part, ...] | None:
-    """The parts whose largest the atom is; None for an atom that is no such maximum."""
+    """Return the parts whose maximum the atom is, or None."""
     measures = atom.measures()
     if len(measures) == 1:
         return ((measures[0], atom),)
@@ -561,7 +589,7 @@ def parts_of(atom: Atom) -> tuple[Part, ...] | None:
 
 
 def _least(atom: Atom, region: Region) -> Fraction:
-    """Not above the atom anywhere in the region: its value at the lower end of every range."""
+    """Return a lower bound of the atom in the region."""
     lowest = {measure.name: measure.step * region.ranges[measure.name][0] for measure in atom.measures()}
     exact = atom.exactly(lowest)
     if exact is not None:
@@ -570,8 +598,11 @@ def _least(atom: Atom, region: Region) -> Fraction:
 
 
 def openings(gains: tuple[Term, ...], spans: dict[Measure, Range]) -> Iterator[tuple[Term, ...]]:
-    """The gains with one part chosen in each joint term: their sum is the largest of these. Where that would be too many, one sum
-    that is not below any of them: all parts together, less what the others are at least."""
+    """Yield the gains with one part chosen in each joint term.
+
+    Their sum is the largest of these. Where that would be too many, yield one sum not below any of them: all
+    parts together, less the least that the others are.
+    """
     if prod(max(1, len(gain.parts)) for gain in gains) > MOST_OPENINGS:
         yield tuple(term for gain in gains for term in _added(gain, spans))
         return

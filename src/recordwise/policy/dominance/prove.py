@@ -63,7 +63,10 @@ NEITHER = "neither a proof nor a record that exceeds the budget was found"
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A point where the budget is exceeded; ``simple`` if it is made of ends of ranges and pieces, as a person would choose it."""
+    """A point that exceeds the budget.
+
+    ``simple`` if it consists of ends of ranges and pieces.
+    """
 
     point: Point
     simple: bool = False
@@ -72,10 +75,11 @@ class Excess:
 def decide(
     problem: Comparison, rests: list[Comparison], confirmed: Callable[[Point], bool], deadline: float
 ) -> Excess | None:
-    """A point where the gains exceed the budget; None if there provably is none.
+    """Return a point where the gains exceed the budget.
 
-    ``rests`` are further comparisons, any of which proves the first: what is left after gains were paid for by costs that are
-    proved to be larger. ``confirmed`` decides about a point in exact arithmetic.
+    None if there provably is none. ``rests`` are further comparisons, any of which proves the first: what is
+    left after gains were paid by costs proved to be larger. ``confirmed`` decides about a point in exact
+    arithmetic.
     """
     if not problem.measures:
         return _without_measures(problem, confirmed)
@@ -124,7 +128,7 @@ def _without_measures(problem: Comparison, confirmed: Callable[[Point], bool]) -
 
 
 def _candidates(problem: Comparison) -> dict[Measure, list[int]]:
-    """Ends of ranges and pieces, and points far out; fewer of each measure where there are many measures."""
+    """Return ends of ranges and pieces, and points far out."""
     width = max(2, int(MOST_PROBES ** (1 / len(problem.measures))))
     return {measure: _likely(problem, measure)[:width] for measure in problem.measures}
 
@@ -139,7 +143,7 @@ def _likely(problem: Comparison, measure: Measure) -> list[int]:
 
 
 def _by_measures(problem: Comparison, deadline: float) -> tuple[bool, dict[Measure, int] | None, list[Point]]:
-    """Whether the comparison is certain, and else how far it may fail and where it is likely to."""
+    """Return whether the comparison is certain, else how it may fail."""
     certain, reach, points = True, dict[Measure, int](), list[Point]()
     known = True
     for gains in openings(problem.gains, problem.spans):
@@ -183,9 +187,10 @@ def _in_boxes(
 
 
 def cover(gain: AtomSum, cost: AtomSum) -> tuple[AtomSum, AtomSum]:
-    """Pay for each gain from costs that are proved to be at least a multiple of it; what is left of both.
+    """Pay for gains from costs proved to be larger.
 
-    Gains that few costs can pay for come first, and are paid by costs that can pay for few others.
+    Return what is left of both. Gains that few costs can pay for come first, and costs that can pay for few
+    others pay first.
     """
     gains, costs = list(gain.values()), list(cost.values())
     ratios = [[ratio_upper(atom, payer) for payer in cost] for atom in gain]
@@ -200,7 +205,7 @@ def cover(gain: AtomSum, cost: AtomSum) -> tuple[AtomSum, AtomSum]:
 
 
 def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
-    """A number k with atom <= k * payer for every record, where one is proved (T-COVER); None otherwise."""
+    """Return a k with atom <= k * payer, or None (T-COVER)."""
     if atom == payer:
         return Fraction(1)
     match atom, payer:
@@ -268,7 +273,10 @@ def _pieces_ratio(at: dict[Measure, Fraction], finer: dict[Measure, Fraction]) -
 
 
 def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) -> Fraction | None:
-    """A loss of at most w x, as of Laplace noise, is at most w T ceil(x/T)."""
+    """Return a ratio for a loss of at most w x.
+
+    Such a loss, as of Laplace noise, is at most w T ceil(x/T).
+    """
     match atom.function:
         case Variable():
             slope = Fraction(1)
@@ -282,7 +290,7 @@ def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) ->
 
 @lru_cache(maxsize=64)
 def _below_tanh(measure: Measure, function: Function, steps: Steps, less: Fraction | None) -> bool:
-    """Whether each level is below eps*tanh(eps/2) from the entry before on, and what holds beyond the last one is, too."""
+    """Return whether certified losses stay below eps*tanh(eps/2), also beyond the table."""
     simple = Additive(measure, function, "tanh")
     before = 0
     for count, level in steps:
@@ -310,7 +318,9 @@ DOUBLINGS = range(0, 25, 4)
 def held_witness(
     witness: Mapping[str, Any] | None, spent: Terms, limit: Terms, bounds: Mapping[str, Fraction]
 ) -> dict[str, Any] | None:
-    """The witness itself where nothing is derived, else a record near it that holds no derived measure and still exceeds.
+    """Return the witness, or one near it without derived measures.
+
+    The witness itself where nothing is derived, else a record near it that still exceeds.
 
     Raises:
         DoubtError: None of the records tried exceeds.
@@ -345,7 +355,10 @@ def _needed(spent: Terms, limit: Terms) -> set[str]:
 def _tried(
     witness: Mapping[str, Any], record: dict[str, Any], derived: list[Measure], bounds: Mapping[str, Fraction]
 ) -> Iterator[dict[str, Any]]:
-    """The record as it is, then with one measure alone large enough for the derived value, and larger, within its bound."""
+    """Yield records near the witness without derived measures.
+
+    First the record as it is, then with one measure large enough for the derived value.
+    """
     yield record
     for measure in derived:
         wanted = Fraction(str(witness.get(measure.name, 0)))
@@ -378,7 +391,7 @@ MOST_ALTERNATIVES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to "is the policy at most the budget for every record?"; true only for a certified yes."""
+    """A verdict on a budget for every record, true only if proved."""
 
     answer: str
     """``"yes"``, ``"no"`` or ``"undecided"``."""
@@ -428,7 +441,7 @@ ADVICE = (
 
 
 def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any]) -> Verdict:
-    """A no, with what the record needs and what the budget has for it."""
+    """Return a no with the record's loss and its budget."""
     record = completed(witness, budget, policy)
     reason = f"the {name} of the witness record is above the budget"
     try:
@@ -440,14 +453,14 @@ def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any])
 
 
 def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
-    """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
+    """Return the witness with any value for columns that cancelled."""
     measures = {measure.name for policy in policies for measure in policy.inputs()}
     columns = {column.name for policy in policies for column in policy.columns()}
     return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
 
 
 def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:
-    """A record for which ``spent`` exceeds ``limit``; None if there provably is none."""
+    """Return a record that exceeds ``limit``, or None if proved impossible."""
     gains, costs = _net(spent, limit)
     if all(isinstance(atom, Outside) and (condition, atom) in costs for condition, atom in gains):
         return None
@@ -475,7 +488,10 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
 
 
 def _net(spent: Terms, limit: Terms) -> tuple[Terms, Terms]:
-    """What is left after equal terms cancel. "No guarantee" does not cancel: where the budget gives none, any loss is allowed."""
+    """Cancel equal terms of both sides.
+
+    "No guarantee" does not cancel: where the budget gives none, any loss is allowed.
+    """
     gains: dict[Key, Fraction] = {}
     costs: dict[Key, Fraction] = {}
     for key in {**spent, **limit}:
@@ -492,7 +508,7 @@ def _net(spent: Terms, limit: Terms) -> tuple[Terms, Terms]:
 
 @dataclass(slots=True)
 class _Question:
-    """What is left of policy and budget after equal terms cancel, and which comparisons are settled already."""
+    """Policy and budget without their equal terms, and comparisons already settled."""
 
     gains: Terms
     costs: Terms
@@ -502,7 +518,7 @@ class _Question:
     settled: set[tuple[object, ...]] = field(default_factory=set)
 
     def excess_in(self, region: Region, deadline: float) -> dict[str, Any] | None:
-        """A record in the region that exceeds the budget; None if there provably is none."""
+        """Return a record over budget in the region, or None if impossible."""
         budgets = list(alternatives(self.anchored_costs.terms(region.groups), region.groups))
         if any(isinstance(atom, Outside) for budget in budgets for atom in budget):
             return None
@@ -525,7 +541,7 @@ class _Question:
     def excess_of(
         self, gain: AtomSum, budgets: list[AtomSum], region: Region, deadline: float
     ) -> dict[str, Fraction] | None:
-        """The amounts of a record for which these gains exceed the largest budget; None if there provably is none."""
+        """Return amounts whose gains exceed the budgets, or None if impossible."""
         lowest = {measure.name: measure.step * region.ranges[measure.name][0] for measure in self.measures}
         if any(isinstance(atom, Outside) for atom in gain):
             return lowest
@@ -545,7 +561,7 @@ class _Question:
         return amounts if found.simple else self.shrunk(amounts, region)
 
     def shrunk(self, amounts: dict[str, Fraction], region: Region) -> dict[str, Fraction]:
-        """A smaller counterexample, measure by measure: one a person can read and a float can show, where there is one."""
+        """Shrink a counterexample measure by measure to make it readable."""
         margin = NOTICEABLE if self.exceeds(region, amounts, NOTICEABLE) else Fraction(0)
         for measure in self.measures:
             low, high = region.ranges[measure.name][0], int(amounts[measure.name] / measure.step)
@@ -557,7 +573,7 @@ class _Question:
         return amounts
 
     def exceeds(self, region: Region, amounts: dict[str, Fraction], margin: Fraction) -> bool:
-        """Whether the gains are certainly above the costs, by more than a share ``margin`` of them."""
+        """Return whether the gains certainly exceed the costs."""
         spent, limit = (exact_sum(terms, region.groups, amounts) for terms in (self.gains, self.costs))
         if spent is not None and limit is not None:
             return spent > limit * (1 + margin)
@@ -571,14 +587,14 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """Terms by a value that a column must hold for them to apply, so that a region asks only for those that may."""
+    """Terms indexed by a column value that they require."""
 
     anywhere: Terms
     by_value: dict[str, dict[Cell, Terms]]
 
     @classmethod
     def of(cls, terms: Terms) -> "Anchored":
-        """The terms, each under the values of its first list of whole values."""
+        """Index terms by the values of their first full-value list."""
         anywhere: dict[Key, Fraction] = {}
         by_value: dict[str, dict[Cell, dict[Key, Fraction]]] = {}
         for key, coefficient in terms.items():
@@ -614,7 +630,7 @@ NOTICEABLE = Fraction(1, 2**30)
 
 
 def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[AtomSum]:
-    """The terms that apply in a region, with one choice made in every maximum."""
+    """Yield the terms that apply, with one choice in every maximum."""
     plain: AtomSum = {}
     choices: list[list[AtomSum]] = []
     for (condition, atom), coefficient in terms.items():

@@ -42,7 +42,10 @@ MOST_LISTED = MOST_REGIONS + 1
 
 
 def combinations(tables: Sequence[BandTable]) -> list[dict[str, Any]]:
-    """What records can show: the band in each table by its key, and a value of each column for a readable counterexample."""
+    """Return the combinations of bands that records can show.
+
+    With a value of each column for a readable counterexample.
+    """
     found: list[list[dict[str, Any]]] = []
     for group in _connected(tables):
         ordered = _ordered(group)
@@ -68,12 +71,12 @@ def _ordered(tables: list[BandTable]) -> list[BandTable]:
 
 
 def _determines(fine: BandTable, column: ConditionColumn) -> int | None:
-    """The column of a finer table that determines a column; None if there is none."""
+    """Return the finer table's column that determines a column, or None."""
     return next((at for at, own in enumerate(fine.columns) if own.determines(column)), None)
 
 
 def _is_chain(tables: list[BandTable]) -> bool:
-    """Whether each table determines the next, and some record in a cell of that one is in none of the finer table."""
+    """Return whether each table determines the next, with unlisted records."""
     return all(
         fine.columns != coarse.columns and all(_determines(fine, column) is not None for column in coarse.columns)
         for fine, coarse in pairwise(tables)
@@ -95,7 +98,7 @@ def _of_chain(tables: list[BandTable]) -> list[dict[str, Any]]:
 
 
 def _bands_in(fine: BandTable, coarse: BandTable) -> IntArray:
-    """For each cell of a finer table, its band in a coarser one."""
+    """Return the band in a coarser table of each finer cell."""
     own, numbers = fine.numbers_of_cells(), []
     for number, column in enumerate(coarse.columns):
         place = _determines(fine, column)
@@ -110,7 +113,10 @@ def _shortened(value: Cell | None, column: ConditionColumn) -> Cell | None:
 
 
 def _values_at(table: BandTable, row: int, *, whole: bool) -> dict[str, Any]:
-    """Values that put a record into a cell; a prefix is continued, unless no finer table could list it."""
+    """Return values that put a record into a cell.
+
+    A prefix is continued, unless no finer table could list it.
+    """
     shown = {}
     for column, numbers, held in zip(table.columns, table.numbers_of_cells(), table.values):
         value = held[int(numbers[row])]
@@ -124,10 +130,10 @@ def _unlisted(tables: list[BandTable]) -> dict[str, Any]:
 
 
 def _looked_up(tables: list[BandTable]) -> list[dict[str, Any]]:
-    """The bands of all combinations of values that the tables tell apart; nothing where those are too many.
+    """Return the bands of all values that the tables distinguish.
 
-    A text that no table lists in full is told apart by the longest listed prefix of it, so that prefix with another letter after it
-    stands for all such texts.
+    Nothing where those are too many. A text that no table lists in full is distinguished only by its longest
+    listed prefix, so that prefix with another letter after it stands for all such texts.
     """
     columns = [column for table in tables for column in table.columns]
     different = {column.name: _told_apart(tables, column.name) for column in columns}
@@ -156,7 +162,7 @@ def _looked_up(tables: list[BandTable]) -> list[dict[str, Any]]:
 
 
 def _told_apart(tables: list[BandTable], name: str) -> list[Any]:
-    """Values of a column, one for each way in which tables can tell records apart by it."""
+    """Return one value of a column for each distinguishable case."""
     found: dict[Any, None] = {OTHER: None}
     for table in tables:
         for column, held in zip(table.columns, table.values):
@@ -175,7 +181,7 @@ def _numbers(table: BandTable, at: int, values: Sequence[Any]) -> IntArray:
 
 
 def _freely(tables: list[BandTable]) -> list[dict[str, Any]]:
-    """Every choice of bands that some cell of each table has, whether or not a record can be in all of them."""
+    """Return every choice of bands, whether or not records have it."""
     options = []
     for table in tables:
         bands, first = np.unique(table.bands, return_index=True)
@@ -211,7 +217,7 @@ class Region:
 def regions(
     terms: Terms, measures: Iterable[Measure], bounds: Mapping[str, Fraction] | None = None
 ) -> Iterator[Region] | None:
-    """All regions, or None if there are too many. ``bounds``: no amount of a measure is larger than this."""
+    """Return all regions, or None if there are too many."""
     by_name = {measure.name: measure for measure in measures}
     everywhere = dict.fromkeys(by_name, ANY_AMOUNT)
     given = bounds or {}
@@ -229,10 +235,10 @@ Side: TypeAlias = list[Region]
 
 
 def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
-    """What a record can show: one axis for each column that a condition looks at, and one for the bands of cells.
+    """Return one axis of regions for each column in a condition.
 
-    An axis lists parts of regions. A column that a condition looks at and that bands are read from too is combined freely with
-    them, which lists more than can occur.
+    And one for the bands of cells. An axis lists parts of regions. A column used both by a condition and by
+    bands is combined freely with them, which lists more than can occur.
     """
     tests, held = _tests(terms), compared_names(terms)
     tables = list(terms_bands(terms).values())
@@ -254,7 +260,7 @@ def _joined(everywhere: dict[str, Range], choice: tuple[Region, ...]) -> Region:
 
 
 def _within(region: Region, limits: dict[str, int]) -> Region | None:
-    """The region with its ranges ended at the limits; None if nothing is left of one."""
+    """Return the region within the limits, or None if it is empty."""
     ranges = dict(region.ranges)
     for name, limit in limits.items():
         first, last = ranges[name]
@@ -265,7 +271,7 @@ def _within(region: Region, limits: dict[str, int]) -> Region | None:
 
 
 def _tests(terms: Terms) -> set[Test]:
-    """Every column used in a condition, with every literal it is compared with."""
+    """Return every column in a condition with its literals."""
     found: set[Test] = set()
     for condition, atom in terms:
         found |= _condition_tests(condition)
@@ -289,7 +295,10 @@ def _condition_tests(condition: Condition) -> set[Test]:
 
 
 def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
-    """Representatives of one column; one that is compared with a number (``held``) has only numbers and NULL."""
+    """Return representatives of one column.
+
+    One that is compared with a number (``held``) has only numbers and NULL.
+    """
     if any(column.part for column, _ in tests):
         return [(value, ANY_AMOUNT) for value in [*_date_values(tests), None]]
     literals = {value for _, value in tests if value is not None}
@@ -304,8 +313,11 @@ def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[
 
 
 def _text_values(texts: set[str], longest: int) -> list[Value]:
-    """The listed texts and one that is in no list. With prefixes: every beginning of a listed text, alone and continued by a
-    letter in no list, which is all that prefixes can distinguish."""
+    """Return the listed texts and one that is in no list.
+
+    With prefixes: every beginning of a listed text, alone and followed by a letter in no list, which is all
+    that prefixes can distinguish.
+    """
     used = {letter for text in texts for letter in text}
     other = next(chr(code) for code in range(0x2022, 0x110000) if chr(code) not in used)
     if not longest:
@@ -315,7 +327,10 @@ def _text_values(texts: set[str], longest: int) -> list[Value]:
 
 
 def _date_values(tests: list[Test]) -> list[Cell]:
-    """Dates, and the texts in lists that are one: a text that is no date has no loss where a part of it is asked for."""
+    """Return dates, and the listed texts that are dates.
+
+    Other texts have no loss where a date part is needed.
+    """
     parts = [(column.part, value) for column, value in tests if column.part and isinstance(value, Fraction)]
     texts = {value for column, value in tests if not column.part and isinstance(value, str) and day_of(value)}
     return [*representatives(parts), *sorted(texts)]
@@ -329,7 +344,10 @@ def _number_values(numbers: list[Fraction]) -> list[Value]:
 
 
 def _amount_options(numbers: list[Fraction], measure: Measure) -> list[Option]:
-    """Ranges of lattice steps between the literals, on both sides of zero for a signed measure; representatives carry the sign."""
+    """Return ranges of lattice steps between the literals.
+
+    On both sides of zero for a signed measure; representatives carry the sign.
+    """
     positive = _spans(sorted({abs(number) for number in numbers if number >= 0}), measure)
     negative = _spans(sorted({abs(number) for number in numbers if number <= 0}), measure)
     options: list[Option] = [(measure.step * span[0], span) for span in positive]
@@ -354,7 +372,7 @@ def _spans(bounds: list[Fraction], measure: Measure) -> list[Range]:
 
 
 def minimum(policy: Policy) -> float:
-    """The smallest loss over all regions; every atom is smallest where the amounts are."""
+    """Return the smallest loss over all regions."""
     with working_precision(PRECISION):
         parts = regions(policy.rho, policy.measures())
         if parts is None:

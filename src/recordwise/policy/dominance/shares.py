@@ -1,8 +1,9 @@
-"""Upper bounds measure by measure: every joint cost is shared out among its parts, by shares that a linear program suggests.
+"""Upper bounds measure by measure, from shares of joint costs.
 
-A maximum is at least any weighted mean of its parts, so whatever the shares are, the sum of the largest values of one measure each
-is an upper bound (T-SHARES, docs/theory/dominance.md). The program works in floats at sampled points; its shares are then made
-fractions, and ``curves.supremum`` certifies the bound they give.
+A linear program suggests how each joint cost is shared among its parts. A maximum is at least any weighted
+mean of its parts, so whatever the shares are, the sum of the largest values of one measure each is an upper
+bound (T-SHARES, docs/theory/dominance.md). The program works in floats at sampled points; its shares are
+then made fractions, and ``curves.supremum`` certifies the bound they give.
 """
 
 from collections.abc import Iterable
@@ -32,7 +33,10 @@ Net = dict[Atom, Fraction]
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A net sum of parts for each measure and a constant, whose sum is not below the comparison; and where each is largest."""
+    """A net sum of parts for each measure and a constant.
+
+    Their sum is not below the comparison. Also where each is largest.
+    """
 
     nets: dict[Measure, Net]
     constant: Fraction
@@ -46,7 +50,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Separable:
-    """Whether the comparison is certain; else, where known, steps beyond which no record can exceed the budget."""
+    """A verdict on a comparison, or steps beyond which it holds."""
 
     certain: bool
     reach: dict[Measure, int] | None
@@ -54,7 +58,10 @@ class Separable:
 
 
 def bound_by_shares(problem: Comparison, gains: tuple[Term, ...], deadline: float) -> Separable:
-    """Certify a comparison of gains with at most one part each, or how far a record that exceeds the budget can be."""
+    """Certify a comparison, or bound where it can fail.
+
+    Gains have at most one part each.
+    """
     samples = {measure: sample(problem, measure) for measure in problem.measures}
     values = _Values(samples)
     if _plain(problem):
@@ -67,7 +74,10 @@ def bound_by_shares(problem: Comparison, gains: tuple[Term, ...], deadline: floa
 
 
 def _plain(problem: Comparison) -> bool:
-    """Whether nothing is to be shared out: one budget, and no cost with two parts or with one that may be below its floor."""
+    """Return whether there is nothing to share.
+
+    One budget, and no cost with two parts or with one that may be below its floor.
+    """
     return len(problem.budgets) == 1 and all(_one_part(problem, term) for term in problem.budgets[0])
 
 
@@ -79,7 +89,7 @@ def _one_part(problem: Comparison, term: Term) -> bool:
 
 
 def _certified(problem: Comparison, tries: Iterable[Shares], deadline: float) -> Separable:
-    """The first shares with a bound of at most 0; else the first that say how far an excess can be."""
+    """Return the first shares that certify, else those that bound failures."""
     reach: dict[Measure, int] | None = None
     support: dict[Measure, list[int]] = {}
     for shares in tries:
@@ -109,7 +119,10 @@ def _tops(
     deadline: float,
     support: dict[Measure, list[int]],
 ) -> dict[Measure, Fraction] | None:
-    """An upper bound of each net over its range; None where one has none that is known. Notes where each is largest."""
+    """Bound each net over its range, or return None.
+
+    Records in ``support`` where each is largest.
+    """
     tops: dict[Measure, Fraction] = {}
     for measure, net in shares.nets.items():
         found = supremum(net, measure, problem.spans[measure], enough=goals[measure], deadline=deadline)
@@ -120,8 +133,11 @@ def _tops(
 
 
 def _reach(problem: Comparison, shares: Shares, tops: dict[Measure, Fraction]) -> dict[Measure, int] | None:
-    """For each measure a step beyond which its net outweighs the most that all others and the constant can be. A measure that no
-    gain depends on is best at its lower end. (A net without gains is not enough: a share may have outweighed them.)"""
+    """Return steps beyond which a measure's net outweighs all others.
+
+    And the constant. A measure that no gain depends on is best at its lower end. (A net without gains is not
+    enough: a share may have outweighed them.)
+    """
     reach: dict[Measure, int] = {}
     for measure, net in shares.nets.items():
         first, last = problem.spans[measure]
@@ -162,7 +178,11 @@ LARGEST_FLOAT = Fraction(10) ** 280
 
 
 class _Program:
-    """Variables: the share of each part in its cost, the weight of each budget, the top of each measure, the margin far out."""
+    """The linear program for the shares.
+
+    Variables: the share of each part in its cost, the weight of each budget, the top of each measure, the
+    margin far out.
+    """
 
     def __init__(self, problem: Comparison, gains: tuple[Term, ...], values: _Values) -> None:
         self.problem, self.values = problem, values
@@ -177,7 +197,10 @@ class _Program:
         self.width = self.first_top + len(self.measures) + 1
 
     def solve(self) -> tuple[FloatArray, dict[Measure, list[int]]]:
-        """The shares and weights, and the points that hold them back. Where the solver gives up: the next best, or equal shares."""
+        """Return shares, weights and the binding points of the program.
+
+        Where the solver gives up: the next best, or equal shares.
+        """
         from scipy.optimize import linprog
 
         rows, limits, origin = self._rows()
@@ -203,7 +226,7 @@ class _Program:
         return np.asarray(found.x), support
 
     def even(self) -> FloatArray:
-        """Equal shares of equally weighted budgets, for the measures that a gain depends on."""
+        """Return equal shares of equally weighted budgets."""
         shares = np.zeros(self.width)
         shares[self.first_budget : self.first_top] = 1 / len(self.problem.budgets)
         needed = [bool(np.any(self.gains[part[0]] > 0)) for _, part in self.parts]
@@ -219,7 +242,10 @@ class _Program:
         return [*[(0.0, 1.0)] * self.first_top, *tops, margin]
 
     def _rows(self) -> tuple[FloatArray, FloatArray, list[tuple[Measure, int, bool]]]:
-        """gain - shared costs - top <= 0 at every point; far out, gain * (1 + margin) - shared costs <= 0."""
+        """Return the constraints at every point.
+
+        gain - shared costs - top <= 0; far out, gain * (1 + margin) - shared costs <= 0.
+        """
         rows: list[FloatArray] = []
         limits: list[FloatArray] = []
         origin: list[tuple[Measure, int, bool]] = []
@@ -239,7 +265,7 @@ class _Program:
         return np.concatenate(rows), np.concatenate(limits), origin
 
     def _caps(self) -> FloatArray:
-        """The shares of a cost are together at most the weight of its budget."""
+        """Return the constraints that shares fit their budget's weight."""
         caps = np.zeros((len(self.terms), self.width))
         for row, (budget, _) in enumerate(self.terms):
             caps[row, self.first_budget + budget] = -1.0
@@ -248,7 +274,7 @@ class _Program:
         return caps
 
     def _objective(self) -> FloatArray:
-        """The tops, and what is lost of the lower ends of costs by sharing them out."""
+        """Return the tops and what sharing loses of costs' lower ends."""
         goal = np.zeros(self.width)
         goal[self.first_top : -1] = 1.0
         ends = [float(term.coefficient * term.floor) / self.unit for _, term in self.terms]
@@ -266,7 +292,7 @@ def _shares(
     found: FloatArray | None,
     support: dict[Measure, list[int]],
 ) -> Shares:
-    """Fractions that add up to no more than there is. Without a solution every cost goes to its one part."""
+    """Return shares as fractions that never exceed the amount to share."""
     nets = {measure: _gain_net(gains, measure) for measure in problem.measures}
     idle = frozenset(measure for measure, net in nets.items() if not net)
     constant, column = _constant(gains), 0
@@ -293,7 +319,7 @@ def _weights(found: FloatArray) -> list[Fraction]:
 
 
 def _fraction(share: float) -> Fraction:
-    """A simple fraction near a share; a small share as it is, and none where it is a rounding error of the solver."""
+    """Return a simple fraction near a share."""
     exact = Fraction(min(1.0, float(share))) if share > ROUNDING else Fraction(0)
     simple = exact.limit_denominator(FINEST_SHARE)
     return simple if abs(simple - exact) * FINEST_SHARE <= exact else exact
@@ -313,7 +339,7 @@ def _constant(gains: tuple[Term, ...]) -> Fraction:
 
 
 def sample(problem: Comparison, measure: Measure) -> tuple[list[int], int]:
-    """The ends of pieces and their first multiples, and a point of each magnitude; and from where on only growth matters."""
+    """Return sample points, and where only growth matters."""
     first, last = problem.spans[measure]
     marks = problem.marks(measure)
     far = max([first, *marks, 1]) * FAR

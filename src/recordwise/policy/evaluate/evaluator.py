@@ -1,4 +1,7 @@
-"""The number systems a policy is evaluated in: ``Arithmetic`` plus the two operations only policies need, pieces and tables."""
+"""The number systems in which policies are evaluated.
+
+``Arithmetic`` plus the two operations only policies need: pieces and tables.
+"""
 
 import math
 from bisect import bisect_left
@@ -24,13 +27,16 @@ class Evaluator(Arithmetic[T], Protocol[T]):
     """Arithmetic, plus the operations that only policies need."""
 
     def pieces(self, value: T, measure: Measure, at: Fraction) -> T:
-        """The number of pieces of at most ``at`` into which a value on the measure's lattice is split; 0 for 0."""
+        """Return the number of pieces of at most ``at``, 0 for 0."""
 
     def step_up(self, count: T, steps: Steps, beyond: T) -> T:
-        """The step function at the next argument that is not below a whole ``count``; ``beyond`` past the last."""
+        """Return the step function from ``count`` up, ``beyond`` past its end."""
 
     def on_lines(self, value: T, measure: Measure, knots: Knots, beyond: T) -> T:
-        """The function through the knots at the number of the measure's steps that ``pieces`` counts; ``beyond`` past the last."""
+        """Return the function through the knots at a number of steps.
+
+        The steps are those that ``pieces`` counts; ``beyond`` applies past the last knot.
+        """
 
 
 class NumpyEvaluator(NumpyArithmetic):
@@ -45,7 +51,7 @@ class NumpyEvaluator(NumpyArithmetic):
         return np.ceil(np.where(count < MOST_STEPS, quotient, np.nextafter(quotient, np.inf)) if large else quotient)
 
     def _steps(self, value: FloatArray, measure: Measure) -> tuple[FloatArray, bool]:
-        """Lattice steps, never too few; and whether some are so many that floats are no longer exact."""
+        """Return lattice steps, rounded up, and whether floats become inexact."""
         steps = value
         if measure.step != 1:
             steps = value * float(measure.step.denominator) / float(measure.step.numerator)
@@ -71,7 +77,7 @@ class NumpyEvaluator(NumpyArithmetic):
 
 
 class BallEvaluator(BallArithmetic):
-    """Arb balls: encloses the exact value at a point, or all values over an interval of arguments."""
+    """Arb balls that enclose values at a point or over an interval."""
 
     def pieces(self, value: arb, measure: Measure, at: Fraction) -> arb:
         whole = at / measure.step
@@ -95,7 +101,7 @@ class BallEvaluator(BallArithmetic):
 
 
 def line_value(count: Fraction, knots: Knots) -> Fraction:
-    """The function through the knots at a count, exactly; past the last knot its value."""
+    """Return the exact function through the knots at a count."""
     place = bisect_left(knots, count, key=lambda knot: Fraction(knot[0]))
     if place == 0 or place == len(knots):
         return knots[min(place, len(knots) - 1)][1]

@@ -128,7 +128,7 @@ const banded = (columns, values, packed, gaps) => {{
 
 
 def prelude_of(written: str, bands: Iterable[BandTable] = ()) -> str:
-    """The helpers that the text of a policy uses, and the tables of its bands."""
+    """Return the helpers and band tables that a policy's text uses."""
     tables = "\n".join(map(band_table_js, bands))
     return PRELUDE + (DATES if "part(r, " in written + tables else "") + (f"{BANDS}\n{tables}" if tables else "")
 
@@ -289,7 +289,7 @@ def values_js(values: tuple[Value, ...]) -> list[str]:
 
 
 def js_text(text: str) -> str:
-    """A string that cannot end the script element of a page it is pasted into."""
+    """Return a string literal that cannot end a page's script element."""
     return json.dumps(text).replace("<", "\\u003c")
 
 
@@ -375,9 +375,10 @@ const firmLoss = parts => units => {
 
 
 def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
-    """A function from units, each ``{record, place}``, to ``{rho, delta}``; it needs both preludes around it.
+    """Return a function from units to ``{rho, delta}``.
 
-    ``losses`` are the functions of the parts' own losses, by name or in place.
+    A unit is ``{record, place}``; the function needs both preludes around it. ``losses`` are the functions of
+    the parts' losses, by name or inline.
     """
     return f"firmLoss([{', '.join(map(_part_js, firm.parts, losses))}])"
 

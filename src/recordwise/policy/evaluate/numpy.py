@@ -1,4 +1,7 @@
-"""Losses of one record (exactly, then rounded up once) and of whole tables (float64, rounded outward: T-OUTWARD)."""
+"""Losses of one record and of whole tables.
+
+One record exactly, then rounded up once; tables in float64, rounded outward (T-OUTWARD).
+"""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -41,7 +44,7 @@ NUMPY = NumpyEvaluator()
 
 
 def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:
-    """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
+    """Return the sum of the terms, never below the exact value."""
     if is_record(records):
         groups, amounts = canonical_record(terms, records)
         if (exact := exact_sum(terms, groups, amounts)) is not None:
@@ -58,7 +61,7 @@ def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def signed_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Cell | None], dict[str, Fraction]]:
-    """The columns used in conditions, and the amounts of the measures with their sign."""
+    """Return a record's columns in conditions, and its signed amounts."""
     measures = {measure for _, atom in terms for measure in atom.measures()}
     inputs = {each for measure in measures for each in measure.inputs()}
     held = {each.name: amount_of(record, each.name) for each in inputs}
@@ -80,7 +83,7 @@ def compared_names(terms: Terms) -> set[str]:
 
 
 def exact_sum(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, Fraction]) -> Fraction | None:
-    """The sum as a fraction where every term that applies is rational, else None."""
+    """Return the exact sum if all terms are rational, else None."""
     total = Fraction(0)
     for (condition, atom), coefficient in terms.items():
         if holds(condition, groups):
@@ -92,7 +95,7 @@ def exact_sum(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, F
 
 
 def terms_ball(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, arb]) -> arb:
-    """An enclosure of the sum for given groups and for amounts that may be intervals."""
+    """Return an enclosure of the sum for amounts or intervals."""
     total = arb(0)
     for (condition, atom), coefficient in terms.items():
         if holds(condition, groups):
@@ -117,7 +120,7 @@ def _largest(values: list[arb]) -> arb:
 
 
 class _Table:
-    """The columns of a table a policy needs, evaluated a block of rows at a time."""
+    """The columns that a policy needs, evaluated in blocks of rows."""
 
     def __init__(self, terms: Terms, records: Any) -> None:
         self.terms = terms
@@ -194,7 +197,7 @@ SMALLEST = 2.0**-500
 
 
 def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray]) -> FloatArray:
-    """Losses too small to matter are raised to one that a product cannot underflow; where nothing is contributed, 0 stays."""
+    """Raise tiny positive losses so that products cannot underflow."""
     if isinstance(atom, SelectionDelta) or not (value.ndim and value.size):
         return value
     # An overflow elsewhere in the block is a NaN, which the ordinary minimum would return.

@@ -1,6 +1,7 @@
-"""Policies as SQL expression trees, for losses of millions of records inside DuckDB or Spark.
+"""Policies as SQL expression trees.
 
-The dialects do not agree on what 0.1 is, so every constant is written as a double with an exponent.
+For losses of millions of records inside DuckDB or Spark. The dialects do not agree on what 0.1 is, so every
+constant is written as a double with an exponent.
 """
 
 import sys
@@ -24,7 +25,7 @@ E = exp.Expression
 
 
 def number(value: float) -> E:
-    """A double literal in every dialect: the exponent keeps it from being read as a decimal."""
+    """Return a literal that every dialect reads as a double."""
     if value == float("inf"):
         return exp.cast(exp.Literal.string("Infinity"), exp.DType.DOUBLE)
     text = repr(float(value))
@@ -44,7 +45,10 @@ def case(test: E, then: E, otherwise: E) -> E:
 
 
 class SqlEvaluator:
-    """Formulas as trees of doubles. A tree repeats an argument it uses twice, so formulas that use it once are preferred."""
+    """Formulas as trees of doubles.
+
+    A tree repeats an argument it uses twice, so formulas that use it once are preferred.
+    """
 
     guarded = True
     """Whether FLOOR and CEIL fail on large numbers."""
@@ -99,12 +103,18 @@ class SqlEvaluator:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
 
     def whole(self, name: str, argument: E) -> E:
-        """FLOOR or CEIL as a double, where it is known to be below 2^63: in Spark they give a 64-bit integer and fail beyond it."""
+        """Return FLOOR or CEIL of a number below 2^63, as a double.
+
+        In Spark they give a 64-bit integer and fail beyond it.
+        """
         return exp.cast(call(name, argument), exp.DType.DOUBLE, copy=False)
 
     def ceiling(self, argument: E) -> E:
-        """CEIL of any number; from 2^52 on every float is whole. It is not below its argument, so the larger of the two is the
-        argument only where it was cut; NaN sorts last."""
+        """Return CEIL of any number.
+
+        From 2^52 on every float is whole. CEIL is not below its argument, so the larger of the two is the argument
+        only where it was cut; NaN sorts last.
+        """
         cut = call("LEAST", argument, number(MOST_WITH_FRACTIONS))
         return call("GREATEST", self.whole("CEIL", cut), argument.copy())
 
@@ -123,7 +133,7 @@ class SqlEvaluator:
         return count if at == measure.step else self.ceiling(self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
-        """A balanced tree of comparisons, so that a long table costs only a few tests per record."""
+        """Return the step function as a balanced tree of comparisons."""
         if not steps:
             return beyond
         if len(steps) == 1:
@@ -138,7 +148,7 @@ class SqlEvaluator:
         return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
 
     def on_lines(self, value: E, measure: Measure, knots: Knots, beyond: E) -> E:
-        """The same tree, with a line at each of its leaves. Only there are steps counted, in a shorter way than ``pieces`` does."""
+        """Return the step tree with a line at each leaf."""
         scaled = value.copy()
         if measure.step != 1:
             scaled = self.multiply(scaled, number(float(measure.step.denominator)))
@@ -162,7 +172,7 @@ class SqlEvaluator:
 
 
 def _up_to(value: E, measure: Measure, steps: int) -> E:
-    """Whether an amount is at most a number of steps; not for NaN, which every engine here sorts last."""
+    """Return whether an amount is at most some steps, excluding NaN."""
     return exp.LTE(this=value.copy(), expression=number(float(measure.step * steps) * (1 + FLOAT_SNAP)))
 
 
@@ -178,7 +188,10 @@ SMALL_TERMS = 11
 
 
 class DuckDbEvaluator(SqlEvaluator):
-    """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, are used instead."""
+    """The formulas of DuckDB, which lacks log1p and expm1.
+
+    asinh and sinh, which lose no digits near zero, replace them.
+    """
 
     guarded = False
 
@@ -205,7 +218,7 @@ EVALUATORS = {"duckdb": DuckDbEvaluator(), "spark": SqlEvaluator()}
 
 
 def terms_sql(terms: Terms, dialect: str = "duckdb") -> E:
-    """The sum of the terms as one tree over the record's columns, using functions of the dialect."""
+    """Return the sum of the terms as one tree of the dialect."""
     return _sum(terms, evaluator_of(dialect))
 
 
@@ -233,7 +246,10 @@ def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
 
 
 def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
-    """The absolute value of a measure; of a derived one, from those it comes from, added up in whole steps (T-OUTWARD)."""
+    """Return the absolute value of a measure.
+
+    Of a derived one, from its inputs, added up in whole steps (T-OUTWARD).
+    """
     if not measure.derived:
         return amount_sql(measure.name)
     parts = [(base, float(multiple), _steps_sql(base, evaluator)) for base, multiple in measure.multiples()]
@@ -250,7 +266,7 @@ def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
 
 
 def _added(parts: list[E], evaluator: SqlEvaluator) -> E:
-    """The sum as a tree of little depth: thousands of terms must not exhaust the stack of a parser."""
+    """Return the sum as a shallow tree."""
     if len(parts) <= FEW_PARTS:
         total = parts[0]
         for part in parts[1:]:
@@ -270,7 +286,7 @@ def _beyond(value: E, start: float, share: float) -> E:
 
 
 def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
-    """A measure that records hold, in steps, with its sign; NaN where it is missing."""
+    """Return a record's measure in signed steps, NaN where missing."""
     held: E = call(
         "COALESCE",
         exp.cast(_identifier(measure.name), exp.DType.DOUBLE),
@@ -283,7 +299,10 @@ def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
 
 
 def amount_sql(name: str) -> E:
-    """The size of a measure. A NULL becomes NaN, which no later operation hides, as GREATEST would hide a NULL."""
+    """Return the size of a measure, NaN for NULL.
+
+    No later operation hides a NaN, as GREATEST would hide a NULL.
+    """
     size = call("ABS", exp.cast(_identifier(name), exp.DType.DOUBLE))
     return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE))
 
@@ -316,7 +335,10 @@ def condition_sql(condition: Condition) -> E:
 
 
 def band_sql(table: BandTable) -> E:
-    """The band of a record, as a column that whoever runs the expression joins to the records; its node carries the table."""
+    """Return the band of a record as a column.
+
+    Whoever runs the expression joins it to the records; its node carries the table.
+    """
     node = _identifier(table.key)
     node.meta[BAND_TABLE] = table
     return node
@@ -332,7 +354,10 @@ def bands_in(trees: Iterable[exp.Expr]) -> list[BandTable]:
 
 
 def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
-    """Membership; a SQL column has one type, so a list of several types has no meaning there."""
+    """Return membership in values of one type.
+
+    A SQL column has one type, so a list of several types has no meaning there.
+    """
     if len({type(value) for value in values}) > 1:
         raise ParameterError(
             parameter=f"values of '{column.name}'",
@@ -345,7 +370,10 @@ def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
 
 
 def _unreadable(value: Value) -> bool:
-    """A number that no integer or decimal column can hold and that no float is read as, so it never occurs."""
+    """Return whether no column can hold the number.
+
+    No integer or decimal column holds it and no float is read as it, so it never occurs.
+    """
     return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
 
 
@@ -363,7 +391,10 @@ def column_sql(column: ConditionColumn) -> E:
 
 
 def date_part_sql(day: exp.Expr, part: str) -> E:
-    """A part of a date. The dialects have no common word for the ISO year, so it is the year, moved by one around New Year."""
+    """Return a part of a date.
+
+    The dialects have no common word for the ISO year, so it is the year, moved by one around New Year.
+    """
     if part != "isoyear":
         return exp.Extract(this=exp.Var(this=part.upper()), expression=day.copy())
     year, month, week = (date_part_sql(day, each) for each in ("year", "month", "week"))

@@ -1,6 +1,7 @@
-"""Records and tables of any library as the measures and condition columns that a policy needs.
+"""Records and tables of any library as columns for a policy.
 
-Columns used in conditions are kept in a form in which a condition is decided exactly and fast for all rows. Errors quote no value.
+Measures and condition columns; the latter in a form in which a condition is decided exactly and fast for
+all rows. Errors quote no value.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +43,7 @@ def _is_column(value: Any) -> bool:
 
 
 def cell_of(record: Mapping[str, Any], name: str) -> Cell | None:
-    """One column of one record, in canonical form; None for a missing value."""
+    """Return a record's column in canonical form, None if missing."""
     value = plain(fetch(record, name))
     if value is None or (isinstance(value, (float, Decimal)) and value != value):
         return None
@@ -59,7 +60,10 @@ def cell_of(record: Mapping[str, Any], name: str) -> Cell | None:
 
 
 def amount_of(record: Mapping[str, Any], name: str) -> Fraction:
-    """A measure of one record, exactly; a float is read by its shortest decimal."""
+    """Return a measure of one record exactly.
+
+    A float is read by its shortest decimal.
+    """
     number = _number(plain(fetch(record, name)))
     if number is None:
         raise RecordError(column=name, problem="must be a finite number")
@@ -74,7 +78,7 @@ def _day(value: date, name: str) -> date:
 
 
 def plain(value: Any) -> Any:
-    """A numpy scalar as a Python scalar, and the missing value of pandas as None."""
+    """Return numpy scalars as Python scalars, pandas' missing value as None."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, np.datetime64):
@@ -83,7 +87,7 @@ def plain(value: Any) -> Any:
 
 
 def _number(value: Any) -> Fraction | None:
-    """The number, or None: the refusal, which quotes its argument, must not be what the caller's error was raised from."""
+    """Return the number or None, not an exception quoting its argument."""
     try:
         return rational(value, parameter="value")
     except ParameterError:
@@ -102,7 +106,7 @@ MISSING = object()
 
 
 def _get(records: Any, name: str) -> Any:
-    """Every library has its own error for a missing column, and some quote the table."""
+    """Return a column, or raise an error that quotes nothing."""
     try:
         return records[name]
     except Exception:
@@ -110,7 +114,10 @@ def _get(records: Any, name: str) -> Any:
 
 
 def measure_column(records: Any, name: str) -> AnyArray:
-    """A measure as a numeric array. NULL becomes NaN, which the evaluator refuses."""
+    """Return a measure as a numeric array.
+
+    NULL becomes NaN, which the evaluator refuses.
+    """
     column = fetch(records, name)
     array = as_array(column)
     if array is None:
@@ -123,7 +130,10 @@ def measure_column(records: Any, name: str) -> AnyArray:
 
 
 def as_array(column: Any) -> AnyArray | None:
-    """An array, or a list as an array of objects: numpy would guess a common type for it. None for other libraries."""
+    """Return an array, or None for other libraries.
+
+    A list becomes an array of objects: numpy would guess a common type for it.
+    """
     if isinstance(column, np.ndarray):
         return column
     if isinstance(column, (list, tuple)):
@@ -153,7 +163,10 @@ def _nearest(value: Any) -> float:
 
 
 def arrow_array(column: Any, name: str) -> Any:
-    """One Arrow array; what Arrow cannot read is refused without its message, which may quote a cell."""
+    """Return one Arrow array.
+
+    What Arrow cannot read is refused without its message, which may quote a cell.
+    """
     import pyarrow
 
     array = None
@@ -174,7 +187,10 @@ def arrow_array(column: Any, name: str) -> Any:
 
 
 def absolute_upper(part: AnyArray) -> FloatArray:
-    """Absolute values as float64, not below the exact ones, nor below the decimals that large floats are read as."""
+    """Return absolute values as float64, rounded up.
+
+    Not below the exact ones, nor below the decimals that large floats are read as.
+    """
     size: FloatArray = np.abs(part.astype(np.float64))
     if size.size and size.max() >= LARGEST_WHOLE_FLOAT:
         large = np.flatnonzero(size >= LARGEST_WHOLE_FLOAT)
@@ -186,7 +202,7 @@ def absolute_upper(part: AnyArray) -> FloatArray:
 
 
 def size_upper(measure: Measure, columns: Mapping[str, AnyArray]) -> FloatArray:
-    """The absolute values of a measure, not below the exact ones; ``columns`` holds what records hold."""
+    """Return the absolute values of a measure, rounded up."""
     if not measure.derived:
         return absolute_upper(columns[measure.name])
     rows = len(next(iter(columns.values())))
@@ -224,7 +240,7 @@ NOT_NUMBERS = "must contain numbers or NULL, because the policy compares it with
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as indices into the list of its distinct values, so that a condition is decided once per distinct value."""
+    """A column as indices into the list of its distinct values."""
 
     places: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
     values: list[Cell | None]
@@ -248,7 +264,7 @@ class Coded:
         return self.decided[condition][self.places]
 
     def rows_among(self, condition: Among) -> IntArray:
-        """The rows that hold one of the values; other rows are not looked at again for each of thousands of conditions."""
+        """Return the rows that hold one of the values."""
         if len(self.values) <= FEW:
             return np.flatnonzero(self.test(condition, condition.column.name))
         if condition.column not in self.shown:
@@ -321,7 +337,7 @@ GroupColumn: TypeAlias = Coded | Numbers
 
 
 def group_column(records: Any, name: str) -> GroupColumn:
-    """A column used in conditions: numbers as they are, everything else by its distinct values."""
+    """Return a column used in conditions."""
     column = fetch(records, name)
     array = as_array(column)
     if array is None and getattr(getattr(column, "dtype", None), "kind", "") == "O":
@@ -345,7 +361,7 @@ def band_column(table: BandTable, groups: Mapping[str, GroupColumn]) -> Numbers:
 
 
 def _numbered(table: BandTable, at: int, held: GroupColumn) -> IntArray:
-    """The number that the table gives to what each row shows in one of its columns; -1 where it lists no such value."""
+    """Return the table's number for each row's value, or -1."""
     column = table.columns[at]
     if isinstance(held, Coded):
         shown = [cell({column.name: value}, column) for value in held.values]
@@ -364,7 +380,7 @@ def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
 
 
 def _coded(values: list[Any], name: str) -> Coded:
-    """Codes for Python objects of any mixture; ``True`` and 1 are distinguished by type."""
+    """Return codes for any mixture of Python objects."""
     found: dict[tuple[type, Any], int] = {}
     distinct: list[Cell | None] = []
     places = np.empty(len(values), np.int32)

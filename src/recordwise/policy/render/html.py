@@ -1,4 +1,4 @@
-"""HTML and SVG elements, logarithmic axes, and the small chart a notebook shows.
+"""HTML and SVG elements, logarithmic axes, and small notebook charts.
 
 Content is escaped unless it is already markup, so no name can become markup.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAxis:
-    """A logarithmic axis: maps values from ``low`` to ``high`` to positions from ``start`` to ``end``."""
+    """A logarithmic axis from values to positions."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class LogAxis:
     end: float
 
     def place(self, value: float) -> float:
-        """The position of a value; values beyond the ends are placed slightly outside."""
+        """Return the position of a value."""
         share = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         return self.start + (self.end - self.start) * min(max(share, -0.2), 1.2)
 
@@ -42,7 +42,7 @@ class LogAxis:
 
 
 def spread(step: float, high: float, points: int) -> list[float]:
-    """Multiples of a step from the step itself to ``high``, roughly evenly spaced on the logarithm."""
+    """Return multiples of a step, roughly evenly spaced on the logarithm."""
     ratio = (high / step) ** (1 / (points - 1))
     return sorted({step * round(ratio**number) for number in range(points)})
 
@@ -68,7 +68,10 @@ class Html(str):
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element; ``text_anchor`` is written text-anchor, ``class_`` class. None and False omit an attribute, True is bare."""
+    """Return an HTML element.
+
+    ``text_anchor`` is written text-anchor, ``class_`` class. None and False omit an attribute, True is bare.
+    """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID and not children:
         return Html(f"<{name}{written}>")
@@ -119,13 +122,16 @@ class Line:
 
 
 def path(x: Sequence[float], y: Sequence[float], across: LogAxis, up: LogAxis) -> str:
-    """The line through the points with a positive height, as the d of a path."""
+    """Return the ``d`` of a path through points of positive height."""
     points = [f"{across.place(a):.1f} {up.place(b):.1f}" for a, b in zip(x, y) if b > 0]
     return "M" + "L".join(points) if points else "M0 0"
 
 
 def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: str, up_name: str) -> Html:
-    """A chart without style sheet or script: both axes logarithmic, the ends of the vertical one labeled in words."""
+    """Return a chart without style sheet or script.
+
+    Both axes are logarithmic, the ends of the vertical one labeled in words.
+    """
     across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=386)
     up = LogAxis(low=1e-3, high=1e4, start=180, end=24)
     told = f"{up_name} against {across_name}: " + "; ".join(_told(line) for line in lines)
@@ -206,7 +212,10 @@ STYLES = ("solid:", "dashed:", "dotted:", "dash and dot:")
 
 
 def _lines(policy: "Policy") -> Iterator[Line]:
-    """One line for each measure; if the policy depends on one group column, one line for each group, for the first measure."""
+    """Yield one line for each measure.
+
+    If the policy depends on one group column: one for each group, for the first measure.
+    """
     measures = policy.inputs()
     columns = {column.name for column in policy.columns()} - {measure.name for measure in measures}
     if not measures or len(columns) > 1:

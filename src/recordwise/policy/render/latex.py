@@ -158,7 +158,7 @@ def condition_latex(condition: Condition) -> str:
 
 
 def _band_latex(table: BandTable, band: int) -> str:
-    """The sizes in a band; the lowest begins at 0 and the highest has no end."""
+    """Return the sizes in a band."""
     low = latex_number(table.edges[band]) if band else "0"
     end = r"\infty" if band + 1 == len(table.edges) else latex_number(table.edges[band + 1])
     return f"[{low}, {end})"

@@ -39,7 +39,7 @@ CLOSING = (
 
 
 def policy_words(policy: "Policy") -> str:
-    """What the loss depends on, term by term, and what the number means."""
+    """Explain the loss term by term, and what the number means."""
     if not policy.rho and not policy.delta_terms:
         return "Nothing is published from these records, so the privacy loss of every record is 0."
     sentences = ["The privacy loss of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
@@ -60,7 +60,7 @@ Term: TypeAlias = tuple[Condition, Atom, Fraction]
 
 
 def _falling(terms: Terms) -> list[list[Term]]:
-    """The terms one by one; the same atom with smaller and smaller coefficients in bands of larger and larger sizes together."""
+    """Return the terms, grouping falling coefficients of the same atom."""
     found: list[list[Term]] = []
     for (condition, atom), coefficient in terms.items():
         before = found[-1][-1] if found else None
@@ -73,7 +73,7 @@ def _falling(terms: Terms) -> list[list[Term]]:
 
 
 def _is_next(before: Condition, condition: Condition) -> bool:
-    """Whether a condition is the band of sizes above that of another one."""
+    """Return whether a condition is the next larger size band."""
     if not isinstance(before, InBand) or not isinstance(condition, InBand) or before.table != condition.table:
         return False
     return (before.bands[-1] + 1,) == condition.bands
@@ -91,7 +91,10 @@ def _less_words(more: list[Term]) -> str:
 
 
 def measure_words(measure: Measure) -> str:
-    """A measure by name; a derived one with its formula, one that may be negative by its absolute value."""
+    """Return a measure's name with its formula or absolute value.
+
+    A formula for a derived measure, the absolute value for a signed one.
+    """
     formula = f" ({linear_formula(measure)})" if measure.derived else ""
     return f"{'the absolute value of ' if measure.signed else ''}'{measure.name}'{formula}"
 
@@ -186,7 +189,10 @@ def _bands_words(table: BandTable, bands: tuple[int, ...]) -> str:
 
 
 def band_words(table: BandTable, band: int) -> str:
-    """The sizes in a band; the lowest holds all that are smaller or not known, the highest all that are larger."""
+    """Return the sizes in a band in words.
+
+    The lowest includes all smaller and unknown sizes, the highest all larger ones.
+    """
     if band + 1 == len(table.edges):
         return f"at least {_edge_words(table.edges[band])}" if band else "anything"
     end = _edge_words(table.edges[band + 1])
@@ -217,7 +223,7 @@ def value_words(value: Value) -> str:
 
 
 def code_words(value: Fraction) -> str:
-    """A number that names something, such as a year or the code of an area: its digits are not grouped."""
+    """Return a number that names something, without grouped digits."""
     return str(value.numerator) if value.denominator == 1 else prose_text(value)
 
 
@@ -337,7 +343,7 @@ def _weighted(weight: Fraction, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeOfCell:
-    """A table of bands that a loss depends on: what it is about, and the sizes of each band in words."""
+    """A band table in words: its subject and each band's sizes."""
 
     about: str
     table: BandTable
@@ -350,7 +356,7 @@ class SizeOfCell:
 
 
 def sizes_of_cells(policy: Policy, labels: Mapping[str, str] | None = None) -> tuple[SizeOfCell, ...]:
-    """The tables of bands of a policy in the order of its terms; each names the measures whose noise follows it."""
+    """Return a policy's band tables in the order of its terms."""
     known, measures = labels or {}, dict[str, list[str]]()
     for condition, atom in policy.rho:
         for digest in band_tables([condition]):

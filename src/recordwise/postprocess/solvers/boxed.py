@@ -36,7 +36,7 @@ MAX_ROUNDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxed:
-    """The data of the problem; every array has one row per draw, or a single row that all draws share."""
+    """The data of the problem, one row per draw or shared."""
 
     precision: FloatArray
     """d; zero for a cell that was not measured directly."""
@@ -63,7 +63,7 @@ class Boxed:
 
     @property
     def held(self) -> FloatArray:
-        """1 for each query with a bound, where the dual function may be flat and needs a proximal term."""
+        """1 for each query with a bound, which needs a proximal term."""
         return (np.isfinite(self.floor) | np.isfinite(self.ceiling)).astype(np.float64)
 
 
@@ -81,7 +81,10 @@ Solver: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 class System(Protocol):
-    """The rows of M as an operator, with a solver for (M diag(response) M' + diag(diagonal)) step = right."""
+    """An operator with a solver.
+
+    For the rows M, it solves (M diag(response) M' + diag(diagonal)) step = right.
+    """
 
     @property
     def queries(self) -> int: ...
@@ -104,9 +107,9 @@ def rows_of(array: FloatArray, chosen: IntArray | slice) -> FloatArray:
 
 
 def curvature(problem: Boxed, system: System) -> tuple[FloatArray, FloatArray]:
-    """The diagonals that scale the proximal terms: of the primal Hessian per cell, and of the dual Hessian per query.
+    """Return the diagonals that scale the proximal terms.
 
-    Ones if no proximal term is needed.
+    Of the primal Hessian per cell, and of the dual Hessian per query; ones if no proximal term is needed.
     """
     if np.all(problem.precision > 0) and not np.any(problem.held):
         return np.ones((1, problem.precision.shape[1])), np.ones((1, system.queries))

@@ -1,11 +1,14 @@
-r"""Two trees crossed on a full grid: exact Newton systems by elimination along one of them (T-ELIMINATION, second form).
+r"""Exact Newton systems for two trees crossed on a full grid.
 
-A cell is (leaf of the tree) x (code). A node answers prices lambda of the n codes with X(lambda) = alpha + beta lambda, beta being
-n x n, and its own sums are queries E over the codes with multipliers p. With A, B the sums of alpha, beta over the children and
-omega = 1/diagonal (0 for sums not requested), W = E omega E', h = E omega r: beta = (I + B W)^-1 B, alpha = (I + B W)^-1 A +
-beta h, and going down p = omega (r - E'X). At a leaf the queries nest, so beta is a diagonal less one product for each query: only
-its sum over the leaves of a parent is formed. Cost: inner nodes x n^3 and a few passes over the cells; ``tree.py`` inverts a matrix
-at every leaf.
+By elimination along one of them (T-ELIMINATION, second form).
+
+A cell is (leaf of the tree) x (code). A node answers prices lambda of the n codes with X(lambda) = alpha +
+beta lambda, beta being n x n, and its own sums are queries E over the codes with multipliers p. With A, B the
+sums of alpha, beta over the children and omega = 1/diagonal (0 for sums not requested), W = E omega E', h = E
+omega r: beta = (I + B W)^-1 B, alpha = (I + B W)^-1 A + beta h, and going down p = omega (r - E'X). At a leaf
+the queries nest, so beta is a diagonal less one product for each query: only its sum over the leaves of a
+parent is formed. Cost: inner nodes x n^3 and a few passes over the cells; ``tree.py`` inverts a matrix at
+every leaf.
 """
 
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ LEAST_LOCAL = 32
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query:
-    """The sums over one level of the codes, at all nodes of a level of the tree."""
+    """The sums over one level of codes, at a tier's nodes."""
 
     code: IntArray
     """The query that counts each code."""
@@ -40,7 +43,7 @@ class Query:
 
     @cached_property
     def runs(self) -> tuple[IntArray | None, IntArray]:
-        """The codes sorted by query (None if they are), and where each query begins."""
+        """The codes sorted by query (None if sorted), and each query's start."""
         return sorted_runs(self.code)
 
     @cached_property
@@ -50,7 +53,7 @@ class Query:
 
     @cached_property
     def bounds(self) -> IntArray:
-        """Where the codes of each query begin, once sorted, and where the last ones end."""
+        """Where each query's sorted codes begin, and the last end."""
         return np.append(self.runs[1], len(self.code))
 
     def sorted(self, values: FloatArray) -> FloatArray:
@@ -85,7 +88,7 @@ class Tier:
 
     @cached_property
     def runs(self) -> tuple[IntArray | None, IntArray]:
-        """The nodes sorted by parent (None if they are), and where each parent begins."""
+        """The nodes sorted by parent (None if sorted), and each parent's start."""
         return sorted_runs(self.parent)
 
     def to_parents(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
@@ -94,7 +97,7 @@ class Tier:
         return np.add.reduceat(values if order is None else np.take(values, order, axis=axis), first, axis=axis)
 
     def products(self, query: Query, weights: FloatArray, values: FloatArray) -> FloatArray:
-        """Sums by parent of the products of the values of two codes of one query, times the query's weight."""
+        """Return sums by parent of weighted products of two codes' values."""
         order, first = self.runs
         ends = np.append(first, len(values))
         own, weight = query.sorted(values), weights
@@ -109,7 +112,7 @@ class Tier:
 
 
 def sorted_runs(labels: IntArray) -> tuple[IntArray | None, IntArray]:
-    """The places sorted by label (None if they are), and where each label begins."""
+    """Return positions sorted by label (None if sorted), and label starts."""
     ordered = bool(np.all(labels[1:] >= labels[:-1]))
     first = np.concatenate([[0], np.cumsum(np.bincount(labels))[:-1]])
     return None if ordered else np.argsort(labels, kind="stable"), first
@@ -128,7 +131,7 @@ def add_products(ends: IntArray, bounds: IntArray, weights: FloatArray, values: 
 def add_products_numpy(
     ends: IntArray, bounds: IntArray, weights: FloatArray, values: FloatArray, found: FloatArray
 ) -> None:
-    """For each parent and each query, the sum over the nodes of weight x values x values'."""
+    """Add sums over nodes of weight x values x values'."""
     for query, (low, high) in enumerate(pairwise(bounds)):
         own = values[:, low:high]
         scaled = own * weights[:, query, None]
@@ -144,7 +147,7 @@ Inner: TypeAlias = tuple[list[FloatArray], FloatArray, FloatArray]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossedSystem:
-    """The sums of two crossed trees, level by level, the leaves first and the root last."""
+    """The sums of two crossed trees by level, leaves first."""
 
     tiers: tuple[Tier, ...]
     grid: IntArray
@@ -178,7 +181,7 @@ class CrossedSystem:
         return self
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """One elimination for each different system; rounding is removed by a second solution, for the residual."""
+        """Return a solver with one elimination per system, refined once."""
         count = max(len(response), len(diagonal))
         factors = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
 
@@ -192,7 +195,7 @@ class CrossedSystem:
         return solve
 
     def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, list[Step], list[Inner]]:
-        """Go up the tree: what the leaves answer, then the matrices of the inner levels."""
+        """Return the leaves' answers, then the inner levels' matrices."""
         omega = np.append(1.0 / diagonal, 0.0)
         leaves, *inner = self.tiers
         cells = response[self.grid]
@@ -237,7 +240,7 @@ class CrossedSystem:
 
 
 def _leaf_steps(leaves: Tier, cells: FloatArray, omega: FloatArray) -> tuple[list[Step], FloatArray]:
-    """Eliminate the queries of the leaves, finest first; returns the steps, and beta added up by parent."""
+    """Eliminate the leaves' queries; return the steps and beta by parent."""
     steps: list[Step] = []
     own, response = leaves.to_parents(cells), cells
     beta = np.zeros((*own.shape, own.shape[1]))
@@ -253,7 +256,7 @@ def _leaf_steps(leaves: Tier, cells: FloatArray, omega: FloatArray) -> tuple[lis
 
 
 def _leaf_answers(steps: list[Step], start: FloatArray, padded: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-    """What the cells answer, and for each query its multiplier as long as coarser queries have none."""
+    """Return the cells' answers and each query's multiplier."""
     answered, firsts = start, []
     for query, weight, response, _, inverse in steps:
         firsts.append(weight * inverse * (padded[query.place] - query.sums(answered)))
@@ -266,7 +269,7 @@ def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def crossed_system(workload: Workload, parts: Parts) -> CrossedSystem | None:
-    """The sums of a full grid of two dimensions, along the better one; None unless the levels of both are nested."""
+    """Return a two-dimensional grid's sums; None unless both dimensions nest."""
     along = best_dimension(workload)
     if along is None:
         return None
@@ -281,7 +284,7 @@ def crossed_system(workload: Workload, parts: Parts) -> CrossedSystem | None:
 
 
 def best_dimension(workload: Workload) -> int | None:
-    """The dimension along which an elimination costs least; None if there is none that it suits."""
+    """Return the dimension with the cheapest elimination; None if none suits."""
     if workload.shape is None or len(workload.shape) != 2:
         return None
     works = [(work, along) for along in range(2) if (work := work_along(workload, along)) is not None]
@@ -289,7 +292,7 @@ def best_dimension(workload: Workload) -> int | None:
 
 
 def work_along(workload: Workload, along: int) -> float | None:
-    """The number of inner nodes times n^3; None if it is too much, or if the other solvers are as good."""
+    """Return inner nodes times n^3; None if too much or useless."""
     assert workload.shape is not None
     chain, other = (chained(codes_along(workload, dimension)) for dimension in (along, 1 - along))
     if chain is None or other is None:
@@ -301,14 +304,14 @@ def work_along(workload: Workload, along: int) -> float | None:
 
 
 def codes_along(workload: Workload, along: int) -> list[IntArray]:
-    """For each group the codes of the leaves of a dimension that it tells apart."""
+    """Return each group's codes of the leaves of a dimension."""
     assert workload.shape is not None
     none = np.zeros(workload.shape[along], dtype=np.int64)
     return [workload.levels[group.kept[along]][1] if along in group.kept else none for group in workload.groups]
 
 
 def chained(codes: list[IntArray]) -> list[IntArray] | None:
-    """The different levels of a dimension, its leaves first and all of them together last; None if two of them cross."""
+    """Return a dimension's distinct levels, leaves first; None if two cross."""
     leaves = np.arange(len(codes[0]))
     found = [leaves]
     for code in sorted([*codes, np.zeros_like(leaves)], key=lambda code: -int(code.max())):
@@ -320,7 +323,7 @@ def chained(codes: list[IntArray]) -> list[IntArray] | None:
 
 
 def _tier(workload: Workload, position: IntArray, grid: IntArray, along: int, codes: IntArray, above: IntArray) -> Tier:
-    """One level: its parents, and the sums of its nodes, each found through one cell."""
+    """Return one level: its parents and its nodes' sums."""
     leaf = np.unique(codes, return_index=True)[1]
     owns, others = codes_along(workload, along), codes_along(workload, 1 - along)
     queries = []

@@ -1,4 +1,4 @@
-"""The boxed problem with few sum queries: dense Newton systems, compiled if numba is installed."""
+"""Dense Newton systems for the boxed problem with few sums."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,7 +91,7 @@ class Round:
 
 
 def solve_boxed(problem: Boxed, system: System, start: Solution | None = None) -> Solution:
-    """Solve every draw, from a start or from zero; rounds continue for the draws whose proximal term still matters."""
+    """Solve every draw, until its proximal term no longer matters."""
     draws, levels = problem.draws, levels_of(problem)
     cells, queries = (np.broadcast_to(part, (draws, part.shape[1])) for part in curvature(problem, system))
     measured = np.broadcast_to(problem.precision > 0, cells.shape)
@@ -132,7 +132,7 @@ def round_error(stage: Round, point: Point, before: FloatArray, measured: NDArra
 
 
 def newton(stage: Round) -> tuple[Point, IntArray]:
-    """Newton steps with a line search on the slope, for all draws that have not converged."""
+    """Run line-searched Newton steps for all draws that have not converged."""
     point = stage.at(stage.center.copy())
     settled, last = np.zeros(len(point.y), dtype=np.bool_), np.full(len(point.y), np.inf)
     steps = np.zeros(len(point.y), dtype=np.int64)
@@ -152,13 +152,13 @@ def newton(stage: Round) -> tuple[Point, IntArray]:
 
 
 def same_piece(before: Point, after: Point) -> NDArray[np.bool_]:
-    """Whether a step stayed on the linear piece it was computed for; a full step then ended at the root up to rounding."""
+    """Return whether a step stayed on its linear piece."""
     cells = np.all((before.response > 0) == (after.response > 0), axis=1)
     return np.asarray(cells & np.all(before.diagonal == after.diagonal, axis=1))
 
 
 def step(stage: Round, point: Point) -> tuple[Point, NDArray[np.bool_]]:
-    """One Newton step, and whether it was a full one; if it overshoots, regula falsi brings the slope along it near zero."""
+    """Take one Newton step, shortened by regula falsi if it overshoots."""
     move = -stage.system.solver(point.response, point.diagonal)(point.gap)
     slope = np.sum(point.gap * move, axis=1)
     length = np.ones(len(slope))
@@ -185,7 +185,7 @@ def put(point: Point, chosen: IntArray, values: Point) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DenseSystem:
-    """The rows of M by columns: cell i is counted by ``query[start[i]:start[i+1]]`` with the coefficients ``data``."""
+    """The rows of M by columns: ``query[start[i]:start[i+1]]`` count cell i."""
 
     start: NDArray[np.uint32]
     query: NDArray[np.uint32]
@@ -228,7 +228,7 @@ class DenseSystem:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray, Any]:
-        """Every pair of coefficients of a cell, and where their product goes in the Newton matrix."""
+        """Coefficient pairs of each cell, with their positions in the Newton matrix."""
         degree = np.diff(self.start).astype(np.int64)
         left = np.repeat(np.arange(len(self.query)), degree[self.cell])
         within = np.arange(len(left)) - np.repeat(np.cumsum(degree[self.cell]) - degree[self.cell], degree[self.cell])
@@ -268,7 +268,7 @@ class DenseSystem:
         return lambda right: np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
 
     def _with(self, data: FloatArray) -> "DenseSystem":
-        """The same pattern with other coefficients; the gathered indices are shared rather than rebuilt."""
+        """Return the same pattern with other coefficients, sharing indices."""
         other = replace(self, data=data)
         shared = ("cell", "by_query", "by_cell", "pairs", "plain")
         other.__dict__.update({name: self.__dict__[name] for name in shared if name in self.__dict__})
@@ -281,7 +281,7 @@ def gather(place: NDArray[Any], size: int) -> Any:
 
 
 def solve_dense(problem: Boxed, system: DenseSystem) -> Solution:
-    """Solve with the compiled kernel, or in numpy if numba is not installed."""
+    """Solve with the compiled kernel, or in numpy without numba."""
     try:
         from recordwise.postprocess.solvers import kernel
     except ImportError:

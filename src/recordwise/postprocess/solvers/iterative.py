@@ -1,4 +1,4 @@
-"""Newton systems too large and irregular to factor: conjugate gradients on the queries, with one pass over the cells per step."""
+"""Conjugate gradients for Newton systems too large and irregular to factor."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class SparseRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithExtras:
-    """An operator with a few more queries below it, each given by the cells it sums."""
+    """An operator with extra queries below it, each by its cells."""
 
     base: Operator
     member: FloatArray
@@ -131,7 +131,7 @@ class IterativeSystem:
 def conjugate_gradients(
     operator: Operator, response: FloatArray, diagonal: FloatArray, right: FloatArray
 ) -> FloatArray:
-    """Solve (M diag(response) M' + diag(diagonal)) step = right to the accuracy a Newton step needs."""
+    """Solve (M diag(response) M' + diag(diagonal)) step = right."""
     condition = operator.precondition(response, diagonal)
     step, residual = np.zeros(len(right)), right.copy()
     scaled = condition(residual)
@@ -151,13 +151,13 @@ def conjugate_gradients(
 
 
 def dot(left: FloatArray, right: FloatArray) -> float:
-    """The inner product without BLAS, whose threads cost more than they save at this size."""
+    """Return the inner product without BLAS, whose threads cost too much."""
     return float(np.einsum("i,i->", left, right))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cascade:
-    """Partitions, finest first, each with the finer one that it is summed from."""
+    """Partitions, finest first, each with the finer one it sums."""
 
     groups: tuple[Group, ...]
     place: tuple[IntArray, ...]
@@ -182,7 +182,7 @@ class Cascade:
 
     @cached_property
     def chains(self) -> list[list[tuple[int, IntArray]]]:
-        """Groups in chains, each finer than the next, with the parents of its queries in the next one."""
+        """Groups in chains, each finer than the next, with query parents."""
         chains: list[list[int]] = []
         for k, group in enumerate(self.groups):
             for chain in chains:
@@ -246,7 +246,7 @@ class Cascade:
     def _eliminate(
         self, chain: list[tuple[int, IntArray]], bottom: FloatArray, omega: FloatArray
     ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Go up the chain, computing the inverse, its response, and omega for each level."""
+        """Go up the chain, computing inverse, response and omega per level."""
         parts = []
         for k, parents in chain:
             own = omega[self.place[k]]

@@ -1,8 +1,9 @@
-"""The compiled form of dense.py for problems with few queries: one draw at a time, with no allocation inside the loops.
+"""The compiled form of dense.py for problems with few queries.
 
-It is imported only when needed, because numba takes half a second to load. A test checks that both forms give the same answer.
-Constants are passed as arguments (``RULES`` of dense.py), because a constant of another module would keep the value it had when
-the kernel was first compiled.
+One draw at a time, with no allocation inside the loops. Imported only when needed, because numba takes half a
+second to load. A test checks that both forms give the same answer. Constants are passed as arguments
+(``RULES`` of dense.py), because a constant of another module would keep the value it had when the kernel was
+first compiled.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath
 
 @compiled
 def evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size):
-    """Compute the cells for the multipliers and the mismatch of their sums; returns the largest relative mismatch."""
+    """Compute cells and mismatches of sums, and return the largest mismatch."""
     start, query, data = pattern
     ease, target, low, high = cells
     weight, answer, floor, ceiling, proximal = queries
@@ -44,7 +45,7 @@ def evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size):
 
 @compiled
 def assemble(pattern, ease, inside, counted, gram):
-    """Update the upper triangle of M S D^-1 M'; only cells that entered or left the interior are processed."""
+    """Update the upper triangle of M S D^-1 M' for changed cells."""
     start, query, data = pattern
     for i in range(len(inside)):
         if inside[i] != counted[i]:
@@ -59,7 +60,7 @@ def assemble(pattern, ease, inside, counted, gram):
 
 @compiled
 def jacobian(gram, weight, proximal, slack, matrix):
-    """The Newton matrix: the sums over cells plus the response of the queries themselves."""
+    """Compute the Newton matrix: sums over cells plus the queries' response."""
     matrix[:] = gram
     for q in range(len(weight)):
         matrix[q, q] += proximal[q] + (1.0 / weight[q] if slack[q] else 0.0)
@@ -67,8 +68,11 @@ def jacobian(gram, weight, proximal, slack, matrix):
 
 @compiled
 def descend(matrix, head, gap, move):
-    """The Newton step: eliminate the upper triangle in place and solve. The leading ``head`` queries share no cell, so their block
-    is diagonal; in a sparse table most of their rows are zero and are skipped."""
+    """Compute the Newton step by elimination of the upper triangle in place.
+
+    The leading ``head`` queries share no cell, so their block is diagonal; in a sparse table most of their rows
+    are zero and are skipped.
+    """
     n = len(matrix)
     for j in range(n):
         move[j] = -gap[j]
@@ -92,7 +96,7 @@ def descend(matrix, head, gap, move):
 
 @compiled
 def same(inside, counted):
-    """Whether the step stayed on the linear piece it was computed for, so that it ended at the root up to rounding."""
+    """Return whether the step stayed on its linear piece."""
     changed = 0
     for i in range(len(inside)):
         changed += inside[i] != counted[i]
@@ -110,7 +114,7 @@ def along(gap, move):
 
 @compiled
 def newton(pattern, cells, queries, head, rules, y, center, x, flags, work, matrices):
-    """Newton steps with a line search on the slope; returns how many. ``center`` is the starting point."""
+    """Run line-searched Newton steps from ``center``, and return their number."""
     tolerance, small, near, overshoot, max_steps, line_search = rules
     inside, slack, counted, loose = flags
     gap, size, move, trial = work
@@ -162,7 +166,7 @@ def round_error(pattern, ease, target, measured, proximal, y, center, x, size):
 
 @compiled
 def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rounds, x, y, iterations):
-    """Solve every draw in turn: proximal rounds of Newton runs until the proximal term no longer matters."""
+    """Solve every draw by proximal rounds of Newton runs."""
     outer_tolerance, max_rounds = rounds
     precision_, target_, low_, high_, weight_, answer_, floor_, ceiling_ = boxed
     draws, n = x.shape
@@ -210,7 +214,11 @@ compiled_tree: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fas
 
 @compiled_tree
 def eliminate_nodes(beta, root, factor, cross):
-    """With C = I + s B s = U'U (s = ``root``): U into ``factor``, U'^-1 s B into ``cross``, and B - B s C^-1 s B over ``beta``."""
+    """Eliminate the sums of each node, in place.
+
+    With C = I + s B s = U'U (s = ``root``): U into ``factor``, U'^-1 s B into ``cross``, and B - B s C^-1 s B
+    over ``beta``.
+    """
     nodes, m = root.shape
     for n in range(nodes):
         b, s, u, v = beta[n], root[n], factor[n], cross[n]
@@ -245,7 +253,7 @@ def eliminate_nodes(beta, root, factor, cross):
 
 @compiled_tree
 def back(root, factor, cross, vector):
-    """(I + s^2 B)^-1 vector = vector - s U^-1 (cross vector), node by node, in place."""
+    """Apply (I + s^2 B)^-1 to each node's vector, in place."""
     nodes, m = root.shape
     work = np.zeros(m)
     for n in range(nodes):
@@ -265,7 +273,7 @@ def back(root, factor, cross, vector):
 
 @compiled_tree
 def add_products(ends, bounds, weights, values, found):
-    """For crossed.py: for each parent and each query, the sum over the nodes of weight x values x values'."""
+    """Add sums over nodes of weight x values x values'."""
     for parent in range(ends.size - 1):
         total = found[parent]
         for node in range(ends[parent], ends[parent + 1]):
@@ -281,7 +289,7 @@ def add_products(ends, bounds, weights, values, found):
 
 @compiled_tree
 def scan_corners(first, price, bend, jump, base, amount, ray):
-    """For prices.py: the amount at every corner of a polyline and its last slope, from the changes of slope and the jumps."""
+    """Compute a polyline's amount at every corner, and its last slope."""
     for n in range(base.size):
         slope, value = 0.0, base[n]
         for i in range(first[n], first[n + 1]):
@@ -295,9 +303,10 @@ def scan_corners(first, price, bend, jump, base, amount, ray):
 
 @compiled_tree
 def fill(starts, neighbors, limit):
-    """How many numbers the factor of a symmetric system has below its diagonal, in its order; ``limit + 1`` if more than that.
+    """Return the number of factor entries below the diagonal.
 
-    Row by row along the elimination tree: what is eliminated connects those of its neighbors that are left.
+    Of a symmetric system in its order; ``limit + 1`` if there are more than ``limit``. Row by row along the
+    elimination tree: what is eliminated connects those of its neighbors that are left.
     """
     size = len(starts) - 1
     parent, seen, count = np.full(size, -1), np.full(size, -1), 0

@@ -1,9 +1,11 @@
-r"""A boxed problem whose sums form a forest, solved in one pass up and one pass down (T-PRICES, docs/theory/postprocess.md).
+r"""Exact solution of a boxed problem whose sums form a forest.
 
-The best amount below a node is a rising polyline in the price paid for it. The polyline of a cell has a corner where the cell
-leaves zero; those of children add up at equal prices; an answer b of weight w moves a corner to price + w (amount - b). The root is
-asked at price 0; on the way down every node reads its amount at the price inside its parent. A cell that was not measured takes any
-amount at price 0: a vertical piece, which children share in proportion. Newton steps that start here remove the rounding.
+One pass up and one pass down (T-PRICES, docs/theory/postprocess.md). The best amount below a node is a rising
+polyline in the price paid for it. The polyline of a cell has a corner where the cell leaves zero; those of
+children add up at equal prices; an answer b of weight w moves a corner to price + w (amount - b). The root is
+evaluated at price 0; on the way down every node reads its amount at the price inside its parent. A cell that
+was not measured takes any amount at price 0: a vertical piece, which children share in proportion. Newton
+steps that start here remove the rounding.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from recordwise.postprocess.solvers.tree import Level, TreeSystem
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curves:
-    """The polyline of every node of a level; corners stand node by node, by rising price."""
+    """The polyline of every node of a level, by rising price."""
 
     first: IntArray
     """Where the corners of each node begin, and where the last ones end."""
@@ -35,7 +37,7 @@ class Curves:
         return self.first[1:] - 1
 
     def answered(self, weight: FloatArray, answer: FloatArray) -> "Curves":
-        """As the parents see them: with the answers of the nodes, of weight 0 where a node has none."""
+        """Return the curves as parents see them, with the nodes' answers."""
         node = self.node
         price = self.price + weight[node] * (self.amount - answer[node])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -43,7 +45,7 @@ class Curves:
         return Curves(first=self.first, price=price, amount=self.amount, ray=ray)
 
     def held(self, where: NDArray[np.bool_], amount: FloatArray) -> "Curves":
-        """The same, with one corner and no slope for the nodes that are held at an amount."""
+        """Return the curves with some nodes fixed at an amount."""
         if not np.any(where):
             return self
         kept = ~where[self.node]
@@ -57,7 +59,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Asked:
-    """What is asked of each node: a price, and how much of a vertical piece at that price."""
+    """A price for each node, and the share of its vertical piece."""
 
     price: FloatArray
     share: FloatArray
@@ -67,7 +69,7 @@ class Asked:
 
 
 def by_prices(problem: Boxed, system: TreeSystem) -> Solution | None:
-    """The solution of every draw up to rounding; None for bounds that polylines here do not describe."""
+    """Return every draw's solution up to rounding; None for unsupported bounds."""
     sums = np.isinf(problem.floor) & np.isinf(problem.ceiling) | (problem.floor == problem.ceiling)
     if system.local.shape[0] != 1 or not np.all(np.isfinite(problem.low)) or not np.all(sums):
         return None
@@ -109,7 +111,7 @@ def _chosen(where: NDArray[np.bool_], one: "Asked", other: "Asked") -> "Asked":
 
 
 def _with_answers(inner: Curves, level: Level, sums: list[FloatArray]) -> tuple[Curves, FloatArray]:
-    """The curves as the next level sees them, and the amounts at which nodes are held (NaN for the others)."""
+    """Return the next level's curves, and fixed amounts or NaN."""
     weight, answer, floor, ceiling = sums
     place = level.place[:, 0]
     own, fixed = place >= 0, (floor == ceiling)[place] & (place >= 0)
@@ -119,7 +121,7 @@ def _with_answers(inner: Curves, level: Level, sums: list[FloatArray]) -> tuple[
 
 
 def cell_curves(precision: FloatArray, target: FloatArray, low: FloatArray, high: FloatArray) -> Curves:
-    """A cell stays at its lower bound, rises with the price once that is worth it, and ends at its upper bound."""
+    """Return cell curves that rise with the price between their bounds."""
     two = np.isfinite(high) & (high > low)
     first = np.concatenate([[0], np.cumsum(1 + two)])
     price, amount = np.empty(first[-1]), np.empty(first[-1])
@@ -131,7 +133,7 @@ def cell_curves(precision: FloatArray, target: FloatArray, low: FloatArray, high
 
 
 def joined(children: Curves, parent: IntArray, nodes: int) -> Curves:
-    """The curves of the parents: amounts of children at equal prices add up."""
+    """Return the parents' curves: children's amounts add up at equal prices."""
     slope, jump = pieces(children)
     before = np.concatenate([[0.0], slope[:-1]])
     before[children.first[:-1]] = 0.0
@@ -157,7 +159,7 @@ def joined(children: Curves, parent: IntArray, nodes: int) -> Curves:
 
 
 def pieces(curves: Curves) -> tuple[FloatArray, FloatArray]:
-    """After each corner, the slope of the piece that begins there, or its length if it is vertical."""
+    """Return the slope after each corner, or the length if vertical."""
     run = np.diff(curves.price, append=np.inf)
     rise = np.diff(curves.amount, append=0.0)
     vertical = run <= 0
@@ -170,7 +172,7 @@ def pieces(curves: Curves) -> tuple[FloatArray, FloatArray]:
 def scanned(
     first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The amount at every corner, and the last slope of every node, from the slopes that begin at the corners."""
+    """Return the amount at every corner, and every node's last slope."""
     try:
         from recordwise.postprocess.solvers import kernel as tree_kernel
     except ImportError:
@@ -183,7 +185,7 @@ def scanned(
 def scanned_numpy(
     first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The same by sums over all nodes, from which those of the earlier nodes are taken off."""
+    """Compute ``scanned`` by sums over all nodes."""
     node = np.repeat(np.arange(len(base)), np.diff(first))
     slope = _restarted(bend, first, node)
     run = np.diff(price, append=0.0)
@@ -215,7 +217,7 @@ class Spot:
 
     @classmethod
     def of(cls, values: FloatArray, first: IntArray, wanted: FloatArray) -> "Spot":
-        """By prices or by amounts, of which each node has a rising run."""
+        """Locate wanted prices or amounts in each node's rising run."""
         start, last = first[:-1], first[1:] - 1
         above = bisected(values, first, wanted, past_equal=True) - 1
         at, before, beyond = np.maximum(above, start), above < start, above >= last
@@ -231,7 +233,7 @@ class Spot:
 
 
 def bisected(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_equal: bool) -> IntArray:
-    """For each node the first of its corners whose value is above what is wanted, or not below it."""
+    """Return each node's first corner above, or not below, the wanted value."""
     low, high = first[:-1].copy(), first[1:].copy()
     left = np.flatnonzero(low < high)
     while len(left):
@@ -255,7 +257,7 @@ def amounts(cells: Curves, asked: Asked) -> FloatArray:
 
 
 def inside(inner: Curves, outer: Curves, asked: Asked) -> Asked:
-    """The prices inside the nodes, that is of their children, at the prices asked of them."""
+    """Return the children's prices at the prices of their nodes."""
     spot = Spot.of(outer.price, outer.first, asked.price)
     past = asked.price - outer.price[spot.at]
     endless = np.isinf(inner.ray)
@@ -271,7 +273,7 @@ def inside(inner: Curves, outer: Curves, asked: Asked) -> Asked:
 
 
 def inside_held(inner: Curves, amount: FloatArray) -> Asked:
-    """The prices inside nodes at which they take the amounts they are held at."""
+    """Return the prices at which nodes take their fixed amounts."""
     spot = Spot.of(inner.amount, inner.first, amount)
     past = np.where(spot.beyond, np.maximum(amount - inner.amount[inner.last], 0.0), 0.0)
     endless = np.isinf(inner.ray)
@@ -283,7 +285,7 @@ def inside_held(inner: Curves, amount: FloatArray) -> Asked:
 
 
 def handed_down(children: Curves, parent: IntArray, taken: Asked) -> Asked:
-    """What is asked of the children; those that take any amount at the price share the excess equally."""
+    """Return the children's prices; flat children share the excess equally."""
     price = taken.price[parent]
     endless = np.isinf(children.ray) & (children.price[children.last] == price)
     takers = np.bincount(parent[endless], minlength=len(taken.price))

@@ -51,7 +51,7 @@ PIECES = 20
 
 
 def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
-    """The solution, with the draws that need it solved again; the residual never gets larger."""
+    """Solve again the draws that need it, never increasing the residual."""
     poor = np.flatnonzero(boxed_residual(problem, system, found.x, found.y) > GOOD)
     for draw in poor:
         chosen = np.array([draw])
@@ -62,7 +62,7 @@ def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
 
 
 def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """Solve one draw; the center continues from round to round, and the best point found is kept."""
+    """Solve one draw and return its best point."""
     best, steps = (float(boxed_residual(problem, system, x, y)[0]), x, y), 0
     (_, held), (_, loose) = levels_of(problem)
     cells, queries = curvature(problem, system)
@@ -93,7 +93,7 @@ def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) ->
 def _polished(
     problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Points at which the active bounds hold exactly and everything else is optimal, continuing from one to the next."""
+    """Yield points with active bounds exact and all else optimal."""
     if system.cells + system.queries > MOST_UNKNOWNS:
         return
     rows = system.rows.toarray()
@@ -144,7 +144,7 @@ def factored_system(rows: Any) -> "FactoredSystem | None":
 
 
 def filled(pattern: Any) -> int:
-    """How many numbers the factor of a system has; too many where nothing can count them."""
+    """Return the number of factor entries, or too many if unknown."""
     try:
         from recordwise.postprocess.solvers.kernel import fill
     except ImportError:
@@ -187,7 +187,7 @@ class FactoredSystem:
         return self
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """One factorization for each different system; rounding is removed by a second solution, for the residual."""
+        """Return a solver with one factorization per system, refined once."""
         count = max(len(response), len(diagonal))
         systems = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
 
@@ -218,7 +218,7 @@ class FactoredSystem:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BorderedSystem:
-    """``base`` with the extra queries below it; ``member`` is draws x extras x cells."""
+    """``base`` with extra queries below; ``member`` is draws x extras x cells."""
 
     base: System
     member: FloatArray
@@ -245,7 +245,7 @@ class BorderedSystem:
         return BorderedSystem(base=self.base.take(chosen), member=self.member[chosen])
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """Eliminate the base: one of its solutions per extra query, from one factorization per draw."""
+        """Return a solver that eliminates the base, factored once per draw."""
         split = self.base.queries
         parts = []
         for draw in range(len(response)):
@@ -273,7 +273,7 @@ DENSE_WORK = 2e8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Extra:
-    """An additional query: the sum of some queries of a group, which may differ between draws."""
+    """An additional query: a sum of a group's queries, by draw."""
 
     group: Group
     place: slice
@@ -294,7 +294,7 @@ _prepared: WeakKeyDictionary[Workload, tuple[Parts, System]] = WeakKeyDictionary
 
 
 def prepared(workload: Workload) -> tuple[Parts, System]:
-    """The queries of a workload that are cells and sums, and the system of the sums; found once for each workload."""
+    """Return a workload's cells, sums and the system of sums."""
     if workload not in _prepared:
         parts = Parts.of(workload)
         _prepared[workload] = parts, system_of(workload, parts)
@@ -302,7 +302,7 @@ def prepared(workload: Workload) -> tuple[Parts, System]:
 
 
 def system_of(workload: Workload, parts: Parts) -> System:
-    """The sums of a workload as an operator with the best linear solver for it."""
+    """Return the sums as an operator with its best linear solver."""
     if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
     rows = sum_rows(workload, parts)
@@ -313,7 +313,7 @@ def system_of(workload: Workload, parts: Parts) -> System:
 
 
 def rows_system(rows: Any, head: int = 0) -> System:
-    """Any sparse rows as a system; the leading ``head`` rows share no cell."""
+    """Return sparse rows as a system; the leading ``head`` share no cell."""
     if dense_pays(rows.shape[0], head):
         return DenseSystem.of(rows, head)
     return forest_system(rows) or factored_system(rows) or IterativeSystem(operator=SparseRows(rows=rows))
@@ -326,7 +326,7 @@ def dense_pays(queries: int, head: int) -> bool:
 
 
 def operator_of(workload: Workload, parts: Parts) -> Operator:
-    """The sums for conjugate gradients: rolled up if all groups are partitions, sparse rows otherwise."""
+    """Return the sums for conjugate gradients, rolled up if all are partitions."""
     groups = [partition(group) for group in workload.groups]
     if any(group.labels is None for group in groups):
         return SparseRows(rows=sum_rows(workload, parts))
@@ -338,7 +338,7 @@ def operator_of(workload: Workload, parts: Parts) -> Operator:
 
 
 def partition(group: Group) -> Group:
-    """The group by the query of each cell, if it counts every cell exactly once; the group itself otherwise."""
+    """Return the group by each cell's query, if it is a partition."""
     if group.labels is not None:
         return group
     by_cell = sparse.csc_array(group.block)
@@ -355,7 +355,7 @@ def solve_problem(problem: Boxed, system: System) -> Solution:
 
 
 def solve_again(problem: Boxed, system: System) -> Solution:
-    """Solve again the draws left above the tolerance; small problems are continued until they are solved (T-REFINE)."""
+    """Solve again the draws above the tolerance (T-REFINE)."""
     found = solve_problem(problem, system)
     return refine(problem, system, found) if isinstance(system, DenseSystem) else found
 
@@ -363,7 +363,7 @@ def solve_again(problem: Boxed, system: System) -> Solution:
 def solve_extended(
     measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
 ) -> Solution:
-    """Nonnegative least squares with additional queries, each the sum of some queries of a group, chosen for each draw."""
+    """Solve nonnegative least squares with additional queries by draw."""
     problem = parts.boxed(measured.answers, weights)
     if not extras:
         return solve_problem(problem, base)
@@ -400,7 +400,7 @@ def solve_extended(
 
 
 def extended_dense(base: DenseSystem, parts: Parts, extras: list[Extra]) -> DenseSystem:
-    """The sums with one row below them for each extra query, with coefficients by draw."""
+    """Return the sums with a row per extra query, by draw."""
     rows = base.rows
     pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])
     system = DenseSystem.of(sparse.vstack([rows, sparse.csr_array(pattern.astype(np.float64))]), parts.head)

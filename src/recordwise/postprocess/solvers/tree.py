@@ -34,7 +34,7 @@ LEAST_NODES = 16
 
 
 def eliminate(beta: FloatArray, omega: FloatArray) -> tuple[Back, FloatArray]:
-    """For every node, the inverse as a function, and (I + B omega)^-1 B; ``beta`` is overwritten."""
+    """Return each node's inverse and (I + B omega)^-1 B, overwriting ``beta``."""
     if beta.shape[-1] == 1:
         inverse = 1.0 / (1.0 + beta[:, :, 0] * omega)
         return lambda vector: inverse * vector, beta * inverse[:, :, None]
@@ -68,7 +68,7 @@ def times(beta: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def each_part(work: Callable[[slice], None], nodes: int) -> None:
-    """Process the nodes in one part per processor; the kernels release the GIL."""
+    """Process the nodes in one part per processor."""
     workers = min(os.cpu_count() or 1, nodes // LEAST_NODES)
     if workers <= 1:
         work(slice(0, nodes))
@@ -86,7 +86,7 @@ MOST_ENTRIES = 6e7
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """The nodes of one level: their leaves, and the positions of the multipliers of (node, local query)."""
+    """The nodes of one level: leaves and multiplier positions."""
 
     nodes: int
     parent: IntArray
@@ -113,7 +113,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeSystem:
-    """The sums of a workload by level, finest first; the last level is the root."""
+    """The sums of a workload by level, finest first, root last."""
 
     levels: tuple[Level, ...]
     grid: IntArray
@@ -124,7 +124,7 @@ class TreeSystem:
 
     @cached_property
     def products(self) -> Any:
-        """Maps the responses of local cells to the flattened m x m matrix they form."""
+        """A map from local cells' responses to the flattened matrix."""
         m, cells = self.local.shape
         columns = sparse.csc_array(self.local)
         degree = np.diff(columns.indptr)
@@ -170,7 +170,7 @@ class TreeSystem:
         return lambda right: np.concatenate([self._solve(factors[k % draws], right[[k]]) for k in range(len(right))])
 
     def _factor(self, response: FloatArray, diagonal: FloatArray) -> list[tuple[Back, FloatArray, FloatArray]]:
-        """Go up the tree, computing the inverses, the responses of the subtrees, and omega for each level."""
+        """Go up the tree, computing inverses, subtree responses and omega."""
         m = self.local.shape[0]
         beta = np.ascontiguousarray((self.products @ response[self.grid].T).T).reshape(-1, m, m)
         parts = []
@@ -198,7 +198,7 @@ class TreeSystem:
 
 
 def tree_system(workload: Workload, parts: Parts) -> TreeSystem | None:
-    """The workload along its best dimension; None if it is not a tree crossed with a few margins."""
+    """Return the workload along its best dimension; None if not a tree."""
     if workload.shape is None:
         return None
     position = np.full(workload.queries, -1)
@@ -217,7 +217,7 @@ def margins_of(workload: Workload, used: list[int], along: int) -> list[tuple[tu
 
 
 def work_along(workload: Workload, used: list[int], along: int) -> float | None:
-    """The multiplications of an elimination along a dimension; None if it needs too much work or memory."""
+    """Return an elimination's multiplications; None if too much work or memory."""
     assert workload.shape is not None
     margins = margins_of(workload, used, along)
     local = sum(int(np.prod([workload.levels[level][1].max() + 1 for _, level in margin])) for margin in margins)
@@ -226,7 +226,7 @@ def work_along(workload: Workload, used: list[int], along: int) -> float | None:
 
 
 def along_dimension(workload: Workload, used: list[int], position: IntArray, along: int) -> TreeSystem:
-    """Arrange the sums by nodes of one dimension and local queries over the others."""
+    """Arrange the sums by one dimension's nodes and the others' local queries."""
     assert workload.shape is not None
     others = [d for d in range(len(workload.shape)) if d != along]
     grid = np.moveaxis(np.arange(workload.cells).reshape(workload.shape), along, 0).reshape(workload.shape[along], -1)
@@ -254,7 +254,7 @@ def along_dimension(workload: Workload, used: list[int], position: IntArray, alo
 
 
 def level_chain(workload: Workload, used: list[int], along: int) -> list[IntArray]:
-    """The codes of the leaves at each requested level, finest first: the leaves themselves, ..., the root."""
+    """Return the leaves' codes at each requested level, finest first."""
     assert workload.shape is not None
     leaves = np.arange(workload.shape[along])
     names = {workload.groups[k].kept.get(along) for k in used} - {None}
@@ -278,7 +278,7 @@ def level_of(
     codes: IntArray,
     above: IntArray,
 ) -> Level:
-    """One level: its parents and the positions of its sums, each found through one cell."""
+    """Return one level: its parents and the positions of its sums."""
     nodes, leaf = np.unique(codes, return_index=True)
     place = np.full((len(nodes), local), -1)
     for k in used:
@@ -304,7 +304,10 @@ NONE = -1
 
 
 def forest_system(rows: Any) -> TreeSystem | None:
-    """The sums as levels of a forest; None if two of them cross, or if one counts a cell other than exactly once."""
+    """Return the sums as levels of a forest; None if two cross.
+
+    Also None if one counts a cell other than exactly once.
+    """
     if not np.all(rows.data == 1.0) or rows.shape[0] == 0:
         return None
     chain, length = chains(rows)
@@ -327,7 +330,7 @@ def forest_system(rows: Any) -> TreeSystem | None:
 
 
 def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
-    """For each cell, the sums that count it, widest first and padded with ``NONE``, and how many there are."""
+    """Return each cell's sums, widest first, padded, and their number."""
     widest = np.argsort(-np.diff(rows.indptr), kind="stable")
     by_cell = sparse.csc_array(rows[widest])
     by_cell.sort_indices()
@@ -340,7 +343,7 @@ def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
 
 
 def nested_chains(chain: IntArray, sums: int) -> bool:
-    """Whether every sum has the same next wider sum in all its cells, so that it lies inside it and no two sums cross."""
+    """Return whether every sum lies inside one next wider sum."""
     wider = np.full(sums, NONE)
     above = np.concatenate([np.full((len(chain), 1), NONE), chain[:, :-1]], axis=1)
     inside = chain != NONE
@@ -349,7 +352,7 @@ def nested_chains(chain: IntArray, sums: int) -> bool:
 
 
 def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, IntArray]:
-    """The node of each cell at a depth, and its sum. Cells with fewer sums share a node without one, below their narrowest sum."""
+    """Return the node of each cell at a depth, and its sum."""
     deep = length >= depth
     narrowest = np.where(length > 0, chain[np.arange(len(chain)), np.maximum(length, 1) - 1], NONE)
     own = np.where(deep, chain[:, depth - 1], NONE)
@@ -359,7 +362,7 @@ def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, I
 
 
 def forest_level(codes: IntArray, places: IntArray, above: IntArray) -> Level:
-    """One level, from the nodes of the cells at that level and at the next wider one."""
+    """Return one level from cells' nodes there and one level wider."""
     cell = np.empty(int(codes.max()) + 1, dtype=np.int64)
     cell[codes] = np.arange(len(codes))
     return Level(nodes=len(cell), parent=above[cell], place=places[cell][:, None])

@@ -1,4 +1,4 @@
-"""Trees of labels: reading, checking and crossing them, and the coordinates ("digits") that make up their levels."""
+"""Trees of labels: reading, checking, crossing, and digits of their levels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
-    """One label for each combination that occurs, in lexicographic order, and the number of labels."""
+    """Return a label per occurring combination, in order, and their number."""
     joint = np.zeros(cells, dtype=np.int64)
     for codes in parts:
         joint = joint * (int(codes.max()) + 1) + codes
@@ -25,9 +25,10 @@ def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
 
 
 def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, frozenset[str]]:
-    """For each level, the digits that identify it: a county has its state's digit and its own, a state only its own.
+    """Return the digits that identify each level.
 
-    The levels of one dimension must be nested; crossing levels are refused.
+    A county has its state's digit and one more, a state only one. The levels of one dimension must be nested;
+    crossing levels are refused.
     """
     known: dict[str, frozenset[str]] = {}
     for dimension, named in trees.items():
@@ -67,7 +68,7 @@ def check_levels(name: str, kept: Sequence[str], levels: Mapping[str, tuple[int,
 def read_trees(
     trees: Mapping[str, Mapping[str, ArrayLike]],
 ) -> tuple[dict[str, int], dict[str, tuple[int, IntArray]]]:
-    """The number of leaves of each dimension, and for each level its dimension and the code of every leaf."""
+    """Return leaves per dimension, and each level's dimension and leaf codes."""
     leaves: dict[str, int] = {}
     levels: dict[str, tuple[int, IntArray]] = {}
     for place, (dimension, named) in enumerate(trees.items()):
@@ -86,7 +87,7 @@ def read_trees(
 
 
 def read_cells(cells: ArrayLike, shape: tuple[int, ...]) -> IntArray:
-    """The listed cells as leaf indexes; a cell outside the trees or listed twice is refused."""
+    """Return the cells as leaf indexes; refuse unknown or repeated ones."""
     listed = np.asarray(cells)
     if listed.ndim != 2 or listed.shape[1] != len(shape) or len(listed) == 0 or listed.dtype.kind not in "iu":
         raise ParameterError(parameter="cells", problem=f"must be rows of {len(shape)} integer leaf indexes")

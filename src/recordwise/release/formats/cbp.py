@@ -39,7 +39,7 @@ ALL = "-" * WIDTH
 
 
 class Cbp:
-    """One file for each table, in the layout of the county business patterns."""
+    """One file per table, in the County Business Patterns layout."""
 
     name = "cbp"
     extension = "cbp.csv"
@@ -125,7 +125,10 @@ def _texts(piece: pa.Table, name: str | None, default: str) -> pa.Array:
 
 
 def _naics(piece: pa.Table, places: dict[str, str]) -> pa.Array:
-    """Six characters: 11----, 113///, 113310, and ------ for the total; a range such as 31-33 by its first sector."""
+    """Return six-character NAICS codes.
+
+    11----, 113///, 113310, and ------ for the total; a range such as 31-33 by its first sector.
+    """
     code = pc.replace_substring_regex(_texts(piece, places.get("naics"), ""), r"^(\d\d)-\d\d$", r"\1")
     code = pc.if_else(pc.equal(code, TOTAL), "", code)
     sector = pc.less_equal(pc.utf8_length(code), 2)

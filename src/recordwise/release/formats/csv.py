@@ -1,7 +1,8 @@
-"""CSV files that are safe to open in a spreadsheet: no text in them is run as a formula.
+"""CSV files in which a spreadsheet runs no text as formula.
 
-Text that a spreadsheet would treat as a formula is prefixed with an apostrophe. So is text that already begins with one, so that
-reading can remove it again. Column names are treated in the same way; numbers are unchanged.
+Text that a spreadsheet would treat as a formula is prefixed with an apostrophe. So is text that already
+begins with one, so that reading can remove it again. Column names are treated in the same way; numbers are
+unchanged.
 """
 
 import os
@@ -49,7 +50,7 @@ VALUES |= {f"_{fit}{end}": f"_{fit}_sd" for fit in ("fit", "best") for end in ("
 
 
 def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
-    """Rows of a table with their numbers rounded. Each row is rounded by itself, so that a table can be written in pieces."""
+    """Return rows rounded independently, so tables can be written in pieces."""
     columns = dict(zip(data.column_names, data.columns))
     for name in table.variables:
         for end in ERRORS:
@@ -63,7 +64,7 @@ def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
 
 
 def whole_numbers(data: pa.Table) -> pa.Table:
-    """The table with columns of whole floating-point numbers as integers, which are written faster and look the same."""
+    """Return the table with integer-valued float columns as integers."""
     return pa.table([_as_integers(column) for column in data.columns], names=data.column_names)
 
 
@@ -98,7 +99,7 @@ def _to(spread: FloatArray | None, digits: int, direction: Any) -> Callable[[Flo
 
 
 def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) -> FloatArray:
-    """Values to ``digits`` decimal digits after the first digit of ``sizes``, but never to less than whole numbers."""
+    """Round to ``digits`` after the first of ``sizes``, at most to integers."""
     scale = _scale(sizes, digits)
     with np.errstate(all="ignore"):
         scaled = values if len(scale) == 1 and scale[0] == 1.0 else values * scale
@@ -113,7 +114,7 @@ def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) 
 
 
 def _scale(sizes: FloatArray, digits: int) -> FloatArray:
-    """The power of ten for each size; one for all of them where they are equal, as the noise of one mechanism is."""
+    """Return the power of ten for each size."""
     if len(sizes) and sizes[0] == sizes.min() == sizes.max():
         sizes = sizes[:1]
     with np.errstate(all="ignore"):
@@ -127,7 +128,7 @@ def _floats(column: pa.ChunkedArray) -> FloatArray:
 
 
 def _put(columns: dict[str, Any], name: str, change: Callable[[FloatArray], FloatArray]) -> None:
-    """Replace a column of floating-point numbers; NULL stays NULL, and other columns stay as they are."""
+    """Replace a float column, leaving NULL and other columns unchanged."""
     column = columns.get(name)
     if column is None or not pa.types.is_floating(column.type):
         return
@@ -195,9 +196,10 @@ HARMLESS = np.array([chr(byte).isascii() and chr(byte).isalnum() for byte in ran
 
 
 class Csv:
-    """Text with a header line, below a comment with the privacy label unless the release is private.
+    """Text with a header line, below a privacy label if needed.
 
-    Numbers have the digits that mean something; the Parquet file beside it has all of them.
+    A release that is not private has the label as a comment. Numbers have the digits that mean something; the
+    Parquet file next to it has all of them.
     """
 
     name = "csv"
@@ -218,13 +220,13 @@ class Csv:
             write_pieces(slices(table.data), file, lambda piece: _text(table, piece))
 
     def privacy_label(self, path: Path) -> str:
-        """The comment above the header, if any. A header is quoted and cannot be mistaken for a comment."""
+        """Return the comment above the quoted header, if any."""
         with path.open("rb") as file:
             first = file.readline().decode(errors="replace")
         return first.removeprefix("# ").removesuffix("\n") if first.startswith("# ") else PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
-        """Whether a file contains exactly this table; text may have the apostrophe or not, and numbers all digits."""
+        """Return whether a file contains exactly this table."""
         table = content.table.table
         plain = table.data.replace_schema_metadata(None)
         found = read_csv(path, plain, skip=int(self.privacy_label(path) != PRIVATE))
@@ -251,12 +253,12 @@ def read_csv(path: Path, like: pa.Table, *, skip: int) -> pa.Table:
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
-    """The table with an apostrophe before text that a spreadsheet would run, and before text that begins with one."""
+    """Return the table with apostrophes before formulas and apostrophes."""
     return _each_text(table, lambda texts: _safe(texts) if _may_run(texts) else texts)
 
 
 def runs(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether a spreadsheet would run some of the texts: for layouts that have no room for an apostrophe."""
+    """Return whether a spreadsheet would run some text."""
     return _may_run(texts) and bool(pc.any(pc.match_substring_regex(texts, FORMULA)).as_py())
 
 
@@ -265,7 +267,7 @@ def _safe(texts: Any) -> Any:
 
 
 def _may_run(texts: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether some text begins with anything but an ASCII letter or digit; nothing else can begin a formula."""
+    """Return whether some text starts without ASCII letter or digit."""
     chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
     return any(not HARMLESS[first_bytes(chunk)].all() for chunk in chunks)
 

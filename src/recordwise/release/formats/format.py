@@ -1,4 +1,4 @@
-"""The interface of an output format: it writes tables to a file, and checks later whether a file still matches them."""
+"""The interface of an output format: it writes and checks files."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -8,11 +8,11 @@ from recordwise.release.content import Content
 
 @runtime_checkable
 class Format(Protocol):
-    """A file format for published tables. Formats have no state; one instance serves every release."""
+    """A stateless file format for published tables."""
 
     @property
     def name(self) -> str:
-        """The name used in ``release.save(formats=...)`` and in ``[outputs] formats`` of a plan file."""
+        """The name in ``release.save(formats=...)`` and a plan file's ``[outputs] formats``."""
 
     @property
     def extension(self) -> str:
@@ -24,16 +24,17 @@ class Format(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether one file holds all tables; otherwise each table has a file, and the content of a file has one table."""
+        """Whether one file holds all tables, not one each."""
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The optional packages it needs, by the names they are imported under."""
 
     def problem(self, content: Content) -> str | None:
-        """Why this content cannot be written, as the end of a sentence about the format; None if it can.
+        """Return why this content cannot be written, or None.
 
-        Called with tables that have no rows before anything is spent, and with the real ones before a file is written.
+        As the end of a sentence about the format. Called with tables that have no rows before anything is spent, and
+        with the real ones before a file is written.
         """
 
     def write(self, content: Content, path: Path) -> None:
@@ -47,7 +48,7 @@ class Format(Protocol):
         """The privacy label of a file."""
 
     def same(self, content: Content, path: Path) -> bool:
-        """Whether a file contains exactly what ``write`` would write, whatever its privacy label."""
+        """Return whether a file contains exactly what ``write`` would write."""
 
 
 RUN = "cannot store column '{}': a spreadsheet would run some of its values as formulas"
@@ -59,7 +60,7 @@ def only_private(content: Content) -> str | None:
 
 
 def type_problem(content: Content) -> str | None:
-    """Whether a table has a column that is neither numbers, text nor truth values."""
+    """Return the problem of a column of unsupported type."""
     from recordwise.release.tables import publishable
 
     for table in content.tables:

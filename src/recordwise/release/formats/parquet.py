@@ -1,4 +1,4 @@
-"""Parquet files. Every release has them: they keep all types, and ``load_release`` and ``verify`` read tables from them."""
+"""Parquet files, which every release has and ``load_release`` reads."""
 
 from pathlib import Path
 
@@ -51,5 +51,5 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """Every table of a release folder by name, as stored in its Parquet file."""
+    """Return a release folder's tables by name, from Parquet."""
     return {path.stem: read_parquet(path) for path in sorted(folder.glob(f"*.{Parquet.extension}"))}

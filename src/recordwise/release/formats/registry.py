@@ -1,7 +1,7 @@
-"""The output formats by name: those of recordwise, then those added by installed packages.
+"""The output formats by name, with those of installed packages.
 
-A package adds a format with an entry point in the group ``recordwise.formats`` that refers to an object with the members of
-``Format``.
+A package adds a format with an entry point in the group ``recordwise.formats`` that refers to an object with
+the members of ``Format``.
 """
 
 import json
@@ -128,7 +128,7 @@ def require_held(content: Content, formats: Sequence[Format]) -> None:
 
 
 def written(content: Content, formats: Iterable[Format]) -> Iterator[tuple[Format, str, Content]]:
-    """Every file of the given formats: the format, its name, and what it holds."""
+    """Yield every file of these formats: format, name and content."""
     for each in formats:
         if each.whole:
             yield each, f"{content.file_name}.{each.extension}", content
@@ -138,7 +138,7 @@ def written(content: Content, formats: Iterable[Format]) -> Iterator[tuple[Forma
 
 
 def privacy_labels(folder: Path, formats: Iterable[Format]) -> dict[str, str]:
-    """The privacy label of every file of a release by name, except for the two JSON files that every release has."""
+    """Return the files' privacy labels by name, without the JSON files."""
     found = {path.name: each.privacy_label(path) for each, path in files_of(folder, formats)}
     page, package = folder / "report.html", folder / DATA_PACKAGE
     if page.exists():
@@ -149,7 +149,7 @@ def privacy_labels(folder: Path, formats: Iterable[Format]) -> dict[str, str]:
 
 
 def files_of(folder: Path, formats: Iterable[Format]) -> Iterator[tuple[Format, Path]]:
-    """Every table file of a folder, with the format it is in; formats whose packages are missing are left out."""
+    """Yield a folder's table files with their installed formats."""
     known, paths = tuple(formats), sorted(folder.iterdir())
     # An extension can end with that of another format, as sdmx.csv does: the longest one counts.
     ordered = sorted(known, key=lambda each: len(each.extension), reverse=True)

@@ -1,8 +1,10 @@
-"""SDMX-CSV 2.0: an observation on each line, for the systems in which statistical offices exchange data.
+"""SDMX-CSV 2.0: one observation per line.
 
-Dimensions are the keys of the table, the statistic (INDICATOR) and the period where the publication states one. OBS_STATUS is A for
-a reliable value, U for one of low reliability and Q for one that is withheld; STATUS has the words of the release. Everything in
-the files is published, so CONF_STATUS is F. The layout has no place for a privacy label, so it is for private releases only.
+For the systems in which statistical offices exchange data. Dimensions are the keys of the table, the
+statistic (INDICATOR) and the period where the publication states one. OBS_STATUS is A for a reliable value, U
+for one of low reliability and Q for one that is withheld; STATUS has the words of the release. Everything in
+the files is published, so CONF_STATUS is F. The layout has no place for a privacy label, so it is for private
+releases only.
 """
 
 from collections.abc import Iterator
@@ -67,7 +69,7 @@ class SdmxCsv:
 
 
 def identifier(name: str) -> str:
-    """A name as SDMX allows it: capital letters, digits and _, beginning with a letter."""
+    """Return an SDMX name: capitals, digits and _, a letter first."""
     plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name).upper()
     return plain if plain[:1].isalpha() else f"X{plain}"
 
@@ -108,7 +110,7 @@ def _lines(content: Content, table: DescribedTable, piece: pa.Table, variable: s
 
 
 def _dimensions(keys: tuple[str, ...]) -> list[str]:
-    """Names of the dimensions, different from each other and from the columns that every file has."""
+    """Return distinct dimension names that avoid every file's columns."""
     taken, found = {*OWN, "STATUS", "UNIT_MEASURE", "SD"}, []
     for key in keys:
         name = identifier(key)

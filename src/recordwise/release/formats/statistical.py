@@ -1,7 +1,8 @@
-"""Files for statistical packages: SAS transport files (XPORT, versions 5 and 8) and Stata, written by pyreadstat.
+"""Files for statistical packages: SAS transport and Stata.
 
-Columns get the titles of the dictionary as labels. Truth values become 0 and 1. XPORT 5 has names of 8 characters, so longer ones
-are shortened; the label of such a column starts with its name.
+SAS transport is XPORT, versions 5 and 8; pyreadstat writes all of them. Columns get the titles of the
+dictionary as labels. Truth values become 0 and 1. XPORT 5 has names of 8 characters, so longer ones are
+shortened; the label of such a column starts with its name.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ START = "NOT PRIVATE"
 
 
 class Statistical:
-    """A format of pyreadstat: a name, an extension, and what the files can hold."""
+    """A pyreadstat format: name, extension and limits."""
 
     whole = False
     needs = ("pyreadstat", "pandas")
@@ -78,7 +79,7 @@ class Statistical:
         return found
 
     def same(self, content: Content, path: Path) -> bool:
-        """Whether the file has these columns with these values; these files do not tell missing text from empty text."""
+        """Return whether the file has these values, empty text being missing."""
         data = content.table.data
         found, _ = self._read(path, only_metadata=False)
         names = short_names(data.column_names, self._longest)
@@ -89,7 +90,7 @@ class Statistical:
 
 
 def _frame(data: pa.Table, names: list[str]) -> Any:
-    """A pandas frame of floats and text, which is all that these files hold."""
+    """Return a pandas frame of floats and text."""
     import pandas
 
     columns: dict[str, Any] = {}
@@ -120,7 +121,7 @@ def cut(text: str, most: int) -> str:
 
 
 def short_names(names: list[str], longest: int) -> list[str]:
-    """Names that these files allow: letters, digits and _, short enough, different whatever the case."""
+    """Return short, distinct names of letters, digits and _."""
     taken: set[str] = set()
     found = []
     for name in names:

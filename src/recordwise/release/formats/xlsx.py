@@ -37,7 +37,7 @@ def label_of(path: Path) -> str:
 
 
 def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
-    """Whether a sheet has a header row after ``skip`` rows and then exactly these rows."""
+    """Return whether a sheet has exactly these rows after ``skip`` rows."""
     with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{number}.xml") as file:
         rows = _rows(file)
         for _ in range(skip):
@@ -52,12 +52,12 @@ def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
 
 
 def _kept(row: tuple[Any, ...]) -> dict[int, Any]:
-    """The cells of a row that a workbook holds: empty text and numbers that are not finite are left out."""
+    """Return a row's cells without empty text and non-finite numbers."""
     return {at: value for at, value in enumerate(row) if _holds(value)}
 
 
 def _same(found: dict[int, Any] | None, wanted: dict[int, Any]) -> bool:
-    """Whether a row holds these values; numbers may have been written to sixteen digits."""
+    """Return whether a row holds these values."""
     return found == wanted or found == {at: _short(value) for at, value in wanted.items()}
 
 
@@ -145,7 +145,7 @@ def _cells(column: pa.Array, name: str, numbers: pa.StringArray, style: int) -> 
 
 
 def _inner(texts: pa.StringArray) -> pa.StringArray:
-    """What follows the name of the text's element: whether blanks are kept, and the text."""
+    """Return each text element's end: space attribute and text."""
     if not pc.any(pc.match_substring_regex(texts, UNUSUAL)).as_py():
         return pc.binary_join_element_wise(">", texts, EMPTY)
     known = pc.dictionary_encode(texts)
@@ -167,7 +167,9 @@ def _name(column: int) -> str:
 
 
 def append_rows(sheet: Any, last: tuple[int, int]) -> Any:
-    """Where the rows of a sheet in constant memory can be appended as bytes.
+    """Return where rows can be appended as bytes.
+
+    To a sheet in constant memory.
 
     Args:
         sheet: A sheet, of which rows were written in the usual way and none will be after this.
@@ -223,7 +225,7 @@ class Xlsx:
         return NOT_PRIVATE if label_of(path) == NOT_PRIVATE else PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
-        """Whether each sheet of a table holds its rows; what the other sheets say is not compared."""
+        """Return whether each table's sheets hold its rows."""
 
         place = len(FIRST)
         for each in content.tables:
@@ -236,14 +238,14 @@ class Xlsx:
 
 
 def parts_of(table: DescribedTable) -> Iterator[tuple[int, int]]:
-    """The first row and the number of rows of each sheet of a table."""
+    """Yield the first row and row count of each sheet."""
     room = MOST_ROWS - ABOVE - 1
     starts = range(0, max(1, table.data.num_rows), room)
     return ((start, min(room, table.data.num_rows - start)) for start in starts)
 
 
 def sheet_names(wanted: Sequence[str]) -> list[str]:
-    """Names of sheets: without the signs that Excel refuses, short enough, and different from each other."""
+    """Return distinct, short sheet names that Excel accepts."""
     taken, names = {name.casefold() for name in FIRST}, []
     for name in wanted:
         plain = name.translate(FORBIDDEN) or "table"
@@ -258,7 +260,7 @@ def sheet_names(wanted: Sequence[str]) -> list[str]:
 
 
 class _Writer:
-    """Writes the sheets of one workbook, each from its first row to its last."""
+    """A writer of one workbook's sheets, each from first to last row."""
 
     def __init__(self, book: Any, content: Content) -> None:
         self.book, self.content = book, content
@@ -340,7 +342,7 @@ class _Writer:
         write_pieces(parts, append_rows(sheet, (ABOVE + count, len(names) - 1)), made)
 
     def _listed(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
-        """A sheet with its title, what it is, a way back and the header row of a table that is marked as one."""
+        """Return a sheet with title, description, link back and table header."""
         sheet = self.book.add_worksheet(name)
         sheet.set_column(0, len(names) - 1, 22)
         sheet.freeze_panes(ABOVE + 1, 0)
@@ -354,9 +356,12 @@ class _Writer:
         return sheet
 
     def _mark(self, sheet: Any, names: Sequence[str], rows: int) -> None:
-        """Mark an area as a table, for screen readers. The writer refuses that in constant memory only because it would write the
-        header cells as well; those are written again by the caller. It also keeps every cell of the area in memory, so the table
-        is added with one row and extended afterward."""
+        """Mark an area as a table, for screen readers.
+
+        The writer refuses that in constant memory only because it would write the header cells as well; those are
+        written again by the caller. It also keeps every cell of the area in memory, so the table is added with one
+        row and extended afterward.
+        """
         from xlsxwriter.utility import xl_range
 
         plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in sheet.get_name())

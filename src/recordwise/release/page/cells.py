@@ -38,7 +38,7 @@ SAMPLE, RUNS = 4096, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageVariable:
-    """A variable of a table and the columns that the page shows of it."""
+    """A variable of a table and its columns on the page."""
 
     name: str
     title: str
@@ -91,7 +91,7 @@ class PageTable:
         return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
 
     def first_rows(self) -> list[list[Any]]:
-        """The first rows as lists: keys, then the columns of each variable and its status."""
+        """Return the first rows as lists."""
         shown = self.data.slice(0, FIRST_ROWS)
         columns: list[list[Any]] = [_texts(shown.column(name)) for name in self.keys]
         for variable in self.variables:
@@ -122,7 +122,7 @@ class PageTable:
 
 
 def page_cells(content: Content, history: History | None = None, room: int = ROOM) -> tuple[tuple[PageTable, ...], str]:
-    """The tables with as many of their largest cells as the page holds, and these cells as ``packed_cells`` writes them."""
+    """Return the tables with the largest cells that fit, and packed."""
     orders = [_order(each.table) for each in content.tables]
 
     def tables(places: Iterable[IntArray]) -> tuple[PageTable, ...]:
@@ -145,15 +145,15 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
 
 
 def _spread(count: int) -> IntArray:
-    """Up to a sixteenth of some rows, in a few runs, because neighbors are shorter together."""
+    """Return up to a sixteenth of rows, in a few runs."""
     places, every = np.arange(count), max(1, min(16, count // SAMPLE))
     return np.asarray(places[places * RUNS // max(1, count // every) % every == 0])
 
 
 def _length(sample: PageTable, count: int) -> float:
-    """About how many letters the cells take that a sample was spread over.
+    """Return about how many letters the sampled cells take.
 
-    The compression sees that the bytes of each column have frequencies of their own, but not in as few as a sample has.
+    The compression sees that each column's bytes have particular frequencies, but not in as few as a sample has.
     """
     head, body = sample.packed()
     rows = max(1, int(sample.data.num_rows))
@@ -163,7 +163,7 @@ def _length(sample: PageTable, count: int) -> float:
 
 
 def rows_held(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
-    """How many cells of each table fit by estimate: all, or the same number of each table that has more."""
+    """Return how many cells of each table fit, by estimate."""
     sizes = np.array([_size(each.table, history) for each in tables], dtype=np.int64)
     widths = np.array([_width(each.table, history) for each in tables])
     if float(sizes @ widths) <= room:
@@ -189,7 +189,7 @@ def _width(table: ReleasedTable, history: History | None) -> float:
 
 
 def largest_first(table: ReleasedTable, count: int) -> pa.Table:
-    """The cells with the largest published values of the first variable; what has no variable stays as it is."""
+    """Return the cells with the first variable's largest published values."""
     return table.data.take(_order(table).slice(0, count))
 
 
@@ -201,14 +201,17 @@ def _order(table: ReleasedTable) -> pa.Array:
 
 
 def compressed(raw: bytes) -> bytes:
-    """In the format of zlib. Runs are shortened and bytes coded by frequency, but no repeated strings are looked for: digits of
-    noisy numbers have none, so the result is smaller than the usual one, in a third of the time."""
+    """Return the bytes in the format of zlib.
+
+    Runs are shortened and bytes coded by frequency, but no repeated strings are searched: digits of noisy numbers
+    have none, so the result is smaller than the usual one, in a third of the time.
+    """
     coder = zlib.compressobj(strategy=zlib.Z_RLE)
     return coder.compress(raw) + coder.flush()
 
 
 def packed_cells(tables: Sequence[PageTable]) -> str:
-    """The cells of all tables, compressed, as letters that any document may hold; nothing without tables."""
+    """Return all tables' cells, compressed, as letters safe in documents."""
     if not tables:
         return ""
     heads, bodies = zip(*(table.packed() for table in tables))
@@ -224,7 +227,7 @@ def _json(form: Any) -> bytes:
 def _table(
     content: Content, described: DescribedTable, order: pa.Array, places: IntArray, history: History | None
 ) -> PageTable:
-    """Some of the cells of a table, by their places in an order."""
+    """Return some of a table's cells, by position in an order."""
     table, titles = described.table, {each.name: each for each in described.columns}
     data, keys = table.data.take(order.take(array_of(places))), _key_names(table)
     status = {
@@ -285,7 +288,7 @@ NO_INTERVAL = "\N{EN DASH}"
 
 
 def first_view(table: PageTable, level: float) -> dict[str, Any]:
-    """The first rows of a table as the template shows them; the script pages through the rest."""
+    """Return a table's first rows as the template shows them."""
     titles = {each.name: each.title for each in table.described.columns}
     return {
         "title": table.described.title,
@@ -335,7 +338,7 @@ def _cv_text(value: float | None, sd: float | None) -> str:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """An interval in words; one without an end is said to have none."""
+    """Describe an interval, naming an end that does not exist."""
     if low is None and high is None:
         return NO_INTERVAL
     if low is None or high is None:
@@ -346,7 +349,7 @@ def interval_text(low: float | None, high: float | None) -> str:
 def accuracy_rows(
     accuracy: Mapping[str, Mapping[str, Accuracy]], notes: Mapping[str, Mapping[str, str]], content: Content
 ) -> list[dict[str, str]]:
-    """The accuracy of each variable of each table, from the noise and the released values alone, and why one is biased."""
+    """Return each variable's accuracy by table, and why it is biased."""
     titles = {(table.name, each.name): heading(each) for table in content.tables for each in table.columns}
     tables = {table.name: table.title for table in content.tables}
     return [
@@ -371,7 +374,7 @@ CUT_DOWN = "of clamped records: biased downward, and the interval covers the sum
 
 
 def notes(flags: Mapping[str, Mapping[str, str]], parts: Sequence[PagePart]) -> dict[str, dict[str, str]]:
-    """Which variables are not unbiased, and why: those flagged in the files, and sums of clamped records."""
+    """Return which variables are biased, and why."""
     found = {table: dict(each) for table, each in flags.items()}
     for part in parts:
         if part.cut_down:
@@ -380,7 +383,7 @@ def notes(flags: Mapping[str, Mapping[str, str]], parts: Sequence[PagePart]) -> 
 
 
 def titled(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
-    """The parts under the titles of their tables and the labels of their statistics, where these tell them apart."""
+    """Return the parts under titles and labels that distinguish them."""
     tables = {table.name: table.title for table in content.tables}
     labels = [content.words.label(part.statistic, part.measure) for part in parts]
     uses = Counter((part.table, label) for part, label in zip(parts, labels))
@@ -395,7 +398,7 @@ def titled(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
 
 
 def table_preview(table: ReleasedTable) -> Html:
-    """The first cells for a notebook, each variable with its noise interval; an external mechanism's table is shown unchanged."""
+    """Return the first cells with noise intervals, for a notebook."""
     rows = table.data.slice(0, FIRST_CELLS).to_pylist()
     names = table.keys + table.variables if table.variables else tuple(table.data.column_names)
     shown = [[_cell(row, name, table) for name in names] for row in rows]

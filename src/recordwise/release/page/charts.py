@@ -1,6 +1,7 @@
-"""The charts of one measure: the loss of a record of each size and, on the same axis, the size of a total's noise.
+"""Charts of one measure: record loss and noise by size.
 
-The charts are SVG, drawn with the helpers that draw policies in notebooks; everything around them is in the templates.
+The loss of a record of each size and, on the same axis, the size of a total's noise. The charts are SVG,
+drawn with the helpers that draw policies in notebooks; everything around them is in the templates.
 """
 
 import math
@@ -34,7 +35,7 @@ EXACT, NOISY = "almost exact", "mostly noise"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Sizes, the loss at each of them, and the noise of each sum as a share of the total."""
+    """Sizes, their losses, and each sum's relative noise."""
 
     measure: Measure
     label: str
@@ -47,13 +48,13 @@ class Figure:
         return LogAxis(low=self.sizes[0], high=self.sizes[-1], start=LEFT, end=RIGHT)
 
     def to_json(self) -> dict[str, Any]:
-        """What the script needs to follow the pointer and to draw the line anew."""
+        """Return what the script needs to redraw and follow the pointer."""
         noises = [[line.name, [_brief(float(digits_text(y, 4))) for y in line.y]] for line in self.noises]
         return {"name": self.measure.name, "sizes": [_brief(size) for size in self.sizes], "noises": noises}
 
 
 def _brief(value: float) -> float | int | None:
-    """Whole numbers without a decimal point, to save space; numbers that are not finite are left out."""
+    """Return a number in brief; None if not finite."""
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < MOST_DIGITS else value
@@ -77,7 +78,7 @@ def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
 
 
 def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
-    """One line for each sum of the measure; lines that coincide are merged, and only the first few are drawn."""
+    """Return one line for each sum of the measure."""
     found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
     summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
     for part in summed:
@@ -95,7 +96,7 @@ def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[flo
 
 
 def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
-    """The name of a line, with its tables unless it stands for all of them."""
+    """Return a line's name, with its tables unless all."""
     told = []
     for name, tables in names.items():
         which = f" ({tables[0]})" if len(tables) == 1 else f" ({len(tables)} tables)"
@@ -104,7 +105,7 @@ def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
 
 
 def extremes(part: PagePart) -> tuple[tuple[str, Any], ...]:
-    """The mechanism or, if groups have their own, those with the least and the most noise."""
+    """Return the mechanisms with the least and most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
     sigmas = [each.noise_sigma for each in part.mechanisms]
@@ -119,7 +120,7 @@ def _relative(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> t
 
 
 def variances(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> list[float]:
-    """The variance of the noise at totals of these sizes; infinite if it does not exist."""
+    """Return the noise variance at these totals; infinite without one."""
     totals = np.asarray(sizes)
     with np.errstate(all="ignore"):
         found = np.broadcast_to(mechanism.variance_of(totals, step=part.step), totals.shape)
@@ -127,7 +128,7 @@ def variances(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> l
 
 
 def draw(figure: Figure, number: int) -> Html:
-    """Both panels as SVG; ``in_words`` gives the same information to readers who cannot see them."""
+    """Draw both panels as SVG, which ``in_words`` describes."""
     return element(
         "svg",
         *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
@@ -171,7 +172,7 @@ def _noise_marks(figure: Figure) -> list[Html]:
 
 
 def _clipped(axis: LogAxis, *marks: Html) -> Html:
-    """A clipping window: parts of a line outside the axes are not drawn."""
+    """Clip marks to the axes."""
     top, height = axis.end - 6, axis.start - axis.end + 12
     return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
 
@@ -226,7 +227,7 @@ def in_words(figure: Figure) -> str:
 
 
 def rungs(figure: Figure) -> list[dict[str, Any]]:
-    """Loss and noise at each power of ten; the script updates the losses when the record changes."""
+    """Return loss and noise at each power of ten."""
     return [_rung(figure, size) for size in ladder(figure.sizes)]
 
 

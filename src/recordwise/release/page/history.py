@@ -1,6 +1,7 @@
-"""Earlier periods of the cells of a release, for its page: what was published about each cell then, with intervals.
+"""Earlier periods of a release's cells, for its page.
 
-It is computed from published tables alone, for the cells that the page holds, and kept in release.json to six digits.
+What was published about each cell then, with intervals. Computed from published tables alone, for the cells
+that the page holds, and saved in release.json to six digits.
 """
 
 import base64
@@ -68,13 +69,13 @@ class Digits:
 
 
 def packed_codes(codes: np.ndarray, planes: int) -> bytes:
-    """Whole numbers that are not negative, a byte of every row after the other."""
+    """Return nonnegative integers as bytes, plane by plane."""
     wide = np.asarray(codes, np.uint64)
     return b"".join((wide >> np.uint64(8 * at)).astype(np.uint8).tobytes() for at in range(planes))
 
 
 def packed_numbers(column: pa.Array | pa.ChunkedArray) -> Digits:
-    """Whole numbers unchanged, others to six digits; what is not finite counts as missing."""
+    """Return integers unchanged and other numbers to six digits."""
     whole = pa.types.is_integer(column.type)
     values = numpy_of(column)
     if whole and column.null_count == 0 and _exact(values):
@@ -113,7 +114,7 @@ MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """What earlier releases say about the cells of a release, its largest cells first."""
+    """Earlier releases' values for a release's cells, largest cells first."""
 
     periods: tuple[str, ...]
     digests: tuple[str, ...]
@@ -125,7 +126,7 @@ class History:
         return len(ENDS) * len(self.periods) * len(table.variables) if table.name in self.tables else 0
 
     def rows(self, table: ReleasedTable) -> int | None:
-        """How many cells of a table it has; None if it has nothing about the table."""
+        """Return the number of a table's cells; None without any."""
         columns = self.tables.get(table.name)
         return len(columns[0].whole) if columns else None
 
@@ -134,7 +135,7 @@ class History:
         return self.periods if table.name in self.tables else ()
 
     def past(self, table: ReleasedTable, places: np.ndarray) -> tuple[Digits, ...]:
-        """The columns for some rows of a table, by their places in its order."""
+        """Return the columns for some rows, by position in the order."""
         return tuple(each.rows(places) for each in self.tables.get(table.name, ()))
 
     def to_json(self) -> dict[str, Any]:
@@ -161,7 +162,7 @@ class History:
 
 
 def history_of(now: "Release", earlier: Sequence["Release"]) -> History:
-    """What earlier releases of the same series say about the cells of a release; see ``Release.with_history``."""
+    """Return what earlier releases of the series say about cells."""
     from recordwise.release.page.cells import FIRST_ROWS, largest_first
 
     for each in (now, *earlier):
@@ -199,7 +200,7 @@ def _period(release: "Release") -> str:
 
 
 def _matching(table: ReleasedTable, cells: pa.Table, earlier: "Release") -> pa.Table | None:
-    """The rows of the table of the same name for these cells, null where a cell was not listed."""
+    """Return the same-named table's rows, null where not listed."""
     known = next((each for each in earlier.tables if each.name == table.name and each.keys == table.keys), None)
     if known is None or any(known.data.column(name).type != cells.column(name).type for name in table.keys):
         return None
@@ -209,7 +210,7 @@ def _matching(table: ReleasedTable, cells: pa.Table, earlier: "Release") -> pa.T
 
 
 def _numbered(first: pa.Table, second: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Each row of both as one whole number, the same for the same keys."""
+    """Return each row of both as an integer, equal for equal keys."""
     together = pa.concat_tables([first, second])
     codes = np.zeros(together.num_rows, np.int64)
     for name in first.column_names:

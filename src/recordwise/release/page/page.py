@@ -78,18 +78,18 @@ def model_js(
 
 
 def _band_js(policy: Policy) -> str:
-    """The band of a record's cell in a part whose noise follows the sizes of cells."""
+    """Write JavaScript for the band of a record's cell."""
     tables = list(policy.bands().values())
     return tables[0].key if len(tables) == 1 else "null"
 
 
 def _size_js(size: SizeOfCell) -> str:
-    """What the size of a cell is about, and its words for a record."""
+    """Write a cell size's subject and its words for a record."""
     return f"[{script_json(size.about)}, r => {script_json(size.words)}[{size.table.key}(r)]]"
 
 
 def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
-    """Each step table once: that of a heavy-tailed law has hundreds of entries and occurs in the sum, its part and the change."""
+    """Write each step table once, since long ones occur repeatedly."""
     tables: dict[str, str] = {}
     for policy in policies:
         for terms in (policy.rho, policy.delta_terms):
@@ -106,13 +106,13 @@ def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
 
 
 def script_json(value: Any) -> str:
-    """JSON that is safe inside a script element: no text can close the element."""
+    """Return JSON that cannot close its script element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def page_file(name: str) -> str:
-    """The fixed part of the script or the style sheet, without indentation and comments."""
+    """Return a script or style file without indentation and comments."""
     text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
@@ -130,7 +130,7 @@ NO_PARTS = (
 
 
 def formulas(policy: Policy, parts: Sequence[PagePart]) -> list[dict[str, Any]]:
-    """The exact policy of each statistic, one line per term; tables with the same policy are listed together."""
+    """Return each statistic's exact policy by term, with equal ones merged."""
     if not parts:
         return [_formula("all statistics together", policy)]
     tables: dict[tuple[str, Policy], list[str]] = {}
@@ -145,7 +145,7 @@ def _formula(name: str, policy: Policy) -> dict[str, Any]:
 
 
 def in_words(policy: Policy) -> str:
-    """The policy as a paragraph; if there are too many groups to list, it refers to policy.json."""
+    """Describe the policy in a paragraph, or refer to policy.json."""
     words = policy.in_words()
     if len(words) <= LONGEST:
         return words
@@ -187,7 +187,7 @@ def _declared(found: Sequence[DeclaredLoss]) -> dict[str, str]:
 
 
 def _band_sizes(published: Published) -> dict[str, str]:
-    """Where the public sizes of cells are from, and what that means for the promise over time (T-SIZE)."""
+    """Return where cells' public sizes are from (T-SIZE)."""
     if not published.promise:
         return {}
     tables = [table for query in published.queries for table in query.tables]
@@ -199,7 +199,7 @@ def _band_sizes(published: Published) -> dict[str, str]:
 
 
 def _list_words(listed: CodeList) -> str:
-    """Where a public list of codes is from, and which of its levels do not nest."""
+    """Describe a code list's origin and levels that do not nest."""
     crossing = [" and ".join(pair) for pair in listed.not_nested]
     apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
     return f"{listed.source}; levels {', '.join(listed.levels)}{apart}; SHA-256 {listed.digest}"
@@ -262,7 +262,7 @@ WORDS = {
 
 
 def page_html(view: View) -> str:
-    """The whole page: a document that makes no request and runs only its own script."""
+    """Return the page as HTML that makes no request."""
     style, script = page_file("page.css"), _script(view)
     context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {
@@ -304,7 +304,7 @@ def _environment() -> "jinja2.Environment":
 
 
 def _template(name: str) -> str:
-    """A template without line breaks beside tags, which a browser might show as spaces; other line breaks become one space."""
+    """Return a template without line breaks next to tags."""
     text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")
     beside = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
     return re.sub(r"\s*\n\s*", " ", beside)
@@ -363,7 +363,7 @@ def _question(question: Question, start: Any) -> dict[str, Any]:
 
 
 def _typed(start: float) -> str:
-    """A number as the page would read it back: three decimals would look like thousands, so they get a fourth."""
+    """Return a number as read back: never with exactly three decimals."""
     text = f"{start:,}"
     return f"{text}0" if re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", text) else text
 

@@ -1,4 +1,4 @@
-"""The parts of a release as its page shows and release.json saves them. They contain public facts only."""
+"""A release's parts as shown on its page and in release.json."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,7 +64,7 @@ def _shown(part: Part, table: str) -> PagePart:
 
 
 def _looks_at_measures(part: Part) -> bool:
-    """Whether a condition or a group of the table depends on a measure, so that a different value may mean a different cell."""
+    """Return whether a table's condition or group depends on a measure."""
     table, measures = part.table, set(part.schema.measure_names())
     predicates = [] if table.condition is None else [table.condition]
     names: set[str] = set()

@@ -1,7 +1,7 @@
-"""The questions the page asks an establishment, and its sentences about a record.
+"""The page's questions to an establishment, and its sentences about records.
 
-It asks for the measures and columns that a loss depends on, with readable labels. It also chooses the initial record of the page
-and the range of its charts, from the policy alone and never from the data.
+It asks for the measures and columns that a loss depends on, with readable labels. It also chooses the initial
+record of the page and the range of its charts, from the policy alone and never from the data.
 """
 
 import math
@@ -32,7 +32,7 @@ ANOTHER = "any other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One entry of a list: its label, and the value it stands for (None if missing)."""
+    """One list entry: label and value (None if missing)."""
 
     label: str
     value: str | bool | float | None
@@ -56,7 +56,7 @@ class Question:
 
 
 def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[str] = ()) -> tuple[Question, ...]:
-    """Measures first, then other columns, each by name; those in ``missing`` may be unknown."""
+    """Return measures, then columns; those in ``missing`` may be unknown."""
     measures = [
         Question(name=m.name, label=labels.get(m.name, m.name), kind=AMOUNT, step=m.step, signed=m.signed)
         for m in policy.inputs()
@@ -101,7 +101,7 @@ def _rest(values: list[Value], *, missing: bool) -> list[Option]:
 
 
 def _unlisted(values: list[Value]) -> str | bool | float:
-    """A value of the same type that differs from all of them, as do its prefixes."""
+    """Return a value that differs, as its prefixes do, from these."""
     if values and all(isinstance(value, Truth) for value in values):
         return not any(value.value for value in values if isinstance(value, Truth))
     numbers = [float(value) for value in values if isinstance(value, Fraction)]
@@ -118,7 +118,7 @@ def _plain(value: Value) -> str | bool | float:
 
 
 def _value_label(name: str, value: Value, labels: Mapping[str, str]) -> str:
-    """``labels`` may also name a value, as in "naics=21"; its code is shown after the label."""
+    """Return a value's label with its code, as "naics=21" in ``labels``."""
     plain = _plain(value)
     code = (
         f"{formula_text(plain)}"
@@ -139,7 +139,7 @@ MOST = 2.0**53
 
 
 def start_record(policy: Policy, questions: Sequence[Question]) -> dict[str, Any]:
-    """Each measure where it alone costs a usual loss, to one digit; each column at the first value it can have."""
+    """Return an initial record with usual losses and first column values."""
     record: dict[str, Any] = {each.name: _start(each, policy) for each in questions}
     for measure in policy.inputs():
         size = size_at_loss(policy, measure, record, USUAL_LOSS)
@@ -156,7 +156,7 @@ def _start(question: Question, policy: Policy) -> Any:
 
 
 def reach_of(policy: Policy, measure: Measure, record: Mapping[str, Any], bound: float) -> float:
-    """The right end of a chart, a power of ten, at least four decades above the step."""
+    """Return a chart's right end, at least four decades above the step."""
     size = size_at_loss(policy, measure, record, LARGE_LOSS)
     step = float(measure.step)
     wanted = max(10 ** math.ceil(math.log10(size * REACH) - 1e-9), step * 1e4)
@@ -164,7 +164,7 @@ def reach_of(policy: Policy, measure: Measure, record: Mapping[str, Any], bound:
 
 
 def size_at_loss(policy: Policy, measure: Measure, record: Mapping[str, Any], loss: float) -> float:
-    """The first size, about, where the loss due to one measure, all others at 0, passes ``loss``; a hundred steps if none does."""
+    """Return the approximate first size whose loss passes ``loss``."""
     others = {each.name: 0 for each in policy.inputs()}
     sizes = [0.0, *(float(measure.step) * size for size in SIZES)]
     losses = losses_along(policy, {**record, **others}, measure.name, sizes)
@@ -179,7 +179,7 @@ SIZES = sorted({round(2 ** (power / 8)) for power in range(8 * 52)})
 
 
 def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Sequence[float]) -> list[float]:
-    """The losses of records that differ in one measure; infinite where the policy does not cover their group."""
+    """Return the losses along one measure; infinite where not covered."""
     columns: dict[str, Any] = {column: [value] * len(sizes) for column, value in record.items()}
     amounts = {each.name for each in policy.inputs()} & record.keys()
     columns |= {column: np.full(len(sizes), float(record[column])) for column in amounts}
@@ -229,7 +229,7 @@ class FirmPlaces:
 
     @classmethod
     def of(cls, firms: FirmPolicy | None, questions: Sequence[Question], lists: Iterable[pa.Table]) -> "FirmPlaces":
-        """What is needed for a release: of every list the finest code in the place of coarser levels."""
+        """Return the needs of a release, with finest codes per list."""
         if firms is None:
             return cls()
         columns, used = firms.columns(), []
@@ -271,7 +271,7 @@ def _list_json(listed: pa.Table) -> dict[str, Any]:
 
 
 def _level_json(column: pa.ChunkedArray) -> dict[str, Any]:
-    """The values of a level, and for each code which of them it has."""
+    """Return a level's values, and each code's index among them."""
     coded = encoded(column)
     return {"values": [str(value) for value in coded.dictionary.to_pylist()], "at": numpy_of(coded.indices).tolist()}
 
@@ -312,7 +312,7 @@ LIMITLESS = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The values of a measure that cannot be distinguished from the record's own, as text; ``high`` is None if unlimited."""
+    """Values indistinguishable from a record's; ``high`` None if unlimited."""
 
     label: str
     low: str

@@ -1,7 +1,7 @@
-"""The loss of a change in a record's values when everything else about it is known (T-VALUE).
+"""The loss of a change in a record's values (T-VALUE).
 
-The page's band is based on it: "cannot tell 4,800 from 5,200 employees". One formula is evaluated with error bounds in Python and
-as JavaScript on the page.
+When everything else about the record is known. The page's band is based on it: "cannot tell 4,800 from 5,200
+employees". One formula is evaluated with error bounds in Python and as JavaScript on the page.
 """
 
 from collections import Counter
@@ -42,14 +42,16 @@ BAND_LOSS = 0.8869
 
 
 def has_band(parts: Sequence[PagePart]) -> bool:
-    """Whether a change of value has a loss of its own: it changes no cell, no key was selected with a delta, and the formula covers
-    every statistic."""
+    """Return whether a change of value has a separate loss.
+
+    It changes no cell, no key was selected with a delta, and the formula covers every statistic.
+    """
     plain = all(part.stays and not part.policy.delta_terms for part in parts)
     return bool(parts) and plain and not any(isinstance(atom, Maximum) for part in parts for _, atom in part.policy.rho)
 
 
 def change_upper(parts: Sequence[PagePart], record: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """The loss between ``record`` and ``other``, which differ only in the values of measures; rounded up (T-VALUE)."""
+    """Return the loss between two records' measures, rounded up (T-VALUE)."""
     if not has_band(parts):
         raise GroupLossError(reason="a different value may mean a different cell, or keys were selected privately")
     with working_precision(PRECISION):
@@ -69,7 +71,7 @@ def _part_ball(part: PagePart, record: Mapping[str, Any], other: Mapping[str, An
 
 
 def change_js(parts: Sequence[PagePart]) -> str:
-    """``(r, s) => loss`` as source code that needs the helpers of a policy's JavaScript."""
+    """Return ``(r, s) => loss`` as JavaScript source."""
     times = Counter(
         _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
         for part in parts
@@ -86,7 +88,7 @@ def _term_js(part: PagePart, where: str, atom: Atom, coefficient: Fraction) -> s
 
 
 def changed(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
-    """What one term of a statistic's policy becomes where values change from ``x`` to ``y``, which have their signs."""
+    """Return a policy term's loss for a change of values."""
     if kind == SUM and isinstance(atom, ClampedSquare) and not atom.measure.signed:
         old, new = (atom.kept(evaluator, values[atom.measure.name]) for values in (x, y))
         return evaluator.power(gap(evaluator, old, new), Fraction(2))
@@ -128,9 +130,11 @@ def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
 def band(
     parts: Sequence[PagePart], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
 ) -> tuple[Fraction, Fraction]:
-    """A range of one measure around the record's own value, within its bound and, unless signed, from 0 on, that can be extended at
-    neither end: its two ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides
-    alike, then on each."""
+    """Return a maximal range around the record's value of a measure.
+
+    Within its bound and, unless signed, from 0 on. It can be extended at neither end: its two ends, and so any
+    two values in it (T-VALUE), cannot be reliably distinguished. It is widened on both sides alike, then on each.
+    """
     own = int(Fraction(str(record[name])) / step)
     signed = any(each.signed for part in parts for each in part.policy.inputs() if each.name == name)
     least = -most_steps if signed else 0
@@ -146,7 +150,7 @@ def band(
 
 
 def _furthest(holds_at: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that satisfies a condition which holds at 0 and, once it fails, fails for good."""
+    """Return the largest number up to ``most`` before a condition fails."""
     low, high = 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2 if low else min(high - 1, max(1, high // 2**16))

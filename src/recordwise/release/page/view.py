@@ -1,4 +1,4 @@
-"""Everything the page shows, computed once from a release. It contains nothing that the other files of the release do not."""
+"""Everything the page shows, all of it in the other files too."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ def _figures(release: "Release", start: dict[str, Any], content: Content) -> tup
 
 
 def sizes_of(release: "Release") -> dict[str, tuple[float, ...]]:
-    """The sizes at which the charts of each measure are drawn, whatever its label."""
+    """Return the chart sizes of each measure, whatever its label."""
     return _sizes(release, start_record(release.policy, questions_of(release.policy, {})))
 
 
@@ -148,7 +148,7 @@ def payload(view: View) -> dict[str, Any]:
 
 
 def _meaning(release: "Release") -> MeaningTable | None:
-    """The table of a release whose parts are known one by one, as its noise is; a part is known by its policy, not by its place."""
+    """Return the release's meaning table, if its noise matches its parts."""
     if release.lattice is None or len(release.lattice.parts) != len(release.parts):
         return None
     pairs = zip(release.lattice.parts, release.parts)
@@ -167,7 +167,7 @@ def _ends(axis: LogAxis) -> list[float]:
 
 
 def why_no_band(parts: Sequence[PagePart]) -> str | None:
-    """The reason, if any, why the page cannot say which sizes are indistinguishable."""
+    """Return why the page cannot name indistinguishable sizes, or None."""
     if has_band(parts):
         return None
     if not parts:
@@ -200,7 +200,7 @@ class SavedNoise:
 
 
 def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
-    """Labels and parts; policies, charts and curves that parts share are written once."""
+    """Return labels and parts, with shared policies and curves written once."""
     sizes, policies, curves = sizes_of(release), list[Any](), list[Any]()
     parts = []
     for part in release.parts:
@@ -229,7 +229,7 @@ def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 def parts_of(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
-    """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
+    """Return the parts written by ``page_json``; raise for anything else."""
     policies = [Policy.from_json(form, bands) for form in saved["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
     return tuple(_part(each, policies, curves, saved["sizes"]) for each in saved["parts"])
@@ -261,7 +261,7 @@ def _part(
 
 
 def _place(listed: list[Any], value: Any) -> int:
-    """The index of a value in a list, to which it is added if it is new."""
+    """Return a value's index in a list, adding it if new."""
     if value not in listed:
         listed.append(value)
     return listed.index(value)
