@@ -51,7 +51,7 @@ def reductions(session: Any, asked: Any) -> tuple[float, float]:
     joined = f'({cells}) c JOIN ({single}) s ON c."{FIRM_ID}" = s.firm_id'
     text = f"SELECT c.{value_name(0)} / (s.roots * s.roots) AS share FROM {joined}"
     with engine._reading(schema) as passes:
-        passes.store.keep_pairs("several", several_tree(schema))
+        passes.store.store_pairs("several", several_tree(schema))
         found = passes.store.of_records(parse_one(text, read="duckdb")).column("share").to_numpy()
         passes.store.drop("several")
     saved = 1 - np.asarray(found)

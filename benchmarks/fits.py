@@ -10,7 +10,7 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.postprocess import Workload, ols
-from recordwise.release.nesting import Family, family_of
+from recordwise.release.nesting import Nesting, nesting_of
 from recordwise.release.spread import best_fit, noise_of, public_seed
 
 COUNTIES, LENGTHS, CODES = 1290, (2, 3, 4, 5, 6), 350
@@ -40,7 +40,7 @@ def release(counties: int = COUNTIES) -> rw.Release:
         return session.run(asked, rng=Seeded(1))
 
 
-def alone(family: Family) -> float:
+def alone(family: Nesting) -> float:
     """The least-squares fit of one variable, without its uncertainty."""
     statistic = family.statistics[0]
     answers, variances = family.column(statistic, ""), family.column(statistic, "_sd") ** 2
@@ -49,7 +49,7 @@ def alone(family: Family) -> float:
     return making + fitting
 
 
-def best(family: Family, number: int) -> float:
+def best(family: Nesting, number: int) -> float:
     """The best linear estimate of one variable with standard errors and intervals."""
     statistic = family.statistics[number]
     noise = noise_of(family, statistic)
@@ -62,7 +62,7 @@ def best(family: Family, number: int) -> float:
 
 def main() -> None:
     published = release()
-    family, reading = timed(lambda: family_of(published, published.published.queries[0], complete=True))
+    family, reading = timed(lambda: nesting_of(published, published.published.queries[0], complete=True))
     cells = int(family.rows.shape[0])
     fit = alone(family)
     normal, fat = best(family, 0), best(family, 1)

@@ -28,7 +28,7 @@ def write(name: str, cells: int, folder: Path) -> dict[str, float]:
     import numpy as np
     import pyarrow as pa
 
-    from recordwise.plan.publication import Words
+    from recordwise.plan.publication import Labels
     from recordwise.release.content import content_of
     from recordwise.release.formats import known_formats
     from recordwise.release.published import Published
@@ -47,7 +47,7 @@ def write(name: str, cells: int, folder: Path) -> dict[str, float]:
         columns |= {f"{each}_sd": pa.array(np.full(cells, sd)), f"{each}_cv": pa.array(sd / np.abs(value))}
         columns |= {f"{each}_low": pa.array(value - 1.96 * sd), f"{each}_high": pa.array(value + 1.96 * sd)}
     table = ReleasedTable(name="table", keys=("county", "naics"), variables=tuple(STATISTICS), data=pa.table(columns))
-    content = content_of(Published({"dataset": "bench"}), [table], Words(), privacy_label=PRIVATE)
+    content = content_of(Published({"dataset": "bench"}), [table], Labels(), privacy_label=PRIVATE)
     del columns
     path = folder / "file"
     before, started, used = _reset(), time.perf_counter(), time.process_time()

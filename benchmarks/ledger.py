@@ -61,7 +61,7 @@ class Named:
 
     digest: str
 
-    def charged_as(self, charge: Mapping[str, Any]) -> bool:
+    def matches_charge(self, charge: Mapping[str, Any]) -> bool:
         return charge.get("release") == self.digest
 
 

@@ -25,7 +25,7 @@ from recordwise.noise import (
     binomial_exact,
     sampler,
 )
-from recordwise.noise.randomness import words
+from recordwise.noise.randomness import random_words
 from recordwise.noise.sampler import attempt
 from recordwise.noise.table import Side, table_for
 
@@ -101,7 +101,7 @@ def other_rate() -> float | None:
 def open_share(law: LatticeLaw) -> float:
     """The share of attempts that integers leave to arbitrary precision."""
     table = table_for(Side(exponent=law.exponent, inflection=law.inflection))
-    _, undecided = attempt(table, words(Seeded(1), 2_000_000), np.empty(1_000_000, dtype=np.int64))
+    _, undecided = attempt(table, random_words(Seeded(1), 2_000_000), np.empty(1_000_000, dtype=np.int64))
     return len(undecided) / 1_000_000
 
 

@@ -103,7 +103,7 @@ def queries(folder: str, divided: int) -> dict[str, Any]:
         charge = ledger.charge(question(number), query=f"q{number}", details=[{"statistics": ["n"]}])
         took.append(time.perf_counter() - began)
         processor.append(time.process_time() - used)
-        ledger.released(charge, digest="d" * 64, privacy_label="private")
+        ledger.record_release(charge, digest="d" * 64, privacy_label="private")
         beside.append(bare.commit())
     ledger.close()
     began, used = time.perf_counter(), time.process_time()

@@ -130,7 +130,7 @@ def by_code_lists() -> rw.Release:
         version="1.1",
         revision="Two counties were corrected.",
     )
-    words = rw.Words(units={"emp": "employees"}, publication=said)
+    words = rw.Labels(units={"emp": "employees"}, publication=said)
     measures, columns = {"emp": 1}, {"county": "text", "naics": "text"}
     how: dict[str, Any] = {"unit": "id", "measures": measures, "columns": columns, "hierarchies": lists, "words": words}
     with rw.Session(table, dataset="patterns", tuned_on="public", **how) as session:

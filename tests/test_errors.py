@@ -39,4 +39,4 @@ def test_a_question_ends_a_message_without_a_period() -> None:
     [(Fraction(-2), "-2"), (Fraction(1, 3), "1/3"), (Fraction(10**5000), "an integer with too many digits")],
 )
 def test_a_fraction_is_shown_by_its_value(value: Fraction, words: str) -> None:
-    assert errors.shown(value) == words
+    assert errors.value_text(value) == words

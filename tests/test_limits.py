@@ -21,10 +21,10 @@ from recordwise.mechanisms.key_selection import distinct_below
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.plan.file.mechanisms import parse_function
-from recordwise.plan.keys.cells import Domain, check_size
+from recordwise.plan.keys.cells import Domain, check_cell_count
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.query import checked_name
+from recordwise.plan.query import check_name
 from recordwise.plan.schema import Measure, Schema, prefix_problems
 from recordwise.plan.sql.gate import read_statement
 from recordwise.policy import Measure as PolicyMeasure
@@ -84,7 +84,7 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "shortest prefix of a group": (lambda n: prefix("code", n), 1, 0),
     "prefix in a condition": (lambda n: ConditionColumn("code", n), 1000, 1001),
     "shortest prefix in a condition": (lambda n: ConditionColumn("code", n), 1, 0),
-    "name of a query": (lambda n: checked_name("a" * n), 60, 61),
+    "name of a query": (lambda n: check_name("a" * n), 60, 61),
     "characters of a function": (lambda n: parse_function("x" + " " * (n - 1)), 500, 501),
     "parentheses of a function": (lambda n: parse_function("(" * n + "x" + ")" * n), 40, 41),
     "power of a number in a function": (lambda n: parse_function(f"x + 1 ** {n}"), 100, 101),
@@ -117,8 +117,8 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
         -BIG,
         -BIG - 1,
     ),
-    "cells of a query": (check_size, 20_000_000, 20_000_001),
-    "fewest cells of a query": (check_size, 1, 0),
+    "cells of a query": (check_cell_count, 20_000_000, 20_000_001),
+    "fewest cells of a query": (check_cell_count, 1, 0),
     "integers to choose from": (lambda n: distinct_below(n, 1, Seeded(1)), 2**62, 2**62 + 1),
     "integers to choose": (lambda n: distinct_below(4, n, Seeded(1)), 4, 5),
     "least parameter of a policy": (lambda n: moderate(n, parameter="a"), Fraction(2) ** -200, Fraction(2) ** -201),

@@ -169,5 +169,5 @@ def test_what_an_earlier_version_charged_is_not_taken_for_another_release(tmp_pa
         (old / "plan.toml").write_text(text.replace(before, after))
         file = load_plan(old / "plan.toml")
         own = release_identity(file.plan, plan_json(file.plan), firm_policy(file.plan).policy(), file.series)
-        found.append([own.charged_as(body) for body in charged])
+        found.append([own.matches_charge(body) for body in charged])
     assert found == [[False, False], [False, False], [False, False], [True, False]]

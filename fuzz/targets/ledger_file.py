@@ -46,7 +46,7 @@ class LedgerFile:
         for number in range(charges):
             done = ledger.charge(CHARGE, query=f"q{number}", details=[{"statistics": ["n"]}])
             if number != 1:
-                ledger.released(done, digest="d" * 64, privacy_label="private")
+                ledger.record_release(done, digest="d" * 64, privacy_label="private")
         self._histories.append(ledger.history())
         self._spent.append(ledger.spent())
         log = self._path.with_name(self._path.name + "-wal")

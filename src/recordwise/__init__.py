@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from recordwise.plan.keys.cells import Domain
     from recordwise.plan.keys.hierarchies import Hierarchy
     from recordwise.plan.keys.keys import FromRelease, Keys
-    from recordwise.plan.publication import Publication, Words
+    from recordwise.plan.publication import Labels, Publication
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
     from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
@@ -52,7 +52,7 @@ HOMES = {
     "plan.keys.cells": ("Domain",),
     "plan.keys.hierarchies": ("Hierarchy",),
     "plan.keys.keys": ("FromRelease", "Keys"),
-    "plan.publication": ("Publication", "Words"),
+    "plan.publication": ("Publication", "Labels"),
     "plan.query": ("Query", "query"),
     "plan.schema": ("Column", "Measure"),
     "plan.sources": ("Csv", "Database", "Postgres", "SparkMaster"),
@@ -99,7 +99,7 @@ __all__ = [
     "Transform",
     "TreeQuantile",
     "UnitSplit",
-    "Words",
+    "Labels",
     "__version__",
     "audit",
     "by",

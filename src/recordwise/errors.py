@@ -93,7 +93,7 @@ class UnknownFormError(RecordwiseError, ValueError):
         self.what = what
         self.found = found
         super().__init__(
-            f"unknown {what} {shown(found)}: this version of recordwise does not know what it guarantees. "
+            f"unknown {what} {value_text(found)}: this version of recordwise does not know what it guarantees. "
             "Use the version that wrote it."
         )
 
@@ -394,7 +394,7 @@ class SolverError(RecordwiseError, RuntimeError):
 LONGEST_SHOWN = 60
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a parameter as messages show it.
 
     Short scalars verbatim, everything else by its type, so that no input can break the message or flood the
@@ -410,7 +410,9 @@ def shown(value: object) -> str:
         return "an integer with too many digits"
     if isinstance(value, Fraction):
         whole = value.denominator == 1
-        return shown(value.numerator) if whole else f"{shown(value.numerator)}/{shown(value.denominator)}"
+        return (
+            value_text(value.numerator) if whole else f"{value_text(value.numerator)}/{value_text(value.denominator)}"
+        )
     if not isinstance(value, (str, int, float)) and value is not None:
         return type(value).__name__
     text = repr(value)

@@ -162,8 +162,8 @@ def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextMana
     if _active.get() is not None:
         return nullcontext()
     if in_notebook():
-        return _displayed(NotebookBar(), doing, after)
-    return _displayed(TerminalBar(), doing, after) if sys.stderr.isatty() else nullcontext()
+        return _display(NotebookBar(), doing, after)
+    return _display(TerminalBar(), doing, after) if sys.stderr.isatty() else nullcontext()
 
 
 def in_notebook() -> bool:
@@ -184,7 +184,7 @@ class Bar(Protocol):
 
 
 @contextmanager
-def _displayed(bar: Bar, doing: str, after: float) -> Iterator[None]:
+def _display(bar: Bar, doing: str, after: float) -> Iterator[None]:
     """Display a bar after a while, and remove it at the end."""
     late = _Late(bar, doing, after)
     token = _active.set(Report(late.show))

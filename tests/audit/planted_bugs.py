@@ -235,7 +235,7 @@ def folder_of_a_list_ignored(patch: Patch) -> None:
 
 
 def sizes_of_any_ledger(patch: Patch) -> None:
-    patch.setattr(publisher, "check_own_sizes", lambda plan, ledger: None)
+    patch.setattr(publisher, "check_release_sizes", lambda plan, ledger: None)
 
 
 def whole_budget_for_each_level(patch: Patch) -> None:
@@ -249,13 +249,13 @@ def whole_budget_for_each_level(patch: Patch) -> None:
 
 def lowest_band_for_all(patch: Patch) -> None:
     """Every cell is drawn as if its size were the floor, and charged by its own band."""
-    exact = analysis._served_by_band
+    exact = analysis._mechanisms_by_band
 
     def at_the_floor(statistic: Any, *given: Any) -> Any:
         drawn = statistic.mechanism.at_size(statistic.mechanism.floor)
         return tuple(replace(each, mechanism=drawn) for each in exact(statistic, *given))
 
-    patch.setattr(analysis, "_served_by_band", at_the_floor)
+    patch.setattr(analysis, "_mechanisms_by_band", at_the_floor)
 
 
 def band_edge_off_by_one(patch: Patch) -> None:
@@ -266,7 +266,7 @@ def band_edge_off_by_one(patch: Patch) -> None:
 
 def size_from_the_records(patch: Patch) -> None:
     """The noise of a cell follows its exact total instead of its public size."""
-    exact: Any = publisher._prepared
+    exact: Any = publisher._prepare
 
     def by_totals(plan: Any, found: Any, confidence: float) -> Any:
         prepared = exact(plan, found, confidence)
@@ -281,7 +281,7 @@ def size_from_the_records(patch: Patch) -> None:
         ]
         return replace(prepared, drawn=(replace(each, served=tuple(served)),))
 
-    patch.setattr(publisher, "_prepared", by_totals)
+    patch.setattr(publisher, "_prepare", by_totals)
 
 
 def any_type_for_a_group(patch: Patch) -> None:
@@ -298,7 +298,7 @@ def racing_passes(patch: Patch) -> None:
     """Nobody waits for a turn, all use the same names, and threads are switched when it hurts: when each has filled its cells
     and none has read them. One statement at a time, as DuckDB itself sees to."""
     together, statement = threading.Barrier(threads.THREADS), threading.RLock()
-    opened, keep, coded = Engine.__init__, DuckDBStore.keep_cells, Passes._coded
+    opened, keep, coded = Engine.__init__, DuckDBStore.store_cells, Passes._fetch_cells
 
     def without_turns(engine: Engine, *given: Any, **more: Any) -> None:
         opened(engine, *given, **more)
@@ -325,9 +325,9 @@ def racing_passes(patch: Patch) -> None:
     for name in ("lend", "drop", "of_cells"):
         patch.setattr(DuckDBStore, name, one_at_a_time(getattr(DuckDBStore, name)))
     patch.setattr(Engine, "__init__", without_turns)
-    patch.setattr(passes, "own_name", lambda stem: stem)
-    patch.setattr(DuckDBStore, "keep_cells", keep_over)
-    patch.setattr(Passes, "_coded", read_together)
+    patch.setattr(passes, "unique_name", lambda stem: stem)
+    patch.setattr(DuckDBStore, "store_cells", keep_over)
+    patch.setattr(Passes, "_fetch_cells", read_together)
 
 
 def shared_memory(patch: Patch) -> None:
@@ -406,7 +406,7 @@ def any_spelling_of_a_period(patch: Patch) -> None:
 def a_series_on_a_spent_ledger(patch: Patch) -> None:
     import recordwise.ledger.ledger as ledgers
 
-    patch.setattr(ledgers, "refused_period", lambda *given, **more: None)
+    patch.setattr(ledgers, "period_problem", lambda *given, **more: None)
 
 
 BUGS = (
@@ -493,9 +493,9 @@ BUGS = (
         ("two levels",),
         cells=20_000,
     ),
-    Bug("lowest band for all cells", "`plan.cost._served_by_band`", lowest_band_for_all, ("sized",)),
+    Bug("lowest band for all cells", "`plan.cost._mechanisms_by_band`", lowest_band_for_all, ("sized",)),
     Bug("band edge off by one", "`plan.cost.in_band`: the policy of the band above", band_edge_off_by_one, ("sized",)),
-    Bug("size read off the records", "`session.publisher._prepared`", size_from_the_records, ("sized",)),
+    Bug("size read off the records", "`session.publisher._prepare`", size_from_the_records, ("sized",)),
     Bug(
         "negligent privacy label",
         "`session.publisher.is_private`: a source of noise is asked what it is",
@@ -540,7 +540,7 @@ BUGS = (
     ),
     Bug(
         "sizes of any ledger",
-        "`session.publisher.check_own_sizes`: a budget is promised that does not cover the release sizes are from",
+        "`session.publisher.check_release_sizes`: a budget is promised that does not cover the release sizes are from",
         sizes_of_any_ledger,
         (REFUSALS,),
         sign="taken as a public list",
@@ -610,7 +610,7 @@ BUGS = (
     ),
     Bug(
         "a series on a spent ledger",
-        "`ledger.periods.refused_period`: every period is a new one",
+        "`ledger.periods.period_problem`: every period is a new one",
         a_series_on_a_spent_ledger,
         (SERIES,),
         sign="a second budget",

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from recordwise.audit.audit import LOG_ALARMS, bound_on_loss, lowest_bit
-from recordwise.audit.bound import mean_lower, repeated, tolerance
+from recordwise.audit.bound import mean_lower, sequences_repeat, tolerance
 
 Floats = NDArray[np.float64]
 CELLS = 50_000
@@ -89,14 +89,14 @@ def test_a_stream_used_twice_is_heard_at_any_distance_and_fresh_noise_never() ->
     rng = chance(7)
     for _ in range(20):
         noise, other = rng.normal(size=(2, 20_000))
-        assert not repeated(noise, noise, log_alarms=LOG_ALARMS)
-        assert not repeated(noise, other, log_alarms=LOG_ALARMS)
-        assert repeated(noise, np.exp(noise), log_alarms=LOG_ALARMS)
+        assert not sequences_repeat(noise, noise, log_alarms=LOG_ALARMS)
+        assert not sequences_repeat(noise, other, log_alarms=LOG_ALARMS)
+        assert sequences_repeat(noise, np.exp(noise), log_alarms=LOG_ALARMS)
     for period in (7, 4096, 9000):
         again = np.tile(rng.normal(size=period), 20_000 // period + 1)[:20_000]
-        assert repeated(again, again, log_alarms=LOG_ALARMS)
+        assert sequences_repeat(again, again, log_alarms=LOG_ALARMS)
     whole = rng.integers(0, 3, 20_000).astype(float)
-    assert not repeated(whole, whole, log_alarms=LOG_ALARMS)
+    assert not sequences_repeat(whole, whole, log_alarms=LOG_ALARMS)
 
 
 @pytest.mark.theorem("T-FRESH")

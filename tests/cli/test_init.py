@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recordwise.cli import app
-from recordwise.plan.file.first import Found, roles_of
+from recordwise.plan.file.first import SourceColumn, roles_of
 from recordwise.plan.file.read import load_plan
 
 COLUMNS = {
@@ -178,7 +178,7 @@ def test_a_look_is_entered_in_the_ledger_that_the_plan_names_before_a_record_is_
     assert run("init", files / "no.csv", "--look", "--out", files / "none.toml").exit_code == 2
     assert not (files / "no.ledger").exists()
     with monkeypatch.context() as patched:
-        patched.setattr("recordwise.engines.sources.columns.looked_at", interrupted)
+        patched.setattr("recordwise.engines.sources.columns.look_at_columns", interrupted)
         assert run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml").exit_code != 0
     assert not (files / "plan.toml").exists()
     assert run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml").exit_code == 0
@@ -273,14 +273,18 @@ def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
 
 def test_a_code_that_is_stored_as_a_float_is_an_integer_column():
     roles = roles_of(
-        [Found(name="id", kind="integer"), Found(name="year", kind="number"), Found(name="pay", kind="number")]
+        [
+            SourceColumn(name="id", kind="integer"),
+            SourceColumn(name="year", kind="number"),
+            SourceColumn(name="pay", kind="number"),
+        ]
     )
-    assert roles.columns == (Found(name="year", kind="integer"),)
+    assert roles.columns == (SourceColumn(name="year", kind="integer"),)
     assert [each.name for each in roles.measures] == ["pay"]
 
 
 def test_a_table_without_an_id_or_a_group_leaves_them_blank():
-    roles = roles_of([Found(name="x", kind="number"), Found(name="blob", kind="other")])
+    roles = roles_of([SourceColumn(name="x", kind="number"), SourceColumn(name="blob", kind="other")])
     assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ("", None, ["x"], ())
 
 

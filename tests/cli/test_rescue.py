@@ -36,7 +36,7 @@ def keeping_fails(monkeypatch) -> None:
     def keep(release, where):
         raise OutputError(folder=str(where), problem="could not be written: No space left on device")
 
-    monkeypatch.setattr(Release, "keep", keep)
+    monkeypatch.setattr(Release, "write_recoverable", keep)
 
 
 def test_a_release_whose_folder_fails_is_kept_and_finished_by_resume(folder, run, monkeypatch) -> None:

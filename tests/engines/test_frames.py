@@ -116,7 +116,7 @@ def test_a_sas_value_of_another_type_is_told_by_its_column(text: bool) -> None:
     """A damaged file: the head says one type, the rows hold another."""
     values = [b"\xff" + SECRET.encode()] if text else [SECRET]
     with pytest.raises(DataError) as refused:
-        stat._part({"county": values}, {"county": "text" if text else "number"})
+        stat._batch_table({"county": values}, {"county": "text" if text else "number"})
     says_nothing_of_records(refused.value, "county")
 
 

@@ -12,8 +12,8 @@ import recordwise as rw
 from build import MEASURES, exact_totals, generous, question, records
 from engines.postgres_server import GUARDED, PASSWORD
 from recordwise.engines import DuckDB
-from recordwise.engines.sources.columns import declared, looked_at
-from recordwise.engines.sources.postgres import _snapshot, postgres_columns, postgres_parts
+from recordwise.engines.sources.columns import declared_columns, look_at_columns
+from recordwise.engines.sources.postgres import _snapshot, postgres_batches, postgres_columns
 from recordwise.errors import DataError, ParameterError, ServerError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
@@ -154,7 +154,7 @@ def test_records_are_those_of_one_moment(server):
     )
     source = Postgres(server.uri(), table="moment")
     stored = postgres_columns(source, schema)
-    seen, parts = 0, postgres_parts(source, schema, stored)
+    seen, parts = 0, postgres_batches(source, schema, stored)
     for number, part in enumerate(parts):
         seen += part.num_rows
         if number == 1:
@@ -302,8 +302,8 @@ def test_a_first_plan_has_the_types_of_the_catalog_and_a_look_adds_steps(server)
     source = Postgres(server.uri(), table="looked")
     kinds = {"estab_id": "integer", "county": "text", "emp": "number", "pay": "number", "open": "boolean"}
     kinds |= {"opened": "date", "note": "other"}
-    assert {each.name: (each.kind, each.step) for each in declared(source)} == {
+    assert {each.name: (each.kind, each.step) for each in declared_columns(source)} == {
         name: (kinds[name], "") for name in kinds
     }
-    steps = {each.name: each.step for each in looked_at(source) if each.step}
+    steps = {each.name: each.step for each in look_at_columns(source) if each.step}
     assert steps == {"emp": "1", "pay": "0.01"}

@@ -13,7 +13,7 @@ from build import CODES, COUNTIES, records
 from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF
-from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
+from recordwise.engines.sources.postgres import postgres_batches, postgres_columns
 from recordwise.errors import SourceError
 from recordwise.plan import Column, Measure, Plan, Schema
 from recordwise.plan.sources import Postgres
@@ -31,7 +31,7 @@ def plan() -> Plan:
 def codes(server, table, schema):
     """The steps or faults the server computes for the measures, by id."""
     source = Postgres(server.uri(), table=table)
-    parts = pa.concat_tables(postgres_parts(source, schema, postgres_columns(source, schema)))
+    parts = pa.concat_tables(postgres_batches(source, schema, postgres_columns(source, schema)))
     return parts.sort_by("id").to_pydict()
 
 

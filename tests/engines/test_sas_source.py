@@ -77,7 +77,7 @@ def test_chunks_cut_nothing_off_and_repeat_nothing(write, monkeypatch, rows):
     path = write(lists(table))
     monkeypatch.setattr(stat, "FEWEST_ROWS", rows)
     monkeypatch.setattr(stat, "MOST_ROWS", rows)
-    parts = list(stat.stat_parts(StatFiles((path,)), SCHEMA, stat.stat_columns(StatFiles((path,)), SCHEMA)))
+    parts = list(stat.stat_batches(StatFiles((path,)), SCHEMA, stat.stat_columns(StatFiles((path,)), SCHEMA)))
     assert max(part.num_rows for part in parts) == min(rows, 100)
     assert pa.concat_tables(parts)["id"].to_pylist() == list(range(100))
 
@@ -221,7 +221,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(write, monkeypatch):
     monkeypatch.setattr(stat, "FEWEST_ROWS", 20)
     monkeypatch.setattr(stat, "MOST_ROWS", 20)
     source = StatFiles((path,))
-    parts = stat.stat_parts(source, SCHEMA, stat.stat_columns(source, SCHEMA))
+    parts = stat.stat_batches(source, SCHEMA, stat.stat_columns(source, SCHEMA))
     next(parts), next(parts)
     path.write_bytes(path.read_bytes())
     with pytest.raises(SourceError, match="changed while they were read"):

@@ -12,8 +12,8 @@ import recordwise as rw
 from build import exact_totals, keys, question, records
 from engines.plain_mechanism import Plain
 from recordwise.engines import Spark
-from recordwise.engines.spark.session import check_java, checked, java_version, pyspark_sql
-from recordwise.engines.spark.store import BITS, HIGH, LOW, joined
+from recordwise.engines.spark.session import check_java, java_version, pyspark_sql, require_ansi
+from recordwise.engines.spark.store import BITS, HIGH, LOW, join_halves
 from recordwise.errors import (
     DataError,
     EngineError,
@@ -53,7 +53,7 @@ def test_halves_joined_are_the_numbers_they_were_cut_from(numbers):
             "y" + HIGH: pa.array(["kept"] * len(fitting)),
         }
     )
-    found = joined(table, ["x"])
+    found = join_halves(table, ["x"])
     assert [int(value) for value in found["x"].to_pylist()] == [n for _, _, n in fitting]
     assert found.column_names == ["y" + HIGH, "x"]
 
@@ -132,7 +132,7 @@ def test_what_could_wrap_change_or_merge_records_is_refused(spark_session):
     lax = spark_session.newSession()
     lax.conf.set(ANSI, "false")
     with pytest.raises(SourceError, match="wraps around"):
-        checked(lax)
+        require_ansi(lax)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from build import exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
-from recordwise.engines.compile.records import Stored, largest_steps
+from recordwise.engines.compile.records import StorageType, largest_steps
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 
@@ -97,8 +97,8 @@ def test_each_kind_of_bad_record_is_counted_under_its_column(opens, columns, pro
 )
 def test_a_float_may_have_as_many_steps_as_it_tells_apart_whatever_the_public_bound(kind, step, most):
     measure = Measure.of("emp", step=Fraction(step), bound=2**60 * Fraction(step))
-    assert largest_steps(measure, Stored(kind)) == most
-    assert largest_steps(Measure.of("emp", step=Fraction(step), bound=7 * Fraction(step)), Stored(kind)) == 7
+    assert largest_steps(measure, StorageType(kind)) == most
+    assert largest_steps(Measure.of("emp", step=Fraction(step), bound=7 * Fraction(step)), StorageType(kind)) == 7
 
 
 WIDE = Schema.of(unit="id", measures={"emp": Measure.of("emp", bound=2**60)})

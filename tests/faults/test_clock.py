@@ -38,7 +38,7 @@ def test_charges_keep_their_order_and_their_sum_when_the_clock_jumps_back(tmp_pa
     ledger = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
     for number in range(10):
         done = ledger.charge(constant("1/10"), query=f"q{number}")
-        ledger.released(done, digest="d", privacy_label="private")
+        ledger.record_release(done, digest="d", privacy_label="private")
     with pytest.raises(BudgetError):
         ledger.charge(constant("1/10"), query="one too many")
     history = ledger.history()

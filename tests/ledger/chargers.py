@@ -19,7 +19,7 @@ def charge(path: str, rho: str, budget: str) -> int:
         try:
             done = ledger.charge(constant(rho), query=f"process {os.getpid()}")
             charged += 1
-            ledger.released(done, digest=f"{os.getpid()}-{charged}", privacy_label="private")
+            ledger.record_release(done, digest=f"{os.getpid()}-{charged}", privacy_label="private")
         except BudgetError:
             ledger.close()
             return charged

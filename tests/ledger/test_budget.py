@@ -302,8 +302,8 @@ def test_looks_of_earlier_versions_count(tmp_path) -> None:
 def test_a_charge_is_closed_once_even_if_an_interrupt_comes_between(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d")
     charge = ledger.charge(constant(1), query="q")
-    noted = ledger.released(charge, digest="0" * 64, privacy_label="private")
-    assert ledger.failed(charge, kind="KeyboardInterrupt") == noted
+    noted = ledger.record_release(charge, digest="0" * 64, privacy_label="private")
+    assert ledger.record_failure(charge, kind="KeyboardInterrupt") == noted
     assert [event.kind for event in ledger.history()] == ["opened", "charged", "released"]
     assert verify(tmp_path / "l") == []
 

@@ -22,9 +22,9 @@ def path(tmp_path: Path) -> Path:
     for number in range(3):
         charge = ledger.charge(constant("0.1"), query=f"q{number}")
         if number == 1:
-            ledger.failed(charge, kind="KeyboardInterrupt")
+            ledger.record_failure(charge, kind="KeyboardInterrupt")
         else:
-            ledger.released(charge, digest=f"{number}" * 64, privacy_label="private")
+            ledger.record_release(charge, digest=f"{number}" * 64, privacy_label="private")
     ledger.close()
     return tmp_path / "l"
 
@@ -93,7 +93,7 @@ def test_every_commit_waits_for_the_disk_from_the_opening_to_the_end(tmp_path) -
     assert synchronous(books) == FULL
     charge = ledger.charge(constant("0.1"), query="q")
     assert synchronous(books) == FULL
-    ledger.released(charge, digest="0" * 64, privacy_label="private")
+    ledger.record_release(charge, digest="0" * 64, privacy_label="private")
     ledger.settle()
     assert synchronous(books) == FULL
     with pytest.raises(RuntimeError), books.transaction():

@@ -23,12 +23,12 @@ from session.test_twice import asked, on
 
 place, keep = Path(sys.argv[1]), sys.argv[2] == "keep"
 if keep:
-    whole = Release.keep
+    whole = Release.write_recoverable
     def slow(self, folder):
         whole(self, folder)
         print("drawing", flush=True)
         time.sleep(600)
-    Release.keep = slow
+    Release.write_recoverable = slow
 else:
     def slow(*args, **more):
         print("drawing", flush=True)
@@ -93,7 +93,7 @@ def test_a_process_killed_after_it_kept_its_tables_leaves_them_to_be_finished(pl
         release = opened.unfinished.resume(asked())
         assert release is not None
         release.save(tmp_path / "out")
-        opened.unfinished.saved(asked())
+        opened.unfinished.finish(asked())
     assert refusals(place) == {RELEASED}
     assert kinds(place) == ["charged", "released"]
 

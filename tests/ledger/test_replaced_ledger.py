@@ -90,8 +90,8 @@ def test_a_ledger_that_is_no_longer_where_it_was_takes_no_charge_and_no_other_en
     for attempt in (
         lambda: ledger.charge(constant("0.1"), query="second"),
         lambda: ledger.check(constant("0.1"), query="second"),
-        lambda: ledger.released(charge, digest="0" * 64, privacy_label="private"),
-        lambda: ledger.failed(charge, kind="KeyboardInterrupt"),
+        lambda: ledger.record_release(charge, digest="0" * 64, privacy_label="private"),
+        lambda: ledger.record_failure(charge, kind="KeyboardInterrupt"),
         ledger.spent,
     ):
         with pytest.raises(LedgerError, match=told):

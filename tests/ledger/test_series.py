@@ -4,7 +4,7 @@ import pytest
 
 from recordwise.errors import BudgetError, LedgerError, ParameterError
 from recordwise.ledger.ledger import WITHIN_BUDGET, WITHIN_PERIOD, Ledger
-from recordwise.ledger.periods import periods_of, refused_period, series_name
+from recordwise.ledger.periods import period_problem, periods_of, series_name
 from recordwise.policy import constant, gaussian_sum, split
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, history_losses, record_at
@@ -107,7 +107,7 @@ def test_a_budget_declared_later_is_dated_and_one_of_the_start_is_not(tmp_path) 
     first, second, third = periods_of(events_of(path))
     assert (first.at_start, second.at_start, third.at_start) == (True, True, False)
     assert second.budget == EVERY + constant(1)
-    assert third.declared_words() == f"declared on {third.declared}"
+    assert third.declared_text() == f"declared on {third.declared}"
     with pytest.raises(LedgerError, match="another budget"):
         charged(path, "2027", EVERY * "1/4")
 
@@ -238,7 +238,7 @@ def test_a_period_that_an_earlier_version_wrote_otherwise_is_not_a_new_one(tmp_p
     ],
 )
 def test_only_what_is_surely_another_period_than_an_odd_one_of_an_earlier_version_has_a_budget(old, period, second):
-    refused = refused_period(period, [old], before=None, dataset="patterns")
+    refused = period_problem(period, [old], before=None, dataset="patterns")
     assert (refused is not None) == second
 
 

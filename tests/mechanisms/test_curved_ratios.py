@@ -11,7 +11,7 @@ from scipy import stats
 import recordwise as rw
 from recordwise.mechanisms.base import Noisy
 from recordwise.plan.statistics import base
-from recordwise.plan.statistics.base import Answer, Part, _radius, radii
+from recordwise.plan.statistics.base import Answer, CellAnswers, _radius, radii
 from recordwise.plan.statistics.ratio import plain_ratio
 
 LOG = rw.LogTransform(offset=100, sigma="0.3")
@@ -32,7 +32,7 @@ def law(mechanism, total):
         return points + total, masses / masses.sum(), Fraction(1)
     grid = mechanism.grid(1)
     noise = np.arange(-5.5, 5.5, 0.05) + 0.0251
-    exact = float(mechanism._transformed(np.array([float(total)]))[0])
+    exact = float(mechanism._apply_function(np.array([float(total)]))[0])
     points = np.rint((exact + float(mechanism.sigma) * noise) / float(grid)).astype(np.int64)
     masses = np.exp(-(noise**2) / 2)
     return points, masses / masses.sum(), grid
@@ -40,7 +40,7 @@ def law(mechanism, total):
 
 def answer(mechanism, points, grid):
     noisy = Noisy(points=points, grid=grid, step=Fraction(1), private=True)
-    return Answer([Part(slice(None), mechanism, noisy)], len(points))
+    return Answer([CellAnswers(slice(None), mechanism, noisy)], len(points))
 
 
 def covered(mechanisms, totals):

@@ -51,10 +51,10 @@ def rounding_allowed(entry: Entry, total: float) -> tuple[float, float]:
     """How far, in the noise's units, rounding may move the ends of an interval around this total: down from it and up from it."""
     mechanism = entry.mechanism
     unit = max(float(mechanism._noise_worth(np.array(total))), 0.0) / FINEST_UNIT
-    here = mechanism._transformed(total)
+    here = mechanism._apply_function(total)
     grid = float(mechanism.grid(entry.step))
-    return float(here - mechanism._transformed(max(total - unit, 0.0))) / grid, float(
-        mechanism._transformed(total + unit) - here
+    return float(here - mechanism._apply_function(max(total - unit, 0.0))) / grid, float(
+        mechanism._apply_function(total + unit) - here
     ) / grid
 
 

@@ -346,7 +346,7 @@ def test_every_node_of_every_level_gets_noise(monkeypatch):
 
 def test_an_interval_goes_from_before_the_first_possible_point_to_the_last():
     excess = np.array([[-5.0, -1.0, 2.0, 5.0], [-9.0, -8.0, -7.0, -6.0], [1.0, 2.0, 3.0, 4.0]])
-    low, high = tree_quantile._inverted(excess, np.full(4, 1.5))
+    low, high = tree_quantile._quantile_range(excess, np.full(4, 1.5))
     assert low.tolist() == [0, 2, -1]
     assert high.tolist() == [2, 3, 1]
 

@@ -14,7 +14,7 @@ import recordwise
 from recordwise.errors import ParameterError
 from recordwise.noise import DiscreteGaussian, Secure, Seeded, is_private
 from recordwise.noise import randomness as bits
-from recordwise.noise.randomness import words
+from recordwise.noise.randomness import random_words
 
 LAW = DiscreteGaussian(10**12)
 
@@ -43,21 +43,21 @@ def test_each_request_is_the_aes_counter_keystream_of_a_fresh_key(monkeypatch):
     monkeypatch.setattr(bits.os, "urandom", lambda count: next(keys)[:count])
     for key in (bytes(range(32)), bytes(32)):
         stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(bytes(8 * 1000))
-        assert words(Secure(), 1000).tobytes() == stream
+        assert random_words(Secure(), 1000).tobytes() == stream
 
 
 def test_a_long_request_is_one_keystream_across_the_inner_buffer(monkeypatch):
     monkeypatch.setattr(bits.os, "urandom", lambda count: bytes(count))
     count = (1 << 16) + 12345
     stream = Cipher(algorithms.AES(bytes(32)), modes.CTR(bytes(16))).encryptor().update(bytes(8 * count))
-    assert words(Secure(), count).tobytes() == stream
+    assert random_words(Secure(), count).tobytes() == stream
 
 
 def test_a_request_beyond_the_limit_of_one_key_takes_another(monkeypatch):
     asked = []
     monkeypatch.setattr(bits.os, "urandom", lambda count: asked.append(count) or bytes([len(asked)]) * count)
     monkeypatch.setattr(bits, "REQUEST_BYTES", 800)
-    assert len(set(words(Secure(), 250).tolist())) == 250
+    assert len(set(random_words(Secure(), 250).tolist())) == 250
     assert asked == [32, 32, 32]
 
 

@@ -16,9 +16,9 @@ from recordwise.exact.numbers import working_precision
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, LatticeLaw, Polylog, Seeded, sampler
 from recordwise.noise import kernel as compiled
 from recordwise.noise import sampler as fixed
-from recordwise.noise.randomness import words
+from recordwise.noise.randomness import random_words
 from recordwise.noise.sampler import Draws, decide, draw, tail_share
-from recordwise.noise.table import ONE, OPEN, Block, Table, assemble, certified, table_for
+from recordwise.noise.table import ONE, OPEN, Block, Table, assemble, certify_table, table_for
 
 
 def slot_and_coin(table: Table, row: int) -> int:
@@ -39,7 +39,7 @@ def pair(table: Table, row: int, uniform: int, offset: int, sign: int = 0):
 
 @pytest.mark.theorem("T-EXACT")
 def test_the_compiled_and_the_plain_attempts_agree_word_for_word(law: LatticeLaw):
-    table, stream = table_for(side_of(law)), words(Seeded(11), 2 * 100_000)
+    table, stream = table_for(side_of(law)), random_words(Seeded(11), 2 * 100_000)
     for room in (100_000, 5000, 1):
         results = []
         for attempt in (fixed.attempt, compiled.attempt):
@@ -112,7 +112,7 @@ def unsettled(table: Table) -> Table:
 def test_forcing_arbitrary_precision_on_every_draw_gives_the_very_same_draws(law: LatticeLaw):
     table, size = table_for(side_of(law)), 2000
     forced = unsettled(table)
-    count, undecided = fixed.attempt(forced, words(Seeded(5), 2 * size), np.empty(size, dtype=np.int64))
+    count, undecided = fixed.attempt(forced, random_words(Seeded(5), 2 * size), np.empty(size, dtype=np.int64))
     assert len(undecided) == count > 0.99 * size * (1 - table.weights[-1] / 2**32)
     # The end differs: what is refused late is made up for from fresh words. Before it, order and values are the same.
     same = size - size // 20
@@ -144,7 +144,7 @@ def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(a
     law, size = DiscreteLaplace(4), 30_000
     blocks = [Block(start=0, shift=0), Block(start=1, shift=2), Block(start=5, shift=1)]
     with working_precision(192):
-        table = certified(side_of(law), blocks)
+        table = certify_table(side_of(law), blocks)
     sample = draw(table, size, Seeded(3)).values
     points = np.arange(-40, 41)
     shares = shares_up_to(sample, points)
@@ -162,7 +162,7 @@ def test_an_attempt_that_lands_in_the_tail_is_kept_with_the_exact_share_of_the_t
     exact = 2 * law.sf(table.tail_start) / law.pmf(0) * float(table.scale) / table.weights[table.tail_row]
     assert share == pytest.approx(exact, rel=1e-12)
     source, trials = Seeded(2), 3000
-    uniforms = (words(source, trials) >> np.uint64(32)).tolist()
+    uniforms = (random_words(source, trials) >> np.uint64(32)).tolist()
     kept = [decide(table, pair(table, table.tail_row, u, 0, sign=u & 1), 0, source) for u in uniforms]
     values = [value for value in kept if value is not None]
     assert not tail_alarm(len(values), trials, share)
@@ -195,7 +195,7 @@ def settled(decisions, values):
     with pytest.MonkeyPatch.context() as patched:
         answers = iter(decisions)
         patched.setattr(sampler, "decide", lambda *_: next(answers))
-        count, large = sampler._settle(table, words(Seeded(1), 2 * len(numbers)), numbers, undecided, Seeded(2))
+        count, large = sampler._settle(table, random_words(Seeded(1), 2 * len(numbers)), numbers, undecided, Seeded(2))
     return numbers[:count].tolist(), large
 
 
@@ -237,7 +237,7 @@ def test_draws_given_that_they_pass_a_threshold_follow_the_law_beyond_the_table_
     """A table from magnitude 20 on, cut so short that most draws come from its tail."""
     law, size = DiscreteLaplace(4), 30_000
     with working_precision(192):
-        table = certified(replace(side_of(law), first=20, signed=False), [Block(start=0, shift=1)])
+        table = certify_table(replace(side_of(law), first=20, signed=False), [Block(start=0, shift=1)])
     sample = 20 + draw(table, size, Seeded(3)).values
     points = np.arange(20, 60)
     given = lambda k: 1 - np.array([law.sf(int(i) + 1) for i in k]) / law.sf(20)  # noqa: E731

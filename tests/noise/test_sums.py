@@ -102,7 +102,7 @@ def test_the_formula_owns_up_to_its_remainder_however_coarse_it_is(radius: int):
 
 @pytest.mark.theorem("T-SUM")
 def test_what_lies_beyond_an_early_cut_is_owned_up_to(monkeypatch):
-    monkeypatch.setattr(sums, "_cut", lambda weights, start: start + 30)
+    monkeypatch.setattr(sums, "_negligible_from", lambda weights, start: start + 30)
     with working_precision(128):
         exact = 1 / (1 - (-arb(1) / 5).exp())
         assert sums._sum(Weights(x / 5, reference=7), 7, None).overlaps(exact)

@@ -10,7 +10,7 @@ from noise.reference import weight
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import working_precision
 from recordwise.noise import DiscreteGaussian, GeneralizedGaussian, LatticeLaw, Polylog
-from recordwise.noise.table import ONE, TOTAL, Block, Side, Table, certified, table_for
+from recordwise.noise.table import ONE, TOTAL, Block, Side, Table, certify_table, table_for
 
 
 def side_of(law: LatticeLaw, **changes) -> Side:
@@ -133,7 +133,7 @@ def test_any_cut_gives_certified_lines_and_weights(law: LatticeLaw, shifts: list
     while blocks[-1].last < 300:  # nearer to zero no bound on the tail is certified
         blocks.append(Block(start=blocks[-1].last + 1, shift=7 if blocks[-1].last >= law.inflection else 0))
     with working_precision(192), mp.workdps(50):
-        table = certified(side_of(law), blocks)
+        table = certify_table(side_of(law), blocks)
         for row in range(len(blocks)):
             check_lines(law, table, row)
     assert sum(table.weights) == TOTAL
@@ -141,7 +141,7 @@ def test_any_cut_gives_certified_lines_and_weights(law: LatticeLaw, shifts: list
 
 def test_a_cut_so_short_that_no_bound_on_the_tail_is_certified_is_refused():
     with pytest.raises(ParameterError, match="not certified finite"):
-        certified(side_of(Polylog(2, 1, 4, 2)), [Block(start=0, shift=0)])
+        certify_table(side_of(Polylog(2, 1, 4, 2)), [Block(start=0, shift=0)])
 
 
 def test_a_table_with_both_signs_starts_at_zero():

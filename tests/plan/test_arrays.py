@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recordwise.plan.arrays import array_of, listed, null_as, numpy_of, texts_of
+from recordwise.plan.arrays import array_from_list, array_of, null_as, numpy_of, texts_of
 
 WHOLE = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
 DTYPES = [*WHOLE, np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)]
@@ -57,17 +57,17 @@ def test_texts_and_lists_become_the_columns_that_arrow_makes():
     assert texts_of(texts).equals(pa.array(texts))
     assert texts_of([]).equals(pa.array([], pa.string()))
     for values in (texts, [1, -(2**63), 2**63 - 1], [True, False], [1.5, 2], [1.5, 2.5], [], ["a", None], [None, 3]):
-        ours, theirs = listed(values), pa.array(values)
+        ours, theirs = array_from_list(values), pa.array(values)
         ours.validate(full=True)
         assert ours.type == theirs.type
         assert ours.equals(theirs)
     for values in ([1.5, float("nan")], [float("nan")], [1, float("nan")], ["a", None], [1.0, None]):
-        ours, theirs = listed(values, nan_is_null=True), pa.array(values, from_pandas=True)
+        ours, theirs = array_from_list(values, nan_is_null=True), pa.array(values, from_pandas=True)
         ours.validate(full=True)
         assert ours.type == theirs.type
         assert ours.equals(theirs)
-    assert listed([1.5, float("nan")]).null_count == 0
+    assert array_from_list([1.5, float("nan")]).null_count == 0
     with pytest.raises((OverflowError, pa.ArrowInvalid)):
-        listed([2**64])
+        array_from_list([2**64])
     with pytest.raises(UnicodeEncodeError):
         texts_of(["\ud800"])

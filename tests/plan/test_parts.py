@@ -14,7 +14,7 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Column, Measure, Schema
 from recordwise.policy.loss_law import LatticePolicy
-from recordwise.policy.policy import composed
+from recordwise.policy.policy import compose
 from recordwise.release.draw import prepare_table
 from recordwise.release.page.parts import page_parts
 from recordwise.release.page.view import _meaning as meaning_of
@@ -74,7 +74,7 @@ def test_each_statistic_of_each_table_is_a_part_and_no_two_cost_the_same() -> No
         *((0, level, alias) for level in (0, 1) for alias in ("count", "sum_emp", "avg_pay_sum")),
         *((1, 0, alias) for alias in ("larger", "sum_pay")),
     ]
-    assert len({str(part.whole().to_json()) for part in parts}) == len(parts)
+    assert len({str(part.record_policy().to_json()) for part in parts}) == len(parts)
 
 
 def test_a_plan_makes_its_parts_once_and_finds_those_of_a_table() -> None:
@@ -92,10 +92,10 @@ def test_the_policies_of_a_plan_are_those_of_its_parts() -> None:
             statistic_policy(part.query, statistic, part.table.shape, SCHEMA, tight=tight).where(part.condition)
             for part, statistic in own.drawn()
         ]
-        assert plan_policy(own, tight=tight) == composed(costs)
+        assert plan_policy(own, tight=tight) == compose(costs)
     lattice = lattice_policy(own)
     assert lattice is not None
-    assert firm_policy(own).policy() == lattice.policy() == composed([part.policy for part in page_parts(own)])
+    assert firm_policy(own).policy() == lattice.policy() == compose([part.policy for part in page_parts(own)])
 
 
 def test_the_selection_of_keys_is_a_part_before_the_statistics_of_its_table() -> None:

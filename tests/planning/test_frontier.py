@@ -155,9 +155,9 @@ def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_poli
 @pytest.mark.costly
 def test_the_usual_families_are_certified_a_few_times_only(monkeypatch):
     """It took more than a minute for six records: the policy of fat-tailed noise was computed anew for every plan and loss."""
-    asked, made = [], certified_loss._made
+    asked, made = [], certified_loss._make_certificate
     monkeypatch.setattr(certified_loss, "KEPT", OrderedDict())
-    monkeypatch.setattr(certified_loss, "_made", lambda *given: asked.append(1) or made(*given))
+    monkeypatch.setattr(certified_loss, "_make_certificate", lambda *given: asked.append(1) or made(*given))
     table = {"id": [1, 2, 3, 4, 5, 6], "county": ["01"] * 3 + ["02"] * 3, "emp": [4, 20, 900, 3, 8, 31]}
     query = rw.query().group_by("county", keys=["01", "02"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="emp")
     with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic") as session:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from recordwise.engines.compile.owner import lent_bands, with_bands
 from recordwise.errors import UnknownFormError
 from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
-from recordwise.policy.bands import BandTable, unpacked
+from recordwise.policy.bands import BandTable, unpack
 from recordwise.policy.columns import literal
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
 from recordwise.policy.dominance.regions import MOST_LISTED, MOST_REGIONS, combinations
@@ -175,7 +175,7 @@ def test_long_gaps_are_packed_in_several_bytes() -> None:
     places, bands = np.array([0, 6, 7, 15, 40_000, 40_001, 9_000_000_000]), np.array([0, 1, 2, 0, 1, 2, 0])
     wide = tuple(tuple(map(Fraction, range(100_000))) for _ in range(2))
     table = BandTable((ConditionColumn("a"), ConditionColumn("b")), EDGES, wide, places, bands)
-    found_bands, found_places = unpacked(*table.packed())
+    found_bands, found_places = unpack(*table.pack())
     assert np.array_equal(found_places, places)
     assert np.array_equal(found_bands, bands)
 

@@ -88,7 +88,7 @@ def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch)
     def kept(problem, tries, deadline):
         found.extend((problem, tried) for tried in tries)
 
-    monkeypatch.setattr(shares, "_certified", kept)
+    monkeypatch.setattr(shares, "_certify", kept)
     with working_precision(PRECISION):
         for _ in range(15):
             problem = random_comparison(rng)

@@ -6,7 +6,7 @@ import pytest
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, nnls, ols
 from recordwise.postprocess.linear import grid_workload
-from recordwise.postprocess.measured import Parts, sum_rows
+from recordwise.postprocess.measured import CellsAndSums, sum_rows
 from recordwise.postprocess.solvers import crossed
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers.crossed import CrossedSystem
@@ -36,7 +36,7 @@ def no_other(monkeypatch):
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_operator_counts_what_the_matrix_counts(name):
     workload, rng = WORKLOADS[name], np.random.default_rng(3)
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     system = choice.system_of(workload, parts)
     assert isinstance(system, CrossedSystem)
     matrix = dense(workload)[parts.sums]
@@ -50,7 +50,7 @@ def test_the_operator_counts_what_the_matrix_counts(name):
 def test_elimination_solves_the_newton_system(name):
     """With cells and whole leaves that do not respond, and sums from precise to hardly measured."""
     workload, rng = WORKLOADS[name], np.random.default_rng(4)
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     ours, plain = choice.system_of(workload, parts), DenseSystem.of(sum_rows(workload, parts), parts.head)
     response = 10.0 ** rng.uniform(-2, 2, (3, workload.cells)) * (rng.random((3, workload.cells)) < 0.4)
     response[1, : workload.cells // 2] = 0.0
@@ -115,7 +115,7 @@ def test_tables_of_a_grid_are_recognized_whatever_the_order_of_their_cells():
     x = rng.normal(size=found.cells)
     for group in found.groups:
         assert np.allclose(np.bincount(labels[group.name], weights=x), group.rows @ x)
-    parts = Parts.of(found)
+    parts = CellsAndSums.of(found)
     system, matrix = choice.system_of(found, parts), dense(found)[parts.sums]
     assert isinstance(system, CrossedSystem)
     assert np.allclose(system.sums(x[None]), x @ matrix.T)
@@ -126,7 +126,7 @@ def test_tables_of_a_grid_are_recognized_whatever_the_order_of_their_cells():
 def test_few_local_queries_are_left_to_plain_elimination(monkeypatch):
     monkeypatch.setattr(crossed, "LEAST_LOCAL", 32)
     workload = WORKLOADS["every level"]
-    assert isinstance(choice.system_of(workload, Parts.of(workload)), TreeSystem)
+    assert isinstance(choice.system_of(workload, CellsAndSums.of(workload)), TreeSystem)
     monkeypatch.setattr(crossed, "LEAST_LOCAL", 0)
     monkeypatch.setattr(crossed, "MOST_WORK", 1.0)
-    assert isinstance(choice.system_of(workload, Parts.of(workload)), TreeSystem)
+    assert isinstance(choice.system_of(workload, CellsAndSums.of(workload)), TreeSystem)

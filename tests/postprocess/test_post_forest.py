@@ -66,7 +66,7 @@ def test_a_fit_by_the_forest_is_the_textbook_one(monkeypatch, seed):
     rng = np.random.default_rng(100 + seed)
     made = np.vstack([random_forest(rng, 30), np.ones((1, 30)), np.eye(30)[rng.random(30) < 0.6]])
     workload = Workload.matrix(sparse.csr_array(made))
-    assert isinstance(solving.system_of(workload, solving.Parts.of(workload)), TreeSystem)
+    assert isinstance(solving.system_of(workload, solving.CellsAndSums.of(workload)), TreeSystem)
     answers, variances = rng.normal(1.0, 3.0, len(made)), rng.random(len(made)) + 0.5
     fit = nnls(workload, answers, variances)
     assert np.all(fit.converged)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
-from recordwise.postprocess.measured import Parts, sum_rows
+from recordwise.postprocess.measured import CellsAndSums, sum_rows
 from recordwise.postprocess.solvers import solve
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers import tree as tree_module
@@ -80,13 +80,13 @@ def answers_of(workload, seed, draws=3):
     ],
 )
 def test_each_family_gets_its_own_system(no_dense, workload, kind):
-    assert isinstance(choice.system_of(workload, Parts.of(workload)), kind)
+    assert isinstance(choice.system_of(workload, CellsAndSums.of(workload)), kind)
 
 
 @pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED, INCOMPLETE, ROWS])
 def test_operators_count_what_the_matrix_counts(no_dense, workload):
     rng = np.random.default_rng(3)
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     system = choice.system_of(workload, parts)
     matrix = dense(workload)[parts.sums]
     x, y = rng.normal(size=(2, workload.cells)), rng.normal(size=(2, len(parts.sums)))
@@ -100,7 +100,7 @@ def test_operators_count_what_the_matrix_counts(no_dense, workload):
 @pytest.mark.costly
 def test_elimination_solves_the_newton_system(no_dense, workload):
     rng = np.random.default_rng(4)
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     tree, plain = choice.system_of(workload, parts), DenseSystem.of(sum_rows(workload, parts), parts.head)
     response = rng.random((3, workload.cells)) * (rng.random((3, workload.cells)) < 0.4)
     diagonal, right = 10.0 ** rng.uniform(-3, 3, size=(3, plain.queries)), rng.normal(size=(3, plain.queries))
@@ -155,7 +155,7 @@ def test_the_fill_of_an_order_is_that_of_its_factor():
 @pytest.mark.parametrize("most", ["MOST_FILL", "MOST_ENTRIES"])
 def test_rows_too_dense_to_factor_are_solved_by_conjugate_gradients(no_dense, monkeypatch, most):
     monkeypatch.setattr(solve, most, 0)
-    assert isinstance(choice.system_of(ROWS, Parts.of(ROWS)), IterativeSystem)
+    assert isinstance(choice.system_of(ROWS, CellsAndSums.of(ROWS)), IterativeSystem)
     answers = answers_of(ROWS, 8)
     large = nnls(ROWS, answers, 2.0)
     assert np.all(large.kkt < 1e-10)
@@ -166,7 +166,7 @@ def test_a_large_tree_is_solved_to_the_last_digits():
     leaf = np.arange(200_000)
     tree = {"nation": leaf * 0, "state": leaf // 4000, "county": leaf // 80, "tract": leaf // 10, "block": leaf}
     workload = Workload.hierarchy({"place": tree}, [("nation",), ("state",), ("county",), ("tract",), ("block",)])
-    assert isinstance(choice.system_of(workload, Parts.of(workload)), TreeSystem)
+    assert isinstance(choice.system_of(workload, CellsAndSums.of(workload)), TreeSystem)
     rng = np.random.default_rng(9)
     answers = workload.answer(rng.poisson(0.3, size=len(leaf)) * 1.0) + rng.normal(scale=3, size=(2, workload.queries))
     fit = nnls(workload, answers, 9.0)
@@ -177,11 +177,11 @@ def test_rows_of_a_matrix_that_are_partitions_are_rolled_up() -> None:
     labels = [np.arange(12), np.arange(12) // 4, np.arange(12) % 3, np.zeros(12, np.int64)]
     blocks = [sparse.csr_array((np.ones(12), (label, np.arange(12)))) for label in labels]
     workload = Workload.matrix(sparse.vstack(blocks), {str(k): block.shape[0] for k, block in enumerate(blocks)})
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     operator, rows = choice.operator_of(workload, parts), sum_rows(workload, parts)
     assert isinstance(operator, Cascade)
     x, y = np.arange(12.0), np.arange(float(rows.shape[0]))
     assert np.allclose(operator.sums(x), rows @ x)
     assert np.allclose(operator.spread(y), rows.T @ y)
     weighted = Workload.matrix(sparse.vstack([*blocks, 2.0 * blocks[1]]))
-    assert isinstance(choice.operator_of(weighted, Parts.of(weighted)), SparseRows)
+    assert isinstance(choice.operator_of(weighted, CellsAndSums.of(weighted)), SparseRows)

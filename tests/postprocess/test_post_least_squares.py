@@ -5,7 +5,7 @@ import pytest
 
 from postprocess.oracles import dense, random_answers, random_variances, random_workload, scipy_nnls
 from recordwise.postprocess import Workload, nnls, ols
-from recordwise.postprocess.measured import Parts, measure, sum_rows
+from recordwise.postprocess.measured import CellsAndSums, measure, sum_rows
 from recordwise.postprocess.solvers.dense import DenseSystem, solve_boxed, solve_dense
 
 TABLE = Workload.marginals((9, 24), {"sum": (), "rows": (0,), "columns": (1,), "cells": (0, 1)})
@@ -74,8 +74,8 @@ def test_ols_has_the_exact_error_of_theory():
 def test_the_compiled_and_the_numpy_method_agree():
     rng = np.random.default_rng(5)
     answers = TABLE.answer(np.zeros(216)) + rng.laplace(scale=8, size=(50, TABLE.queries))
-    parts = Parts.of(TABLE)
-    problem = parts.boxed(answers, np.full((1, TABLE.queries), 1 / 128))
+    parts = CellsAndSums.of(TABLE)
+    problem = parts.boxed_problem(answers, np.full((1, TABLE.queries), 1 / 128))
     system = DenseSystem.of(sum_rows(TABLE, parts), parts.head)
     ours, plain = solve_dense(problem, system), solve_boxed(problem, system)
     assert np.max(np.abs(ours.x - plain.x)) < 1e-11

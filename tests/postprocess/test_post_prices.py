@@ -8,11 +8,11 @@ from scipy import sparse
 
 from postprocess.test_post_forest import random_forest
 from recordwise.postprocess import Workload, nnls, sequential_fit
-from recordwise.postprocess.measured import Parts, boxed_residual
+from recordwise.postprocess.measured import CellsAndSums, boxed_residual
 from recordwise.postprocess.solvers import solve as solving
-from recordwise.postprocess.solvers.boxed import Boxed
+from recordwise.postprocess.solvers.boxed import BoxedProblem
 from recordwise.postprocess.solvers.dense import solve_boxed
-from recordwise.postprocess.solvers.prices import Curves, by_prices, scanned, scanned_numpy
+from recordwise.postprocess.solvers.prices import Curves, by_prices, scan, scan_numpy
 from recordwise.postprocess.solvers.tree import forest_system
 
 
@@ -29,7 +29,7 @@ def random_problem(seed: int, *, unmeasured: float = 0.0, capped: float = 0.0, h
     high = np.where(rng.random(cells) < capped, table + rng.integers(0, 3, cells), np.inf)
     exact = made @ table
     fixed = rng.random(sums) < held
-    problem = Boxed(
+    problem = BoxedProblem(
         precision=precision[None],
         target=target[None],
         low=np.zeros((1, cells)),
@@ -67,8 +67,8 @@ def test_the_passes_alone_solve_the_problem(kind):
 
 @pytest.mark.theorem("T-PRICES")
 def test_an_answer_taken_at_twice_its_weight_is_noticed(monkeypatch):
-    right = Curves.answered
-    monkeypatch.setattr(Curves, "answered", lambda self, weight, answer: right(self, 2 * weight, answer))
+    right = Curves.with_answers
+    monkeypatch.setattr(Curves, "with_answers", lambda self, weight, answer: right(self, 2 * weight, answer))
     problems = [random_problem(seed, unmeasured=0.4) for seed in range(20)]
     residuals = [boxed_residual(problem, system, *_point(problem, system))[0] for problem, system in problems]
     assert sum(residual > 1e-3 for residual in residuals) > 15
@@ -104,7 +104,7 @@ def test_the_compiled_and_the_numpy_scan_agree():
     price = rng.normal(size=first[-1])
     price = price[np.lexsort((price, owner))]
     bend, jump, base = rng.random(first[-1]), rng.random(first[-1]) * (rng.random(first[-1]) < 0.2), rng.random(50)
-    for ours, plain in zip(scanned(first, price, bend, jump, base), scanned_numpy(first, price, bend, jump, base)):
+    for ours, plain in zip(scan(first, price, bend, jump, base), scan_numpy(first, price, bend, jump, base)):
         np.testing.assert_allclose(ours, plain, rtol=1e-12, atol=1e-12)
 
 
@@ -131,7 +131,7 @@ def test_tables_with_remainders_are_fitted_as_by_dense_systems(monkeypatch, meth
     options = {"priority": ["all", "coarse", "fine"]} if method is sequential_fit else {}
     dense = method(workload, answers, 9.0, **options)
     monkeypatch.setattr(solving, "DENSE_WORK", -1.0)
-    assert solving.system_of(workload, Parts.of(workload)).local.shape == (1, 1)
+    assert solving.system_of(workload, CellsAndSums.of(workload)).local.shape == (1, 1)
     nested = method(workload, answers, 9.0, **options)
     assert nested.converged
     np.testing.assert_allclose(nested.fitted, dense.fitted, rtol=1e-6, atol=1e-6)

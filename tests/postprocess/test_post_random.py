@@ -5,8 +5,8 @@ import pytest
 
 from postprocess.oracles import dense, quadratic, random_answers, random_variances, random_workload, smallest_deviation
 from recordwise.postprocess import Workload, max_fit, reweighted_fit
-from recordwise.postprocess.maxfit import bounded
-from recordwise.postprocess.measured import Parts, boxed_residual, measure
+from recordwise.postprocess.maxfit import bounded_problem
+from recordwise.postprocess.measured import CellsAndSums, boxed_residual, measure
 from recordwise.postprocess.solvers.boxed import Solution
 from recordwise.postprocess.solvers.dense import DenseSystem
 from recordwise.postprocess.solvers.solve import refine, system_of
@@ -55,11 +55,11 @@ def test_the_second_method_needs_no_good_start_and_never_makes_a_point_worse(hel
     solved = 0
     for seed in range(60):
         workload, answers, variances = random_problem(seed)
-        measured, parts = measure(workload, answers, variances), Parts.of(workload)
+        measured, parts = measure(workload, answers, variances), CellsAndSums.of(workload)
         system = system_of(workload, parts)
         assert isinstance(system, DenseSystem)
         wide = np.array([float(max_fit(workload, answers, variances).bound) + 1.0])
-        problem = bounded(measured, parts, wide, held=held)
+        problem = bounded_problem(measured, parts, wide, held=held)
         start = Solution(
             x=np.zeros((1, workload.cells)), y=np.zeros((1, system.queries)), iterations=np.zeros(1, dtype=np.int64)
         )

@@ -10,7 +10,7 @@ import pytest
 from postprocess.oracles import dense
 from recordwise.errors import ParameterError
 from recordwise.postprocess import Workload
-from recordwise.postprocess.measured import Parts
+from recordwise.postprocess.measured import CellsAndSums
 from recordwise.postprocess.solvers import crossed, tree
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers.boxed import System
@@ -32,7 +32,7 @@ WORKLOADS = {
 def systems(name: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[System], Any]:
     """The system that is chosen where a dense one is too much work, and the dense one; and the matrix of the sums."""
     workload = WORKLOADS[name]
-    parts = Parts.of(workload)
+    parts = CellsAndSums.of(workload)
     found = []
     for work in (-1.0, np.inf):
         monkeypatch.setattr(choice, "DENSE_WORK", work)
@@ -116,5 +116,5 @@ def test_parts_for_several_processors_are_every_node_once(
         with lock:
             done[part] += 1
 
-    tree.each_part(work, nodes)
+    tree.in_parallel(work, nodes)
     assert (done == 1).all()

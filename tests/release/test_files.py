@@ -53,7 +53,7 @@ def seeded() -> rw.Release:
 def holding(table: pa.Table) -> Content:
     """The content of a file with one table, as an external mechanism released it."""
     released = ReleasedTable(name="t", keys=(), variables=(), data=table)
-    return content_of(Published({}), [released], rw.Words(), privacy_label=PRIVATE)
+    return content_of(Published({}), [released], rw.Labels(), privacy_label=PRIVATE)
 
 
 def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:

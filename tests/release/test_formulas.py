@@ -26,7 +26,7 @@ def content(keys, words=None):
     rows = len(next(iter(columns.values())))
     data = pa.table(columns | {"emp": pa.array([7] * rows), "emp_sd": pa.array([1.0] * rows)})
     table = ReleasedTable(name="t", keys=tuple(keys), variables=("emp",), data=data)
-    return content_of(Published({"dataset": "d"}), [table], words or rw.Words(), privacy_label=PRIVATE)
+    return content_of(Published({"dataset": "d"}), [table], words or rw.Labels(), privacy_label=PRIVATE)
 
 
 def test_a_formula_behind_letters_that_are_not_seen_has_an_apostrophe_in_csv(tmp_path) -> None:
@@ -60,7 +60,7 @@ def test_the_total_of_all_industries_is_no_formula() -> None:
 
 
 def test_units_in_sdmx_are_no_formulas() -> None:
-    words = rw.Words(units={"emp": "\u200b=employees"})
+    words = rw.Labels(units={"emp": "\u200b=employees"})
     problem = known_formats()["sdmx-csv"].problem(content({"county": ["01"]}, words))
     assert "would run some of its values as formulas" in str(problem)
 

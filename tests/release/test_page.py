@@ -22,7 +22,7 @@ from recordwise.release.page import cells
 from recordwise.release.page.cells import interval_text
 from recordwise.release.page.history import Digits, packed_numbers
 from recordwise.release.page.page import model_js, page_html
-from recordwise.release.page.questions import SENTENCES, Band, details, lead, listed
+from recordwise.release.page.questions import SENTENCES, Band, details, lead, or_list
 from recordwise.release.page.view import view_of
 from report_releases import (
     HOSTILE,
@@ -152,12 +152,12 @@ def test_where_not_all_cells_fit_the_room_is_filled_with_the_largest_and_the_pag
 def test_the_room_is_shared_by_all_tables_and_small_ones_are_whole() -> None:
     release = five_levels()
     tables = release.content().tables
-    counts = cells.rows_held(tables, None, room=20_000)
+    counts = cells.rows_that_fit(tables, None, room=20_000)
     sizes = [table.data.num_rows for table in tables]
     assert counts != sizes
     assert max(counts) < max(sizes)
     assert all(count == size or count == max(counts) for count, size in zip(counts, sizes))
-    assert cells.rows_held(tables, None) == sizes
+    assert cells.rows_that_fit(tables, None) == sizes
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -314,7 +314,7 @@ def test_the_first_sentence_tells_odds_and_bands() -> None:
     assert lead(500.0, []) == SENTENCES["no limit"] + "."
     assert lead(0.0, bands) == SENTENCES["nothing"]
     assert lead(float("inf"), bands) == SENTENCES["no promise"]
-    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b or c")
+    assert (or_list(["a"]), or_list(["a", "b", "c"])) == ("a", "a, b or c")
     assert (factor_text(0.0), factor_text(6.0), chance_text(1.08e-7), chance_text(0.25)) == (
         "1.00",
         "403",

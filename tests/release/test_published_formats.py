@@ -23,7 +23,7 @@ from recordwise.release.content import content_of
 from recordwise.release.dictionary import relative_error
 from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats, xlsx
-from recordwise.release.formats.csv import meaningful, rounded
+from recordwise.release.formats.csv import meaningful, round_digits
 from recordwise.release.formats.statistical import short_names
 from recordwise.release.published import Published
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
@@ -49,7 +49,7 @@ def asked(name: str = "county_industry") -> rw.Query:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     place = tmp_path_factory.mktemp("formats")
-    words = rw.Words(labels={"county": "county of =work"}, units={"emp": "employees"})
+    words = rw.Labels(labels={"county": "county of =work"}, units={"emp": "employees"})
     with session(places(), ledger=place / "l.ledger", budget=generous(), words=words, max_outside="accept") as opened:
         release = opened.run(asked())
     return place / "l.ledger", release, release.save(place / "out", formats=ALL)
@@ -113,7 +113,7 @@ def test_csv_has_the_digits_that_mean_something_and_codes_as_text(saved) -> None
     ],
 )
 def test_a_number_is_rounded_by_the_size_of_its_error(value, size, digits, direction, wanted) -> None:
-    assert rounded(np.array([value]), np.array([size]), digits, direction)[0] == wanted
+    assert round_digits(np.array([value]), np.array([size]), digits, direction)[0] == wanted
 
 
 def test_a_workbook_has_its_sheets_tables_and_text(saved) -> None:
@@ -202,7 +202,7 @@ def test_the_layout_of_county_business_patterns(saved) -> None:
 def test_levels_of_hierarchies_have_their_codes_in_that_layout(place, codes, tmp_path) -> None:
     data = pa.table({name: [value] for name, value in place.items()} | {"emp": [7], "emp_sd": [1.0]})
     table = ReleasedTable(name="t", keys=tuple(place), variables=("emp",), data=data)
-    content = content_of(Published({"dataset": "d"}), [table], rw.Words(), privacy_label=PRIVATE)
+    content = content_of(Published({"dataset": "d"}), [table], rw.Labels(), privacy_label=PRIVATE)
     kind = known_formats()["cbp"]
     assert kind.problem(content) is None
     kind.write(content, tmp_path / "t.csv")
@@ -263,7 +263,7 @@ def test_a_workbook_is_written_in_memory_that_hardly_grows_with_its_rows(tmp_pat
     for rows in (10, 50_000, 100_000):
         data = pa.table({"code": [f"{each:05}" for each in range(rows)], "n": range(rows), "n_sd": [2.0] * rows})
         table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
-        content = content_of(Published({}), [table], rw.Words(), privacy_label=PRIVATE)
+        content = content_of(Published({}), [table], rw.Labels(), privacy_label=PRIVATE)
         tracemalloc.start()
         known_formats()["xlsx"].write(content, tmp_path / f"{rows}.xlsx")
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -281,7 +281,7 @@ def test_a_workbook_holds_text_that_xml_would_read_otherwise_and_leaves_out_what
         }
     )
     table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
-    content = content_of(Published({}), [table], rw.Words(), privacy_label=PRIVATE)
+    content = content_of(Published({}), [table], rw.Labels(), privacy_label=PRIVATE)
     known_formats()["xlsx"].write(content, tmp_path / "t.xlsx")
     rows = list(openpyxl.load_workbook(tmp_path / "t.xlsx")["t"].iter_rows(min_row=5, values_only=True))
     assert [row[0] for row in rows] == ["a & <b>", " blank ", None, None, "_x005F_x0041_", "tab\tinside"]

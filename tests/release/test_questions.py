@@ -11,7 +11,7 @@ import quickjs
 from random_policies import DERIVED, random_policy
 from recordwise.exact.text import number_text, size_text
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
-from recordwise.policy.render.html import LogAxis, element, joined, ladder, spread
+from recordwise.policy.render.html import LogAxis, element, join_markup, ladder, log_spaced
 from recordwise.release.page.page import script_json
 from recordwise.release.page.questions import (
     ANOTHER,
@@ -92,16 +92,16 @@ def test_a_chart_reaches_a_thousand_times_the_size_that_costs_1() -> None:
 def test_markup_escapes_what_it_holds_but_not_what_is_markup_already() -> None:
     assert element("p", "<b>", element("i", "&"), title='"x"') == '<p title="&quot;x&quot;">&lt;b&gt;<i>&amp;</i></p>'
     assert element("input", class_="a", disabled=True, hidden=False, value=None) == '<input class="a" disabled>'
-    assert joined([None, 1.50, "a<"]) == "1.5a&lt;"
+    assert join_markup([None, 1.50, "a<"]) == "1.5a&lt;"
     assert json.loads(script_json("</script>&\u2028")) == "</script>&\u2028"
     assert not set("<>&\u2028") & set(script_json("</script>&\u2028"))
 
 
 def test_axes_place_values_by_their_logarithm_and_numbers_are_read_by_people() -> None:
     axis = LogAxis(low=1, high=10**6, start=0, end=60)
-    assert [axis.place(value) for value in (1, 1000, 10**6)] == pytest.approx([0, 30, 60])
-    assert axis.place(10**30) == pytest.approx(72)
-    assert axis.place(0) == pytest.approx(-12)
+    assert [axis.position(value) for value in (1, 1000, 10**6)] == pytest.approx([0, 30, 60])
+    assert axis.position(10**30) == pytest.approx(72)
+    assert axis.position(0) == pytest.approx(-12)
     assert axis.decades(4) == [1, 100, 10_000, 1_000_000]
     assert [number_text(value) for value in (0.0, 0.35417, 13.824, 1234.6, 1e-7, math.inf)] == [
         "0",
@@ -112,7 +112,7 @@ def test_axes_place_values_by_their_logarithm_and_numbers_are_read_by_people() -
         "without limit",
     ]
     assert [size_text(value) for value in (0.01, 1000, 10**6, 2.5e9)] == ["0.01", "1,000", "1 million", "2.5 billion"]
-    points = spread(0.01, 100, 20)
+    points = log_spaced(0.01, 100, 20)
     assert points[0] == 0.01
     assert points[-1] == pytest.approx(100)
     assert ladder(points) == pytest.approx([0.01, 0.1, 1, 10, 100])

@@ -9,7 +9,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.noise import Seeded
-from recordwise.release.nesting import family_of
+from recordwise.release.nesting import nesting_of
 from recordwise.release.spread import DRAWN, FORMULA, MOVED, NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
 from recordwise.release.tables import ReleasedTable
 
@@ -75,7 +75,7 @@ def weighted(answers: np.ndarray, variances: np.ndarray, rows: np.ndarray) -> tu
 def test_the_best_estimate_weighs_every_cell_by_the_noise_of_its_band() -> None:
     release = released(3, "normal")
     (query,) = release.published.queries
-    family = family_of(release, query, complete=True)
+    family = nesting_of(release, query, complete=True)
     fitted = release.consistent(complete=True)
     columns = {
         end: np.concatenate([t.data.column(f"normal{end}").to_numpy() for t in fitted.tables])
@@ -106,7 +106,7 @@ def test_draws_have_the_spread_of_the_band_of_each_cell(name: str) -> None:
     """20,000 draws a cell from a fixed seed; a standard deviation taken from the wrong band is off by a factor of two."""
     release = released(3, "normal", "low", "log", rest="publish")
     (query,) = release.published.queries
-    family = family_of(release, query, complete=True)
+    family = nesting_of(release, query, complete=True)
     (statistic,) = (each for each in family.statistics if each.name == name)
     noise, totals = noise_of(family, statistic), np.full(sum(family.sizes.values()), 2_000.0)
     found = np.std(noise.errors(totals, 20_000, Seeded(5)), axis=0)

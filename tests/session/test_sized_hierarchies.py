@@ -16,7 +16,7 @@ from recordwise.noise import Seeded
 from recordwise.plan.cost import cell_mechanisms, plan_policy
 from recordwise.plan.plan import Plan
 from recordwise.planning import Goal, allocate, compare, recommend
-from recordwise.release.nesting import family_of
+from recordwise.release.nesting import nesting_of
 from recordwise.release.verify import verify
 
 CHANCE = np.random.default_rng(6)
@@ -193,7 +193,7 @@ def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
         folder = opened.run(levels().sum("emp", SIZED, alias="emp")).save(tmp_path / "out")
     assert verify(tmp_path / "a.ledger", against=[folder]) == []
     release = rw.load_release(folder)
-    family = family_of(release, release.published.queries[0], complete=False)
+    family = nesting_of(release, release.published.queries[0], complete=False)
     found = np.zeros(family.rows.shape[0])
     for rows, share, size in family.by_size("emp"):
         found[rows] = float(SHARE * size) / float(share) ** 0.5

@@ -68,7 +68,7 @@ def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_p
         assert resumed is not None
         assert resumed.policy == release.policy
         resumed.save(tmp_path / "second")
-        opened.unfinished.saved(asked(cells))
+        opened.unfinished.finish(asked(cells))
     assert verify(tmp_path / "a.ledger", against=[tmp_path / "first", tmp_path / "second"]) == []
 
 

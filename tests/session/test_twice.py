@@ -45,7 +45,7 @@ def waiting(place) -> list:
 def test_a_release_that_was_saved_is_refused_the_second_time_and_nothing_is_charged(place, tmp_path) -> None:
     with on(place) as opened:
         opened.run(asked(), refuse_repeat=True, keep=True).save(tmp_path / "out")
-        opened.unfinished.saved(asked())
+        opened.unfinished.finish(asked())
     assert waiting(place) == []
     with on(place) as opened, pytest.raises(AlreadyReleasedError) as refused:
         opened.run(asked(), refuse_repeat=True, keep=True)
@@ -87,7 +87,7 @@ def test_what_was_kept_is_finished_with_the_same_numbers_and_no_second_charge(pl
         release = opened.unfinished.resume(asked())
         assert release is not None
         release.save(tmp_path / "out")
-        opened.unfinished.saved(asked())
+        opened.unfinished.finish(asked())
     assert release.table.equals(drawn.table)
     assert (release.digest, release.head) == (drawn.digest, drawn.head)
     assert verify(place, against=[tmp_path / "out"]) == []
@@ -101,7 +101,7 @@ def test_a_release_that_was_kept_and_not_recorded_is_recorded_when_it_is_finishe
         raise LedgerError(path="x", problem="cannot be written")
 
     with monkeypatch.context() as patched, on(place) as opened:
-        patched.setattr(Ledger, "released", broken)
+        patched.setattr(Ledger, "record_release", broken)
         with pytest.raises(LedgerError):
             opened.run(asked(), refuse_repeat=True, keep=True)
     assert kinds(place) == ["charged"]
@@ -120,7 +120,7 @@ def test_tables_of_another_charge_are_not_recorded_for_one_that_waits(place, tmp
         raise LedgerError(path="x", problem="cannot be written")
 
     with monkeypatch.context() as patched, on(place) as opened:
-        patched.setattr(Ledger, "released", broken)
+        patched.setattr(Ledger, "record_release", broken)
         for _ in range(2):
             with pytest.raises(LedgerError):
                 opened.run(asked(), keep=True)
@@ -177,7 +177,7 @@ def test_a_disk_that_keeps_nothing_still_lets_the_release_be_saved(place, tmp_pa
     def full(self, folder):
         raise rw.errors.OutputError(folder=str(folder), problem="could not be written")
 
-    monkeypatch.setattr(Release, "keep", full)
+    monkeypatch.setattr(Release, "write_recoverable", full)
     with on(place) as opened:
         opened.run(asked(), refuse_repeat=True, keep=True).save(tmp_path / "out")
         assert not opened.unfinished.waiting(asked())
@@ -264,7 +264,7 @@ def test_the_owner_sees_what_units_lost_over_the_periods_and_the_look_is_noted(p
 def test_a_corrected_title_or_label_is_no_second_release(place) -> None:
     with on(place) as opened:
         opened.run(asked().named("small", title="Emploment"), refuse_repeat=True)
-    with on(place, words=rw.Words(labels={"emp": "employees"})) as opened, pytest.raises(AlreadyReleasedError):
+    with on(place, words=rw.Labels(labels={"emp": "employees"})) as opened, pytest.raises(AlreadyReleasedError):
         opened.run(asked().named("small", title="Employment"), refuse_repeat=True)
     assert kinds(place) == ["charged", "released"]
 

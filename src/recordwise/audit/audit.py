@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.audit.bound import Evidence, Features, is_answer, learned, loss_lower, repeated
+from recordwise.audit.bound import Evidence, Features, is_answer, learn_witness, loss_lower, sequences_repeat
 from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, VALUE, Record, Subject
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.json import bands_from_json
@@ -62,7 +62,7 @@ class Layout:
 
     def table(self) -> pa.Table:
         """Return the records in their rows, some in unpublished cells."""
-        blocks = [self._block(record, self._cells_of(place)) for place, record in self._placed()]
+        blocks = [self._block(record, self._cells_of(place)) for place, record in self._records_by_group()]
         if self.subject.lists_every_cell:
             giant = list(self.subject.records.values())[-1]
             blocks.append(self._block(giant, [code(10**WIDTH - 1 - stray) for stray in range(STRAYS)]))
@@ -73,7 +73,7 @@ class Layout:
         further = records.set_column(records.column_names.index(SECOND), SECOND, nothing)
         return pa.concat_tables([records, *[further] * (self.subject.rows - 1)])
 
-    def _placed(self) -> list[tuple[int, Record]]:
+    def _records_by_group(self) -> list[tuple[int, Record]]:
         """The group of cells that each record is in."""
         beside = [(place, other) for place in range(len(self.groups)) for other in self.subject.others]
         return beside + list(enumerate(self.subject.records.values(), start=1))
@@ -102,7 +102,7 @@ BITS = 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Published:
+class PublishedCells:
     """The features of every cell, the stated policy, and row defects."""
 
     features: dict[str, FloatArray]
@@ -110,7 +110,7 @@ class Published:
     problems: tuple[str, ...]
 
 
-def read_published(folder: Path, layout: Layout) -> Published:
+def read_published_cells(folder: Path, layout: Layout) -> PublishedCells:
     """Read back a release's files, with tables from Parquet."""
     import pyarrow.parquet
 
@@ -129,7 +129,7 @@ def read_published(folder: Path, layout: Layout) -> Published:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
     policies = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
     policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
-    return Published(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
+    return PublishedCells(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
 
 
 def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> list[str]:
@@ -268,7 +268,7 @@ def audit(subject: Subject, how: Runs, *, tell: Callable[[str], object] = lambda
     return [finding(layout, seen, name, how, problems) for name in subject.records]
 
 
-def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
+def publish(layout: Layout, folder: Path, how: Runs, run: int) -> PublishedCells:
     """Make one release, from record file to output files, and read it."""
     subject, out = layout.subject, folder / f"release{run}"
     with Session(
@@ -286,20 +286,20 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)
-        published = read_published(out, layout)
+        published = read_published_cells(out, layout)
         damage = (
             ()
             if session.spent() == published.policy
             else ("the policy charged to the ledger is not the published one",)
         )
-    return Published(features=published.features, policy=published.policy, problems=(*published.problems, *damage))
+    return PublishedCells(features=published.features, policy=published.policy, problems=(*published.problems, *damage))
 
 
-def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, problems: tuple[str, ...]) -> Finding:
+def finding(layout: Layout, seen: Sequence[PublishedCells], name: str, how: Runs, problems: tuple[str, ...]) -> Finding:
     """The bound for one record, over all runs."""
     record = layout.subject.records[name]
-    promised = max(float(each.policy.loss(_evaluated(record))) for each in seen)
-    delta = max(float(each.policy.delta(_evaluated(record))) for each in seen)
+    promised = max(float(each.policy.loss(_with_cell(record))) for each in seen)
+    delta = max(float(each.policy.delta(_with_cell(record))) for each in seen)
     place = layout.groups.index(name)
     present, absent = (sample_of(layout, seen, at) for at in (place, 0))
     return Finding(
@@ -315,11 +315,11 @@ def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, pro
     )
 
 
-def _evaluated(record: Record) -> dict[str, Any]:
+def _with_cell(record: Record) -> dict[str, Any]:
     return {**record, CELL: "0000000A"}
 
 
-def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features:
+def sample_of(layout: Layout, seen: Sequence[PublishedCells], place: int) -> Features:
     """The samples of one group of cells, from all runs."""
     names = [name for name in seen[0].features if all(name in each.features for each in seen)]
     return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
@@ -347,19 +347,19 @@ def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) ->
         for chosen in (teaches, ~teaches)
     )
     asked = Evidence(pairs=int(np.sum(~teaches)), delta=delta, log_alarms=LOG_ALARMS)
-    witness, stake = learned(present_then, absent_then, asked)
+    witness, stake = learn_witness(present_then, absent_then, asked)
     first, second = evidence[::-1] if witness.reverse else evidence
-    return loss_lower(witness.at(first), witness.at(second), stake)
+    return loss_lower(witness.evaluate(first), witness.evaluate(second), stake)
 
 
-def stale(layout: Layout, seen: Sequence[Published]) -> list[str]:
+def stale(layout: Layout, seen: Sequence[PublishedCells]) -> list[str]:
     """Repeated noise, within one release or between two."""
     samples = [sample_of(layout, [each], 0) for each in seen]
     problems = []
     for name in (each for each in samples[0] if is_answer(each)):
         columns = [each[name] for each in samples if name in each]
-        if any(repeated(column, column, log_alarms=LOG_ALARMS) for column in columns):
+        if any(sequences_repeat(column, column, log_alarms=LOG_ALARMS) for column in columns):
             problems.append(f"{name}: noise repeats within a release")
-        if any(repeated(columns[0], other, log_alarms=LOG_ALARMS) for other in columns[1:]):
+        if any(sequences_repeat(columns[0], other, log_alarms=LOG_ALARMS) for other in columns[1:]):
             problems.append(f"{name}: noise repeats in another release")
     return problems

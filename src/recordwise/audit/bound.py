@@ -54,7 +54,7 @@ class Stake:
         bet = min(math.sqrt(2 * evidence.log_alarms / (evidence.pairs * spread)), 0.5 / max(widest, 1e-9))
         return cls(within=within, evidence=evidence, center=center, bet=bet)
 
-    def expected(self, present: FloatArray, absent: FloatArray) -> float:
+    def expected_bound(self, present: FloatArray, absent: FloatArray) -> float:
         """Return the approximate bound from as many samples like these."""
         tilted = np.exp(absent) / self.center
         spread = float(present.var() + tilted.var())
@@ -123,15 +123,15 @@ class Reading:
     """One for NaN, then one for each bin between the edges."""
 
     @classmethod
-    def learned(cls, feature: str, present: FloatArray, absent: FloatArray) -> "Reading":
+    def learn(cls, feature: str, present: FloatArray, absent: FloatArray) -> "Reading":
         pooled = np.concatenate([present, absent])
         edges = _edges(np.sort(pooled[~np.isnan(pooled)]))
-        counts = [np.bincount(_places(edges, values), minlength=len(edges) + 2) for values in (present, absent)]
+        counts = [np.bincount(_bin_numbers(edges, values), minlength=len(edges) + 2) for values in (present, absent)]
         shares = [np.log((each + 0.5) / (each.sum() + 1)) for each in counts]
         return cls(feature=feature, edges=edges, heights=shares[0] - shares[1])
 
-    def at(self, values: FloatArray) -> FloatArray:
-        found: FloatArray = self.heights[_places(self.edges, values)]
+    def evaluate(self, values: FloatArray) -> FloatArray:
+        found: FloatArray = self.heights[_bin_numbers(self.edges, values)]
         return found
 
 
@@ -144,7 +144,7 @@ def _edges(known: FloatArray) -> FloatArray:
     return np.asarray(ends[np.append(True, ends[1:] > ends[:-1])])
 
 
-def _places(edges: FloatArray, values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _bin_numbers(edges: FloatArray, values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """Return 0 for NaN, else 1 + the number of edges below."""
     return np.where(np.isnan(values), 0, 1 + np.searchsorted(edges, values, side="left"))
 
@@ -161,13 +161,15 @@ class Witness:
     def within(self) -> Range:
         """The range of the witness."""
         ends = np.array([sum(f(reading.heights) for reading in self.readings) for f in (np.min, np.max)])
-        low, high = np.sort(self.cut(ends))
+        low, high = np.sort(self.clip_total(ends))
         return Range(low=float(low), high=float(high))
 
-    def at(self, features: Features) -> FloatArray:
-        return self.cut(np.sum([reading.at(features[reading.feature]) for reading in self.readings], axis=0))
+    def evaluate(self, features: Features) -> FloatArray:
+        return self.clip_total(
+            np.sum([reading.evaluate(features[reading.feature]) for reading in self.readings], axis=0)
+        )
 
-    def cut(self, total: FloatArray) -> FloatArray:
+    def clip_total(self, total: FloatArray) -> FloatArray:
         return np.clip(-total if self.reverse else total, -self.ceiling, self.ceiling)
 
 
@@ -198,12 +200,12 @@ class Candidate:
     stake: Stake
 
 
-def learned(present: Features, absent: Features, evidence: Evidence) -> tuple[Witness, Stake]:
+def learn_witness(present: Features, absent: Features, evidence: Evidence) -> tuple[Witness, Stake]:
     """Return the best witness and stake, for bounds on other samples."""
     singles = []
     for name in present:
-        reading = Reading.learned(name, present[name], absent[name])
-        singles.append(Lesson((reading,), reading.at(present[name]), reading.at(absent[name])))
+        reading = Reading.learn(name, present[name], absent[name])
+        singles.append(Lesson((reading,), reading.evaluate(present[name]), reading.evaluate(absent[name])))
     answers = [one for one in singles if is_answer(one.readings[0].feature)]
     likely = [each.lesson for each in _best(singles, evidence)]
     best = max((_sums(added, evidence) for added in (answers, likely) if added), key=lambda each: each.score)
@@ -232,10 +234,10 @@ def _cuts(lesson: Lesson, evidence: Evidence) -> list[Candidate]:
     for reverse in (False, True):
         for ceiling in CEILINGS:
             witness = Witness(readings=lesson.readings, ceiling=ceiling, reverse=reverse)
-            present, absent = witness.cut(lesson.present), witness.cut(lesson.absent)
+            present, absent = witness.clip_total(lesson.present), witness.clip_total(lesson.absent)
             first, second = (absent, present) if reverse else (present, absent)
             stake = Stake.of(first, second, witness.within, evidence)
-            found.append(Candidate(stake.expected(first, second), lesson, witness, stake))
+            found.append(Candidate(stake.expected_bound(first, second), lesson, witness, stake))
     return found
 
 
@@ -243,7 +245,7 @@ SETTING_ASIDE = 10
 """One in this many samples is used to find the median and is then left out."""
 
 
-def repeated(first: FloatArray, second: FloatArray, *, log_alarms: float) -> bool:
+def sequences_repeat(first: FloatArray, second: FloatArray, *, log_alarms: float) -> bool:
     """Return whether two sequences agree at some lag too often.
 
     More than independent ones would, with false-alarm rate exp(-log_alarms). A sequence passed twice is compared

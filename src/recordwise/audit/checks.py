@@ -23,7 +23,7 @@ from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.sized import Sized
 from recordwise.noise import sampler
 from recordwise.noise.laws import DiscreteLaplace
-from recordwise.noise.randomness import Secure, Seeded, words
+from recordwise.noise.randomness import Secure, Seeded, random_words
 from recordwise.noise.table import Side, table_for
 from recordwise.plan.keys.keys import FromRelease, Keys
 from recordwise.plan.query import Query, query
@@ -55,8 +55,8 @@ def audit_two_periods(folder: Path, how: Runs) -> Finding:
     """Check that the ledger covers two periods, one resumed and retried."""
     problems: list[str] = []
     for period in SIGMAS:
-        problems += _published_periods(folder, period, how)
-    with _opened_period(folder, "2026", how) as session:
+        problems += _publish_period(folder, period, how)
+    with _period_session(folder, "2026", how) as session:
         events = session.history()
     charges = [event for event in events if event.kind == "charged"]
     problems += ["a retry paid twice"] if len(charges) > len(SIGMAS) else []
@@ -72,15 +72,15 @@ def audit_two_periods(folder: Path, how: Runs) -> Finding:
     )
 
 
-def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
+def _publish_period(folder: Path, period: str, how: Runs) -> list[str]:
     """Publish one period as an unattended process does."""
-    asked = _asked_each_period(SIGMAS[period])
-    with _opened_period(folder, period, how) as session:
+    asked = _period_query(SIGMAS[period])
+    with _period_session(folder, period, how) as session:
         drawn = session.run(asked, refuse_repeat=True, keep=True)
-    with _opened_period(folder, period, how) as session:
+    with _period_session(folder, period, how) as session:
         resumed = session.unfinished.resume(asked)
     for again in (asked, asked.named("answers", title="A corrected title")):
-        with _opened_period(folder, period, how) as session, suppress(AlreadyReleasedError):
+        with _period_session(folder, period, how) as session, suppress(AlreadyReleasedError):
             session.run(again, refuse_repeat=True, keep=True)
     same = resumed is not None and resumed.table.equals(drawn.table)
     spread = float(np.std(drawn.table.column("answer").to_numpy()))
@@ -91,21 +91,21 @@ def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
 
 def _second_budgets(folder: Path, how: Runs) -> list[str]:
     """Check that a spent budget stays spent."""
-    with _opened_period(folder, None, how, ledger="spent.ledger", budget=constant(1)) as session:
+    with _period_session(folder, None, how, ledger="spent.ledger", budget=constant(1)) as session:
         session.run(query().count(Gaussian(rho=1)))
     problems = []
     for name, period in [("spent", "2026"), *(("two-periods", spelling) for spelling in SPELLINGS)]:
-        with suppress(LedgerError, ParameterError), _opened_period(folder, period, how, ledger=f"{name}.ledger"):
+        with suppress(LedgerError, ParameterError), _period_session(folder, period, how, ledger=f"{name}.ledger"):
             problems.append("a period has a second budget")
     return problems
 
 
-def _asked_each_period(sigma: int) -> Query:
+def _period_query(sigma: int) -> Query:
     keys = {"cell": [str(number) for number in range(PERIOD_CELLS)]}
     return query().group_by("cell", keys=keys).sum("value", Gaussian(sigma=sigma), alias="answer")
 
 
-def _opened_period(
+def _period_session(
     folder: Path, period: str | None, how: Runs, *, ledger: str = "two-periods.ledger", **more: Any
 ) -> Session:
     records = pa.table({"id": [1], "cell": ["elsewhere"], "value": [5]})
@@ -134,8 +134,8 @@ def audit_lists(folder: Path, how: Runs) -> list[Finding]:
     places = {"private": folder / "listed", "NOT PRIVATE": folder / "seeded"}
     for kind, place in places.items():
         rng = None if kind == "private" else Seeded(1)
-        with _opened_with_sizes(folder / "listed.ledger", how) as session:
-            session.run(_asked_by_size(Keys.of(CELLS), Gaussian(sigma=3)), rng=rng).save(place)
+        with _sized_session(folder / "listed.ledger", how) as session:
+            session.run(_sized_query(Keys.of(CELLS), Gaussian(sigma=3)), rng=rng).save(place)
     tried: dict[str, Callable[[], Keys]] = {}
     for kind, place in places.items():
         copy = folder / f"{place.name}.parquet"
@@ -171,18 +171,18 @@ def _from_release(place: Path) -> Callable[[], Keys]:
 
 def _problems(given: Callable[[], Keys], folder: Path, number: int, how: Runs) -> tuple[str, ...]:
     try:
-        with _opened_with_sizes(folder / f"sized{number}.ledger", how) as session:
-            session.run(_asked_by_size(given(), Sized(Gaussian(sigma=3), floor=1)))
+        with _sized_session(folder / f"sized{number}.ledger", how) as session:
+            session.run(_sized_query(given(), Sized(Gaussian(sigma=3), floor=1)))
     except RecordwiseError:
         return ()
     return ("was taken as a public list",)
 
 
-def _asked_by_size(keys: Keys, mechanism: Mechanism) -> Query:
+def _sized_query(keys: Keys, mechanism: Mechanism) -> Query:
     return query().group_by("cell", keys=keys).sum("value", mechanism, alias=SIZE)
 
 
-def _opened_with_sizes(ledger: Path, how: Runs) -> Session:
+def _sized_session(ledger: Path, how: Runs) -> Session:
     roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "integer"}}
     # Wide enough for every release here, so that nothing but the list can be refused.
     stated: dict[str, Any] = {"tuned_on": "public", "budget": gaussian_sum("value", sigma="0.1"), "dataset": "listed"}
@@ -213,7 +213,7 @@ def audit_sources(folder: Path, how: Runs) -> list[Finding]:
     found = []
     _write(FIRST, folder / "good" / "a.parquet")
     _write(SECOND, folder / "good" / "b.parquet")
-    _published_from(folder / "good", how)
+    _publish_sums(folder / "good", how)
     for number, (name, second) in enumerate(BAD_PARTS.items()):
         place = folder / f"parts{number}"
         _write(FIRST, place / "a.parquet")
@@ -232,7 +232,7 @@ def _write(columns: dict[str, pa.Array], path: Path) -> None:
 
 def _refusal(name: str, source: Path, how: Runs) -> Finding:
     try:
-        _published_from(source, how)
+        _publish_sums(source, how)
     except RecordwiseError:
         return Finding.without_numbers(f"refusal of {name}", samples=1, problems=())
     return Finding.without_numbers(f"refusal of {name}", samples=1, problems=("was accepted",))
@@ -245,7 +245,7 @@ def _statistics(folder: Path, how: Runs) -> Finding:
     _write(columns, true)
     _write(columns, false)
     _falsify(false)
-    same = _published_from(true, how) == _published_from(false, how)
+    same = _publish_sums(true, how) == _publish_sums(false, how)
     problems = () if same else ("statistics in a file decide what is counted",)
     return Finding.without_numbers("false statistics in a file", samples=2, problems=problems)
 
@@ -258,7 +258,7 @@ def _falsify(path: Path) -> None:
     path.write_bytes(written[: -8 - length] + footer.replace(b"\x01b", b"\x01a") + written[-8:])
 
 
-def _published_from(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
+def _publish_sums(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
     """Publish sums under three kinds of selection, with repeated noise.
 
     By a condition on the cell, by one on the value, and by a group. Each is a separate pass: conditions of
@@ -308,7 +308,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
     for number, (name, (columns, keys)) in enumerate(tried.items()):
         path = folder / f"refused{number}.parquet"
         pyarrow.parquet.write_table(pa.table(columns), path)
-        accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
+        accepted = not is_refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
     return [
@@ -320,7 +320,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
     ]
 
 
-def refused(attempt: Callable[[], object]) -> bool:
+def is_refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
     except RecordwiseError:
@@ -362,7 +362,7 @@ def audit_types(folder: Path, how: Runs) -> list[Finding]:
     found: list[Finding] = []
     for name, at in BAD_THRESHOLDS.items():
         asked = query().group_by("open", keys=[True, False]).sum("value", UnitSplit(at=at, rho="0.001"))
-        accepted = _told(ROWS, asked, folder / f"types{len(found)}", how, COLUMNS) is not None
+        accepted = _release_text(ROWS, asked, folder / f"types{len(found)}", how, COLUMNS) is not None
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
     return [*found, *(_neighbors(folder, how, columns) for columns in (COLUMNS, None))]
@@ -372,13 +372,14 @@ def _neighbors(folder: Path, how: Runs, columns: Mapping[str, Column] | None) ->
     asked = query().group_by("size", keys=[7, 44]).sum("value", UnitSplit(at=20, rho="0.001"))
     way = "declared" if columns else "undeclared"
     told = {
-        _told(rows, asked, folder / f"{way}{number}", how, columns) for number, rows in enumerate(NEIGHBOURS.values())
+        _release_text(rows, asked, folder / f"{way}{number}", how, columns)
+        for number, rows in enumerate(NEIGHBOURS.values())
     }
     problems = () if len(told) == 1 else ("the description of the table depends on the records",)
     return Finding.without_numbers(f"neighbors with {way} columns", samples=len(NEIGHBOURS), problems=problems)
 
 
-def _told(
+def _release_text(
     rows: Mapping[str, list[Any]], asked: Query, place: Path, how: Runs, columns: Mapping[str, Column] | None
 ) -> str | None:
     """What a release says about its table; None if it was refused."""
@@ -394,7 +395,7 @@ def _told(
     return json.dumps([names, dict(release.published.form)], sort_keys=True, default=str)
 
 
-class Inherited(Secure):
+class ImpostorSource(Secure):
     """A custom bit source that poses as the secure one."""
 
     private = True
@@ -405,13 +406,13 @@ class Inherited(Secure):
 
 SOURCES: dict[str, Callable[[], Any]] = {
     "noise from a seeded generator": lambda: Seeded(1),
-    "noise from a source of one's own": Inherited,
+    "noise from a source of one's own": ImpostorSource,
 }
 LOOKS: dict[str, Callable[[Session], object]] = {
     "the owner's view": lambda session: session.owner.view(),
     "a summary of losses": lambda session: session.owner.loss_summary(constant(1)),
-    "a count of records and cells": lambda session: session.owner.preflight(_asked()),
-    "the cells that no key names": lambda session: session.owner.unmatched(_asked()),
+    "a count of records and cells": lambda session: session.owner.preflight(_sum_query()),
+    "the cells that no key names": lambda session: session.owner.unmatched(_sum_query()),
     "the past": lambda session: session.owner.view(data="past"),
 }
 
@@ -422,24 +423,24 @@ def audit_marks(folder: Path, how: Runs) -> list[Finding]:
     pyarrow.parquet.write_table(pa.table({"id": [1, 2, 3], "value": [1, 2, 3]}), path)
     found = {}
     for number, (name, source) in enumerate(SOURCES.items()):
-        with _opened(path, folder / f"marked{number}.ledger", how) as session:
-            out = session.run(_asked(), rng=source()).save(folder / f"marked{number}")
-            found[f"privacy label of {name}"] = _called_private(out, session)
+        with _open_session(path, folder / f"marked{number}.ledger", how) as session:
+            out = session.run(_sum_query(), rng=source()).save(folder / f"marked{number}")
+            found[f"privacy label of {name}"] = _label_problems(out, session)
     for number, (name, look) in enumerate(LOOKS.items()):
         found[f"privacy label of {name}"] = _untold(path, folder / f"looked{number}.ledger", look, how)
     return [Finding.without_numbers(name, samples=1, problems=problems) for name, problems in found.items()]
 
 
-def _asked() -> Any:
+def _sum_query() -> Any:
     return query().sum("value", Gaussian(sigma=3))
 
 
-def _opened(path: Path, ledger: Path, how: Runs) -> Session:
+def _open_session(path: Path, ledger: Path, how: Runs) -> Session:
     roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {}}
     return Session(path, ledger=ledger, tuned_on="public", engine=how.engine, spark=how.spark, **roles)
 
 
-def _called_private(out: Path, session: Session) -> tuple[str, ...]:
+def _label_problems(out: Path, session: Session) -> tuple[str, ...]:
     """Files and ledger must state what the noise was."""
     told = {json.loads((out / name).read_text(encoding="utf-8"))["mark"] for name in ("release.json", "policy.json")}
     told |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
@@ -449,20 +450,20 @@ def _called_private(out: Path, session: Session) -> tuple[str, ...]:
 def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Runs) -> tuple[str, ...]:
     """Check that no session publishes after a look without a reason."""
     problems = []
-    with _opened(path, ledger, how) as session:
+    with _open_session(path, ledger, how) as session:
         look(session)
-        problems += ["calls itself untuned after a look"] if _published(session) else []
-    with _opened(path, ledger, how) as later:
-        problems += ["calls itself untuned after a look in another session"] if _published(later) else []
+        problems += ["calls itself untuned after a look"] if _is_published(session) else []
+    with _open_session(path, ledger, how) as later:
+        problems += ["calls itself untuned after a look in another session"] if _is_published(later) else []
         later.tuning_reason = "an audit"
-        looks = later.run(_asked()).published.looks or {}
+        looks = later.run(_sum_query()).published.looks or {}
         problems += ["states another number of looks than there were"] if list(looks.values()) != [1] else []
     return tuple(problems)
 
 
-def _published(session: Session) -> bool:
+def _is_published(session: Session) -> bool:
     try:
-        session.run(_asked())
+        session.run(_sum_query())
     except TuningError:
         return False
     return True
@@ -522,22 +523,22 @@ def audit_reentry() -> Finding:
     def attempts() -> list[int]:
         """Return the attempts without machine code, which reuse memory."""
         out = np.zeros(ATTEMPTS, dtype=np.int64)
-        sampler.attempt(table, words(Seeded(1), 2 * ATTEMPTS), out)
+        sampler.attempt(table, random_words(Seeded(1), 2 * ATTEMPTS), out)
         return list(map(int, out))
 
     def sample() -> list[int]:
         return list(map(int, law.sample(ATTEMPTS, Seeded(1))))
 
     def another() -> None:
-        sampler.attempt(table, words(Seeded(2), 2 * ATTEMPTS), np.zeros(ATTEMPTS, dtype=np.int64))
+        sampler.attempt(table, random_words(Seeded(2), 2 * ATTEMPTS), np.zeros(ATTEMPTS, dtype=np.int64))
         law.sample(ATTEMPTS, Seeded(2))
 
-    changed = any(_interrupted(drawn, another) != drawn() for drawn in (attempts, sample))
+    changed = any(_run_interrupted(drawn, another) != drawn() for drawn in (attempts, sample))
     problems = ("a draw within a draw changed its noise",) if changed else ()
     return Finding.without_numbers("draws within a draw", samples=2 * ATTEMPTS, problems=problems)
 
 
-def _interrupted(drawn: Callable[[], list[int]], act: Callable[[], None]) -> list[int]:
+def _run_interrupted(drawn: Callable[[], list[int]], act: Callable[[], None]) -> list[int]:
     def trace(frame: Any, event: str, _: object) -> Any:
         if event == "line":
             act()

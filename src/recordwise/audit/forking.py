@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recordwise.audit.audit import LOG_ALARMS, Finding, Layout, Runs, publish, read_published, sample_of
-from recordwise.audit.bound import repeated
+from recordwise.audit.audit import LOG_ALARMS, Finding, Layout, Runs, publish, read_published_cells, sample_of
+from recordwise.audit.bound import sequences_repeat
 from recordwise.audit.subjects import every_subject
 from recordwise.noise.laws import DiscreteGaussian
 
@@ -44,10 +44,12 @@ def audit_forks(folder: Path, *, command: Sequence[str] = (sys.executable, "-m",
     subprocess.run([*command, str(folder)], check=True)
     asked = layout()
     first, second = (
-        sample_of(asked, [read_published(folder / f"release{number}", asked)], 0)["cell.answer"]
+        sample_of(asked, [read_published_cells(folder / f"release{number}", asked)], 0)["cell.answer"]
         for number in range(CHILDREN)
     )
-    problems = ("two forked processes drew the same noise",) if repeated(first, second, log_alarms=LOG_ALARMS) else ()
+    problems = (
+        ("two forked processes drew the same noise",) if sequences_repeat(first, second, log_alarms=LOG_ALARMS) else ()
+    )
     return Finding.without_numbers("forked processes", samples=2 * len(first), problems=problems)
 
 

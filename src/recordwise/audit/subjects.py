@@ -146,7 +146,7 @@ ANYBODY = {"any": record(5, 300)}
 """For statistics that cost every record the same."""
 
 
-def counted(what: str) -> Subject:
+def count_subject(what: str) -> Subject:
     """A statistic to which every record contributes 1."""
     asked = statement(f"SELECT {CELL}, COUNT({what}) AS answer {BY_CELL}", answer=Gaussian(rho=1))
     return Subject(name="count" if what == "*" else "count of firms", ask=asked, records=ANYBODY)
@@ -176,7 +176,7 @@ def negative() -> Subject:
     return replace(found, records=sizes, signed=True)
 
 
-def derived() -> Subject:
+def derived_subject() -> Subject:
     """Return a linear form whose sum is combined and divided."""
     sums = f"SUM({FORM}) AS rest, SUM({SECOND}) AS other"
     text = f"{sums}, SUM({FORM}) + 3 * SUM({SECOND}) AS total, SUM({FORM}) / SUM({SECOND}) AS r"
@@ -184,7 +184,7 @@ def derived() -> Subject:
     return replace(found, records={"small": record(3, 4), "large": record(0, 8), "giant": record(10**8, 10**6)})
 
 
-def collapsed() -> Subject:
+def collapsed_subject() -> Subject:
     """Return several rows per record, at the cost of one record."""
     text = f"COUNT(*) AS n, SUM({VALUE}) AS total, SUM({SECOND}) AS other"
     return replace(several("collapsed rows", text, n=THIRD, total=SPLIT, other=SECOND_SPLIT), rows=3)
@@ -193,7 +193,7 @@ def collapsed() -> Subject:
 FLOOR, SIZE, LARGER = 100, 300.0, 900.0
 
 
-def sized() -> Subject:
+def sized_subject() -> Subject:
     """Return a sum whose noise follows a public size."""
     mechanism = Sized(Gaussian(sigma="0.2"), floor=FLOOR)
     found = sum_subject("sized", mechanism.at_size(Fraction(2 * FLOOR)))
@@ -207,12 +207,12 @@ def sized_keys(cells: Sequence[str]) -> Keys:
     return Keys.of({CELL: list(cells), "size": sizes}, size="size", sized_on="public: made up for the audit")
 
 
-def levels() -> Subject:
+def levels_subject() -> Subject:
     """Return the same sum at two levels of a code."""
-    return replace(several("two levels", "", answer=None), ask=two_levels)
+    return replace(several("two levels", "", answer=None), ask=two_level_query)
 
 
-def two_levels(keys: Keys) -> Query:
+def two_level_query(keys: Keys) -> Query:
     asked = query().levels(prefix(CELL, [7, 8]), share=["1/4", "3/4"], keys=keys)
     return asked.sum(VALUE, UnitSplit(at=30, rho=1), alias="answer")
 
@@ -220,7 +220,7 @@ def two_levels(keys: Keys) -> Query:
 PIECES = {VALUE: 50}
 
 
-def selected(name: str, keys: str, keys_of: KeysOf) -> Subject:
+def selected_subject(name: str, keys: str, keys_of: KeysOf) -> Subject:
     """Cells that appear because of their records or because of noise."""
     sizes = {"one piece": record(50), "two pieces": record(100), "giant": record(10**6)}
     asked = statement(f"SELECT {CELL}, COUNT(*) AS n {BY_CELL}", n=Gaussian(rho="0.1"))
@@ -229,12 +229,14 @@ def selected(name: str, keys: str, keys_of: KeysOf) -> Subject:
 
 def alone() -> Subject:
     """Without the record its key does not exist."""
-    return selected("found keys, alone", "selected", lambda _: Keys.select(rho="0.1", delta="0.2", pieces=PIECES))
+    return selected_subject(
+        "found keys, alone", "selected", lambda _: Keys.select(rho="0.1", delta="0.2", pieces=PIECES)
+    )
 
 
 def beside_others() -> Subject:
     """With or without the record, the key nearly always appears."""
-    found = selected("", "selected", lambda _: Keys.select(rho="0.4", delta="0.001", pieces=PIECES))
+    found = selected_subject("", "selected", lambda _: Keys.select(rho="0.4", delta="0.001", pieces=PIECES))
     return found.with_others("found keys, beside others", record(1000))
 
 
@@ -248,8 +250,8 @@ GRID = Grid.linear(0, 60, bits=2)
 EVERYTHING = f"COUNT(*) AS n, SUM({VALUE}) AS total, AVG({VALUE}) AS mean, MEDIAN({VALUE}) AS middle"
 
 CATALOGUE: dict[str, Callable[[], Subject]] = {
-    "count": lambda: counted("*"),
-    "count of firms": lambda: counted(f"DISTINCT {FIRM}"),
+    "count": lambda: count_subject("*"),
+    "count of firms": lambda: count_subject(f"DISTINCT {FIRM}"),
     "gaussian in cents": lambda: sum_subject("gaussian in cents", Gaussian(sigma="0.37"), step=CENT),
     "unit split of two measures": lambda: sum_subject(
         "unit split of two measures", UnitSplit(at={VALUE: 50, SECOND: 2000}, rho="0.1")
@@ -263,8 +265,8 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
         other=SECOND_SPLIT,
     ),
     "negative values": negative,
-    "derived sum, combination and ratio": derived,
-    "collapsed rows": collapsed,
+    "derived sum, combination and ratio": derived_subject,
+    "collapsed rows": collapsed_subject,
     "average": lambda: several("average", f"AVG({VALUE}) AS answer", answer=HALVES),
     "median": lambda: several("median", f"MEDIAN({VALUE}) AS answer", answer=TreeQuantile(grid=GRID, rho=1)),
     "count, sum, average and median": lambda: several(
@@ -275,11 +277,11 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
         mean=SumAndCount(sum=SPLIT, count=THIRD),
         middle=TreeQuantile(grid=GRID, rho="0.33"),
     ),
-    "two levels": levels,
-    "sized": sized,
+    "two levels": levels_subject,
+    "sized": sized_subject,
     "found keys, alone": alone,
     "found keys, beside others": beside_others,
-    "keys of a domain": lambda: selected("keys of a domain", "domain", domain_keys),
+    "keys of a domain": lambda: selected_subject("keys of a domain", "domain", domain_keys),
 }
 """Subjects by name, built when needed."""
 

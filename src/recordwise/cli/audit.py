@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
-from recordwise.cli.options import Set, loaded
+from recordwise.cli.options import Set, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.audit.audit import Finding, Runs
@@ -44,20 +44,20 @@ def audit(
 
     spark = master if "spark" in engine_kind(engine).needs else None
     how = Runs(engine=engine, spark=spark, cells=cells, runs=runs)
-    named = chosen(plan, mechanism or [], given)
+    named = choose_subjects(plan, mechanism or [], given)
     if listed:
         typer.echo("\n".join(name for name, _ in named))
         return
-    found = examined(named, how, quiet=as_json, whole=not mechanism)
+    found = all_findings(named, how, quiet=as_json, whole=not mechanism)
     if as_json:
-        typer.echo(json.dumps(told(found), allow_nan=False))
+        typer.echo(json.dumps(findings_json(found), allow_nan=False))
     else:
         show(found)
     if any(each.broken for each in found):
         raise typer.Exit(BROKEN)
 
 
-def chosen(plan: Path | None, parts: list[str], given: list[str] | None = None) -> Named:
+def choose_subjects(plan: Path | None, parts: list[str], given: list[str] | None = None) -> Named:
     """Return the subjects whose name contains one of the parts."""
     from recordwise.audit.subjects import every_subject
     from recordwise.errors import ParameterError
@@ -66,7 +66,7 @@ def chosen(plan: Path | None, parts: list[str], given: list[str] | None = None) 
     if plan is not None:
         from recordwise.audit.subjects import plan_subjects
 
-        named = [(each.name, lambda each=each: each) for each in plan_subjects(loaded(plan, given).plan)]  # type: ignore[misc]
+        named = [(each.name, lambda each=each: each) for each in plan_subjects(load_with_parameters(plan, given).plan)]  # type: ignore[misc]
     kept = [(name, make) for name, make in named if not parts or any(part in name for part in parts)]
     if not kept:
         names = "; ".join(name for name, _ in named)
@@ -74,7 +74,7 @@ def chosen(plan: Path | None, parts: list[str], given: list[str] | None = None) 
     return kept
 
 
-def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Finding]":
+def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Finding]":
     """Every finding, including the checks without numbers if nothing was left out."""
     from tempfile import TemporaryDirectory
 
@@ -102,7 +102,7 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     return found
 
 
-def told(found: "list[Finding]") -> dict[str, Any]:
+def findings_json(found: "list[Finding]") -> dict[str, Any]:
     from recordwise.audit.audit import FALSE_ALARM
 
     rows = []

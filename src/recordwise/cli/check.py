@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import VIEWED, Data, Set, for_owner, loaded
+from recordwise.cli.options import VIEWED, Data, Set, for_owner, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -34,7 +34,7 @@ def check(
 
     from recordwise.planning.check import check as checked
 
-    found = checked(loaded(plan, given), source=not no_source)
+    found = checked(load_with_parameters(plan, given), source=not no_source)
     if as_json:
         typer.echo(json.dumps(found.to_json(), default=str))
     else:
@@ -54,7 +54,7 @@ def show_check(found: "Check") -> None:
     )
     screen.paragraph(f"The source: {found.source}.")
     for hierarchy in file.plan.schema.hierarchies:
-        screen.paragraph(_list_words(hierarchy.about()))
+        screen.paragraph(_code_list_text(hierarchy.about()))
     for each in found.sizes.get("sizes", ()):
         screen.paragraph(f"Sizes of cells: {each['sized_on']}; SHA-256 {each['digest']}.")
     if "sized_noise" in found.sizes:
@@ -89,7 +89,7 @@ def show_losses(found: "Check") -> None:
         screen.note(each)
 
 
-def _list_words(hierarchy: dict[str, Any]) -> str:
+def _code_list_text(hierarchy: dict[str, Any]) -> str:
     """What is said about a public list of codes."""
     apart = "".join(f" {one} and {two} do not nest." for one, two in hierarchy.get("not_nested", ()))
     return (
@@ -125,11 +125,11 @@ def preflight(
     from recordwise.session.session import Session
 
     for_owner(data, advice="A release makes the same check by itself, before the charge, and tells no number.")
-    file = loaded(plan, given)
+    file = load_with_parameters(plan, given)
     with Session.from_plan(file, data=data) as session:
-        passed = coverage_shown(file, session, data)
+        passed = show_coverage(file, session, data)
         if show:
-            look_shown(file, session, data)
+            show_looks(file, session, data)
     if not passed:
         raise typer.Exit(BAD_INPUT)
 
@@ -141,7 +141,7 @@ def label(data: str) -> str:
     return f"computed from {data} records: " if data in NO_LOOK else "CONFIDENTIAL: "
 
 
-def coverage_shown(file: "PlanFile", session: "Session", data: str) -> bool:
+def show_coverage(file: "PlanFile", session: "Session", data: str) -> bool:
     """Show each table's records and cells, and whether it would release."""
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
@@ -168,7 +168,7 @@ def coverage_shown(file: "PlanFile", session: "Session", data: str) -> bool:
     return not failed
 
 
-def look_shown(file: "PlanFile", session: "Session", data: str) -> None:
+def show_looks(file: "PlanFile", session: "Session", data: str) -> None:
     """Unmatched codes and losses: further looks."""
     from recordwise.cli import screen
     from recordwise.exact.text import formula_text, share_text
@@ -223,7 +223,7 @@ def rehearse(
 
     from recordwise.planning.simulate.rehearse import rehearse as rehearsed
 
-    file = loaded(plan, given)
+    file = load_with_parameters(plan, given)
     if records is not None:
         for_owner(data)
     found = rehearsed(file, out=out or unused_folder(plan), records=records, rows=rows, seed=seed, data=data)

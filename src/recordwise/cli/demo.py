@@ -143,7 +143,7 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
 def show(folder: Path, found: dict[str, Any]) -> None:
     from recordwise.cli import screen
-    from recordwise.cli.loss import looked_up, read_policy, read_record, show_loss
+    from recordwise.cli.loss import loss_report, read_policy, read_record, show_loss
     from recordwise.exact.text import figure, share_text, whole_text
 
     screen.heading("Median relative error of a cell")
@@ -167,7 +167,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     screen.heading("The corner shop looks up its own loss")
     typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
     policy = read_policy(folder / "release" / "policy.json", "tight")
-    show_loss(looked_up(policy, read_record(policy, words), 1e-5))
+    show_loss(loss_report(policy, read_record(policy, words), 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
         f"{folder}/release contains the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
@@ -250,22 +250,22 @@ def init(
     import os
 
     from recordwise.cli import screen
-    from recordwise.engines.sources.columns import csv_options, declared, is_csv, looked_at
+    from recordwise.engines.sources.columns import csv_options, declared_columns, is_csv, look_at_columns
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
-    given = named(file, table, encoding)
-    headed = header or (is_csv(given) and confirmed(file))
+    given = named_source(file, table, encoding)
+    headed = header or (is_csv(given) and confirm_header(file))
     address = "://" in file
     source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
-    found = declared(given, headed=headed)
+    found = declared_columns(given, headed=headed)
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
-        found = looked_at(given, headed=headed)
+        found = look_at_columns(given, headed=headed)
     text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
@@ -274,7 +274,7 @@ def init(
     screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
 
 
-def confirmed(file: str) -> bool:
+def confirm_header(file: str) -> bool:
     """Ask whether the first line, not shown, holds names."""
     question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
     return sys.stdin.isatty() and typer.confirm(question)
@@ -290,12 +290,12 @@ def note_look(ledger: Path, dataset: str) -> None:
     enter_first_look(ledger, terms, "init --look")
 
 
-def named(file: str, table: str | None, encoding: str | None) -> Any:
+def named_source(file: str, table: str | None, encoding: str | None) -> Any:
     """Return the source that the arguments name; refuse a password."""
     import re
 
     from recordwise.errors import SourceError
-    from recordwise.plan.sources import POSTGRES_SCHEMES, Csv, Database, Postgres, found_by_spark
+    from recordwise.plan.sources import POSTGRES_SCHEMES, Csv, Database, Postgres, names_spark_table
 
     if file.startswith(POSTGRES_SCHEMES) and table is not None:
         if re.search(r"://[^/@]*:[^/@]*@|[?&]password=", file):
@@ -307,7 +307,7 @@ def named(file: str, table: str | None, encoding: str | None) -> Any:
         return Postgres(file, table=table)
     if table is not None:
         return Database(file, table=table)
-    if found_by_spark(file) and not file.startswith(POSTGRES_SCHEMES) and not Path(file).exists():
+    if names_spark_table(file) and not file.startswith(POSTGRES_SCHEMES) and not Path(file).exists():
         raise SourceError(
             source=f"'{file}'" if "://" not in file else "an address",
             problem="there is no such file",

@@ -36,13 +36,13 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self)
 
-            sys.unraisablehook = self.lost
+            sys.unraisablehook = self.repeat_lost
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
         raise KeyboardInterrupt
 
-    def lost(self, failure: "UnraisableHookArgs") -> None:
+    def repeat_lost(self, failure: "UnraisableHookArgs") -> None:
         """Repeat an interrupt that Python would lose in a callback."""
         if not issubclass(failure.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(failure)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
-from recordwise.cli.options import Set, loaded
+from recordwise.cli.options import Set, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
@@ -33,16 +33,16 @@ def show(
     """
     import json
 
-    from recordwise.cli.loss import total_words
+    from recordwise.cli.loss import total_text
     from recordwise.ledger.ledger import Ledger
-    from recordwise.ledger.looks import counted_looks, looks_in_words
+    from recordwise.ledger.looks import count_looks, looks_text
     from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(file)
     events, spent, budget = opened.history(), opened.spent(), opened.budget
     opened.close()
     periods, series = periods_of(events), series_name(events)
-    examples = {} if plan is None else loaded(plan, given).examples
+    examples = {} if plan is None else load_with_parameters(plan, given).examples
     dataset = next(event.body["dataset"] for event in reversed(events) if event.kind == "opened")
     if as_json:
         told = {
@@ -52,7 +52,7 @@ def show(
             "series": series,
             "periods": [_period_json(each) for each in periods],
             "examples": {name: _example(record, periods) for name, record in examples.items()},
-            "looks": counted_looks(events),
+            "looks": count_looks(events),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
         typer.echo(json.dumps(told))
@@ -63,8 +63,8 @@ def show(
 
     screen.heading(f"Ledger of '{series or dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
-    if looks := counted_looks(events):
-        screen.paragraph(f"Confidential records were viewed ({looks_in_words(looks)}).")
+    if looks := count_looks(events):
+        screen.paragraph(f"Confidential records were viewed ({looks_text(looks)}).")
     sums = [("Spent", spent), ("Budget", budget)]
     if series is not None:
         sums = [
@@ -72,7 +72,7 @@ def show(
             for each in periods
             for pair in (
                 (f"Spent in {each.name}", each.spent),
-                (f"Budget of {each.name}, {each.declared_words()}", each.budget),
+                (f"Budget of {each.name}, {each.declared_text()}", each.budget),
             )
         ]
     for title, policy in sums:
@@ -84,7 +84,7 @@ def show(
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
     if series is not None:
-        screen.paragraph(f"\nThe total over the periods holds {total_words(periods)}.")
+        screen.paragraph(f"\nThe total over the periods holds {total_text(periods)}.")
 
 
 def _period_json(period: "PeriodState") -> dict[str, Any]:
@@ -93,20 +93,20 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
         "charges": period.charges,
         "spent": period.spent.to_json(),
         "budget": None if period.budget is None else period.budget.to_json(),
-        "budget_declared": period.declared_words(),
+        "budget_declared": period.declared_text(),
     }
 
 
 def _example(record: dict[str, Any], periods: "tuple[PeriodState, ...]") -> list[dict[str, Any]]:
     """Return each period's cost to a record, and the rest, or None."""
-    from recordwise.cli.loss import left
+    from recordwise.cli.loss import remaining_loss
     from recordwise.policy.series import needed_names
 
     rows: list[dict[str, Any]] = []
     for each in periods:
         known = not set(needed_names(each.spent)) - set(record)
         cost = float(each.spent.loss(record)) if known else None
-        rows.append({"period": each.name, "loss": cost, "left": left(each, record) if known else None})
+        rows.append({"period": each.name, "loss": cost, "left": remaining_loss(each, record) if known else None})
     return rows
 
 

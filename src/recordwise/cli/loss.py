@@ -97,7 +97,7 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
 
 def plain_number(name: str, text: str) -> str:
     """Return a number that can be read in only one way."""
-    from recordwise.errors import ParameterError, shown
+    from recordwise.errors import ParameterError, value_text
     from recordwise.exact.numbers import rational
 
     if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
@@ -105,7 +105,7 @@ def plain_number(name: str, text: str) -> str:
         raise ParameterError(parameter=name, problem=f"is ambiguous: {text}", advice=advice)
     if not re.fullmatch(r"[\w.+/-]*", text):
         advice = "Write digits and, if needed, a decimal point: 1200.5."
-        raise ParameterError(parameter=name, problem=f"must be a plain number, not {shown(text)}", advice=advice)
+        raise ParameterError(parameter=name, problem=f"must be a plain number, not {value_text(text)}", advice=advice)
     rational(text, parameter=name)
     return text
 
@@ -125,7 +125,7 @@ def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
     return LatticePolicy.from_json(form["lattice"], bands_from_json(form.get("bands"))) if known else None
 
 
-def looked_up(
+def loss_report(
     policy: "Policy", record: dict[str, Any], delta: float, lattice: "LatticePolicy | None" = None
 ) -> dict[str, Any]:
     """Return loss, delta, epsilon and power, exactly where possible (T-LOSS-LAW)."""
@@ -148,15 +148,15 @@ def looked_up(
         "delta": delta + own,
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
-        **_sizes(policy, record),
+        **_cell_sizes(policy, record),
     }
 
 
-def _sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
+def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
     """Return the public sizes of the record's cells, where they matter."""
     from recordwise.policy.render.text import sizes_of_cells
 
-    sizes = {size.about: size.found(record) for size in sizes_of_cells(policy)}
+    sizes = {size.about: size.text_for(record) for size in sizes_of_cells(policy)}
     return {"public_sizes": sizes} if sizes else {}
 
 
@@ -290,7 +290,7 @@ def read_units(
     return found or {"": [""] * len(rows)}
 
 
-def looked_up_firm(
+def firm_loss_report(
     policy: "Policy", firm: "FirmPolicy | None", units: dict[str, list[Any]], delta: float
 ) -> dict[str, Any]:
     """Return the joint loss, delta, epsilon and power for all establishments."""
@@ -418,7 +418,7 @@ def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[s
     return found
 
 
-def looked_up_history(
+def history_loss_report(
     series: str | None, periods: "tuple[PeriodState, ...]", words: list[str], delta: float
 ) -> dict[str, Any]:
     """Return each period's loss and remaining budget, and the total."""
@@ -438,8 +438,8 @@ def looked_up_history(
                 "record": None if record is None else {name: str(value) for name, value in record.items()},
                 "loss": losses[each.name],
                 "selection_delta": selected,
-                "left": left(each, record),
-                "budget": each.declared_words(),
+                "left": remaining_loss(each, record),
+                "budget": each.declared_text(),
             }
         )
     rho = sum(losses.values())
@@ -453,11 +453,11 @@ def looked_up_history(
         "delta": delta + own,
         "power_of_a_5_percent_test": power_beside_delta(rho, own, false_alarm=told.false_alarm),
         "sentence": told.sentence(),
-        "total": total_words(periods),
+        "total": total_text(periods),
     }
 
 
-def left(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
+def remaining_loss(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
     """Return the period's budget left to a record, or None if unknown."""
     from recordwise.policy.series import needed_names
 
@@ -466,7 +466,7 @@ def left(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
     return max(0.0, float(period.budget.loss(record)) - float(period.spent.loss(record)))
 
 
-def total_words(periods: "tuple[PeriodState, ...]") -> str:
+def total_text(periods: "tuple[PeriodState, ...]") -> str:
     """Describe how long the total holds: forever, or as of today."""
     if periods and all(each.at_start for each in periods):
         return "within budgets that were declared at the start of the series"
@@ -542,7 +542,7 @@ def loss(
     which = "paper" if paper else "tight"
     known = read_policy(policy, which)
     if firm is None:
-        found = looked_up(known, read_record(known, values or []), delta, read_lattice(policy, which))
+        found = loss_report(known, read_record(known, values or []), delta, read_lattice(policy, which))
     else:
         found = _firm(policy, which, known, firm, values, delta)
     label = read_privacy_label(policy)
@@ -563,7 +563,7 @@ def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, 
 
     if firm is not None:
         raise ParameterError(parameter="--firm", problem="needs policy.json of a release, not a ledger")
-    found = looked_up_history(*read_periods(path), values, delta)
+    found = history_loss_report(*read_periods(path), values, delta)
     if as_json:
         typer.echo(json.dumps(found))
     else:
@@ -581,4 +581,4 @@ def _firm(
         )
     joint = read_firm_policy(path, which)
     units = read_units(firm, known, joint.columns() if joint else (), read_lists(path))
-    return looked_up_firm(known, joint, units, delta)
+    return firm_loss_report(known, joint, units, delta)

@@ -168,7 +168,7 @@ def read_goals(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> 
     )
 
 
-def loaded(path: Path, given: list[str] | None) -> "PlanFile":
+def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
     """The plan, read and checked with the given values of its parameters."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
@@ -186,14 +186,14 @@ def loaded(path: Path, given: list[str] | None) -> "PlanFile":
     return load_plan(path, parameters=values)
 
 
-def opened(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
+def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
     """Return the checked plan; refuse bad plot files and confidential pipes."""
     from recordwise.errors import ParameterError
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
-    file = loaded(path, given)
+    file = load_with_parameters(path, given)
     for_owner(data)
     return file
 
@@ -244,7 +244,7 @@ def _single(numbers: list[str], option: str) -> str:
     return numbers[0]
 
 
-def printed(found: Any, as_json: bool) -> bool:
+def print_as_json(found: Any, as_json: bool) -> bool:
     """Print JSON if requested; otherwise print only the data label."""
     import json
 
@@ -259,7 +259,7 @@ def printed(found: Any, as_json: bool) -> bool:
     return False
 
 
-def told(text: str, asked: SimpleNamespace) -> None:
+def say(text: str, asked: SimpleNamespace) -> None:
     """Print a line, unless JSON is asked for."""
     if not asked.as_json:
         typer.echo(text)
@@ -277,9 +277,9 @@ def show_changes(found: Any) -> None:
 def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
     """Write the resulting plan in the form of the examined one."""
     saved = found.save_like(file.path, asked.out, tuning_reason=asked.tuning_reason, parameters=file.parameters)
-    told(f"wrote {saved}; check it with: recordwise check {saved}", asked)
+    say(f"wrote {saved}; check it with: recordwise check {saved}", asked)
     if found.needs_budget:
-        told("The plan had no budget: the new one has a budget that covers it once.", asked)
+        say("The plan had no budget: the new one has a budget that covers it once.", asked)
 
 
 def loss_shares(found: Any) -> Any:
@@ -301,7 +301,7 @@ def quantile_rows(found: Any) -> Any:
     return plot_fitness([each.name for each in ranking], quantiles, privacy_label=found.privacy_label)
 
 
-def drawn(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
+def save_figures(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
     """Save one figure to every file, owner-only if confidential."""
     from recordwise.errors import ParameterError
     from recordwise.planning.result import owner_only
@@ -317,4 +317,4 @@ def drawn(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
     for path in asked.plot:
         owner_only(path, asked.data)
         figure.savefig(path)
-        told(f"drew {path}", asked)
+        say(f"drew {path}", asked)

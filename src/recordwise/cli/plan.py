@@ -13,17 +13,17 @@ import typer
 from recordwise.cli.failing import plain_float
 from recordwise.cli.options import (
     by_measure,
-    drawn,
     lists_by_measure,
     loss_shares,
-    opened,
+    open_plan,
     plan_command,
-    printed,
+    print_as_json,
     quantile_rows,
     read_goals,
+    save_figures,
     save_plan,
+    say,
     show_changes,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def compare(asked: SimpleNamespace) -> None:
 
     if bool(asked.threshold) != bool(asked.rho):
         raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
-    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
     total = by_measure(asked.at_total, "--at-total")
     usual = usual_families(file.plan, asked.offset or total) if asked.variance or asked.relative_error else {}
     with Session.from_plan(file, data=asked.data) as session:
@@ -92,7 +92,7 @@ def compare(asked: SimpleNamespace) -> None:
             realized=asked.realized,
             data=asked.data,
         )
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
         screen.heading(f"{what}, and {share_text(asked.confidence)} errors of the cells: {found.measure}")
         screen.table(*found.rows())
@@ -102,7 +102,7 @@ def compare(asked: SimpleNamespace) -> None:
         for name, words in found.rule_sentences():
             screen.heading(f"Effect of older disclosure rules on the cells of {name}")
             screen.paragraph(words)
-    return drawn(asked, lambda: loss_shares(found))
+    return save_figures(asked, lambda: loss_shares(found))
 
 
 def _sweep(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> None:
@@ -119,7 +119,7 @@ def _sweep(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> None
         rhos=asked.rho,
         data=asked.data,
     )
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
         screen.table(*found.rows())
 
@@ -128,7 +128,7 @@ def _sweep(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> None
 
         return plot_sweep(found.curves(), measure=found.measure, privacy_label=found.privacy_label)
 
-    drawn(asked, draw)
+    save_figures(asked, draw)
 
 
 # ``recordwise plan recommend``: from accuracy goals for the tables of a plan to mechanisms.
@@ -151,7 +151,7 @@ def recommend(asked: SimpleNamespace) -> None:
 
     if asked.out is not None and (asked.by_table or asked.keep_mechanisms):
         raise ParameterError(parameter="--out", problem="is for the plan of the best family")
-    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
     with Session.from_plan(file, data=asked.data) as session:
         goals = read_goals(session, file, asked)
         if asked.keep_mechanisms:
@@ -162,7 +162,7 @@ def recommend(asked: SimpleNamespace) -> None:
             shared = {"candidates": candidates, "keep_offsets": True}
         shared |= {"rank_by": asked.rank_by, "fitted": asked.fitted, "complete": asked.complete, "firms": asked.firms}
         found = recommended(session, goals, data=asked.data, **shared)
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading(f"Families that meet the goals, smallest {asked.rank_by} loss first")
         _say(goals)
         screen.table(*found.rows())
@@ -175,7 +175,7 @@ def recommend(asked: SimpleNamespace) -> None:
             show_changes(found)
     if asked.out is not None:
         save_plan(found, file, asked)
-    return drawn(asked, lambda: quantile_rows(found))
+    return save_figures(asked, lambda: quantile_rows(found))
 
 
 def _say(goals: Any) -> None:
@@ -192,7 +192,7 @@ def _allocate(session: "Session", file: "PlanFile", goals: Any, asked: SimpleNam
     from recordwise.planning.search.allocate import allocate
 
     found = allocate(session, file, goals, fitted=asked.fitted, complete=asked.complete, data=asked.data)
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
         screen.table(*found.rows())
@@ -228,7 +228,7 @@ def frontier(asked: SimpleNamespace) -> None:
     from recordwise.planning.frontier import recommend_within
     from recordwise.session import Session
 
-    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
     if asked.out is not None and asked.out.exists():
         raise ParameterError(parameter=str(asked.out), problem="already exists", advice="Choose a new file.")
     shared: dict[str, Any] = {
@@ -253,26 +253,26 @@ def frontier(asked: SimpleNamespace) -> None:
         if within_losses:
             return _show_best(recommend_within(session, file, **limits, **shared), file, asked)
         found = found_frontier(session, file, rank_by=asked.rank_by, losses=asked.loss, **shared)
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {asked.rank_by} loss of the records")
         screen.table(*found.rows())
         screen.paragraph(found.summary())
     if asked.out is not None:
-        told(f"wrote {found.save(asked.out)}", asked)
+        say(f"wrote {found.save(asked.out)}", asked)
 
     def draw() -> Any:
         from recordwise.planning.plots import plot_frontier
 
         return plot_frontier(found)
 
-    return drawn(asked, draw)
+    return save_figures(asked, draw)
 
 
 def _show_best(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
     """Print the most reliable plan within some losses, and write its plan file."""
     from recordwise.cli import screen
 
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading("The most reliable plan within these losses")
         screen.paragraph(found.summary())
         screen.table(*found.rows())
@@ -331,7 +331,7 @@ def evaluate(asked: SimpleNamespace) -> None:
     given = {"records": asked.records, "rows": asked.rows, "seed": asked.seed, "data": asked.data}
     if asked.rows is not None and asked.records is None:
         asked.data = "synthetic"
-    file = opened(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
     with ExitStack() as stack:
         if asked.rows is None and asked.records is None:
             session = stack.enter_context(Session.from_plan(file, data=asked.data))
@@ -352,13 +352,13 @@ def evaluate(asked: SimpleNamespace) -> None:
             seed=asked.seed,
             data=asked.data,
         )
-    if not printed(found, asked.as_json):
+    if not print_as_json(found, asked.as_json):
         screen.heading(f"Mean {found.metric.replace('_', ' ')} of the cells over {found.draws} draws")
         screen.table(*found.rows())
         screen.paragraph(
             "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
         )
-    drawn(asked, found.plot)
+    save_figures(asked, found.plot)
 
 
 def read_metric(text: str) -> Any:
@@ -414,7 +414,7 @@ def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: 
     if text == MULTIPLIED:
         return MultiplicativeNoise()
     if text == CLAMPED:
-        return clamped(file, to=dict(map(_bound, clamp_to or ())), rho=rho)
+        return clamped(file, to=dict(map(_clamp_bound, clamp_to or ())), rho=rho)
     if text.startswith(RELEASE):
         return load_release(text.removeprefix(RELEASE))
     if text.startswith(PLAN):
@@ -432,7 +432,7 @@ def _queries(path: str) -> "tuple[Query, ...]":
     return load_plan(path).plan.queries
 
 
-def _bound(text: str) -> tuple[str, str]:
+def _clamp_bound(text: str) -> tuple[str, str]:
     from recordwise.errors import ParameterError
 
     name, equals, number = text.partition("=")

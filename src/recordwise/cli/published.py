@@ -191,8 +191,8 @@ def change(
 
     if out is not None:
         check_folder(out, state="Nothing was written.")
-    pairs = dict(_renamed_columns(each) for each in crosswalk or ())
-    if ledger is not None and not _verified(ledger, [before, now]):
+    pairs = dict(_crosswalk_column(each) for each in crosswalk or ())
+    if ledger is not None and not _verify(ledger, [before, now]):
         raise typer.Exit(BAD_INPUT)
     found = load_release(now).change(load_release(before), crosswalk=pairs)
     if out is not None:
@@ -203,7 +203,7 @@ def change(
         show_change(found, out)
 
 
-def _renamed_columns(text: str) -> tuple[str, list[tuple[str, str]]]:
+def _crosswalk_column(text: str) -> tuple[str, list[tuple[str, str]]]:
     from pyarrow import csv
 
     from recordwise.errors import ParameterError
@@ -230,7 +230,7 @@ def _as_text() -> object:
     return csv.ConvertOptions(column_types={"before": pa.string(), "now": pa.string()}, strings_can_be_null=False)
 
 
-def _verified(ledger: Path, folders: list[Path]) -> bool:
+def _verify(ledger: Path, folders: list[Path]) -> bool:
     from recordwise.release.verify import verify
 
     problems = verify(ledger, against=folders)

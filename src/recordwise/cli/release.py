@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import Set, loaded
+from recordwise.cli.options import Set, load_with_parameters
 from recordwise.errors import OutputError, ParameterError, RecordwiseError
 
 if TYPE_CHECKING:
@@ -46,24 +46,24 @@ def release(
     from recordwise.errors import ParameterError
     from recordwise.release.content import planned_content
     from recordwise.release.files import load_release
-    from recordwise.release.formats.registry import formats_named, require_held
+    from recordwise.release.formats.registry import formats_named, require_storable
 
     if resume and again:
         raise ParameterError(
             parameter="--resume", problem="draws nothing and --again draws anew", advice="Give one of them."
         )
-    file = loaded(plan, given)
+    file = load_with_parameters(plan, given)
     before = [load_release(folder) for folder in file.earlier]
-    require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
-    done = resumed(file, out, before) if resume else None
+    require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
+    done = resume_and_save(file, out, before) if resume else None
     if done is None:
         check_folder(out)
         check_room(file.plan, out, formats=len(file.formats))
         if not yes:
             confirm(file)
-        done = published(file, out, before, quiet=as_json, again=again)
+        done = publish_and_save(file, out, before, quiet=as_json, again=again)
     if as_json:
-        typer.echo(json.dumps(told(done, out)))
+        typer.echo(json.dumps(release_json(done, out)))
     else:
         show(file, done, out)
 
@@ -106,7 +106,9 @@ def confirm(file: "PlanFile") -> None:
     typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
 
 
-def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet: bool, again: bool) -> "Release":
+def publish_and_save(
+    file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet: bool, again: bool
+) -> "Release":
     """Draw and save the release, recoverable until its folder is complete."""
     from recordwise.cli import screen
     from recordwise.session import Session
@@ -115,12 +117,14 @@ def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
         tell("writing files")
-        done = saved(with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries))
-        session.unfinished.saved(*queries)
+        done = save_release(
+            with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries)
+        )
+        session.unfinished.finish(*queries)
     return done
 
 
-def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":
+def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":
     """Save the release drawn before; None if never charged."""
     from recordwise.session import Session
 
@@ -131,10 +135,10 @@ def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Releas
             return None
         if not is_complete(out, done):
             check_folder(out, state="The release is kept beside the ledger.")
-            done = saved(
+            done = save_release(
                 with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries)
             )
-        session.unfinished.saved(*queries)
+        session.unfinished.finish(*queries)
     return done
 
 
@@ -150,7 +154,7 @@ def is_complete(out: Path, done: "Release") -> bool:
     return (found.digest, found.head) == (done.digest, done.head)
 
 
-def told(done: "Release", out: Path) -> dict[str, Any]:
+def release_json(done: "Release", out: Path) -> dict[str, Any]:
     from recordwise.release.tables import accuracy
 
     return {
@@ -234,12 +238,12 @@ def expected_bytes(plan: "Plan") -> int:
 
 def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
     """Return the formats that can hold the release and its keys."""
-    from recordwise.release.formats.registry import formats_named, require_held
+    from recordwise.release.formats.registry import formats_named, require_storable
 
     content, kept = done.content(), []
     for each in formats_named(formats):
         try:
-            require_held(content, (each,))
+            require_storable(content, (each,))
             kept.append(each.name)
         except ParameterError as error:
             print(f"recordwise: {error} The release is saved without it.", file=sys.stderr)
@@ -267,7 +271,7 @@ def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
         return done
 
 
-def saved(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Release":
+def save_release(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Release":
     """Save the release as requested.
 
     If that fails, what was drawn is ``kept`` next to the ledger, or else saved there or in the temporary folder;
@@ -281,7 +285,7 @@ def saved(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Relea
         if kept:
             raise OutputError(folder=error.folder, problem=error.problem, advice=KEPT) from None
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
-            folder = _unused(place / f"{out.name}-rescued")
+            folder = _unused_name(place / f"{out.name}-rescued")
             try:
                 done.save(folder, formats=formats)
             except OutputError:
@@ -298,7 +302,7 @@ def saved(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Relea
         ) from None
 
 
-def _unused(folder: Path) -> Path:
+def _unused_name(folder: Path) -> Path:
     """A name that is not in use."""
     number, found = 1, folder
     while found.exists():

@@ -24,7 +24,7 @@ from recordwise.engines.compile.records import (
     DIFFERS,
     SOURCE,
     Check,
-    Stored,
+    StorageType,
     broken_tree,
     differing_tree,
     same_names,
@@ -129,7 +129,7 @@ class Engine(ABC):
         With counts and column names; reads every record once. Ids are always checked; of measures and columns those
         in ``names``, or all. A table that is refused counts as not validated, whatever it was before.
         """
-        with self._turn, self._told():
+        with self._turn, self._masking_errors():
             wanted = self._checked.union(self.schema.declared_names() if names is None else names)
             self._validated, before = None, file_marks(self._files)
             self._check_records(schema_of(self.schema, set(wanted)))
@@ -201,13 +201,13 @@ class Engine(ABC):
     @contextmanager
     def _reading(self, schema: Schema, names: Iterable[str] | None = None) -> Iterator[Passes]:
         """Run one exclusive pass over validated, unchanged records."""
-        with self._turn, self._told():
+        with self._turn, self._masking_errors():
             self._ready(schema, names)
             yield self._passes
             self._check_unchanged()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _masking_errors(self) -> Iterator[None]:
         """Hide exceptions that may quote records, except their type."""
         try:
             yield
@@ -256,7 +256,7 @@ def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str 
     )
 
 
-def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
+def check_header(wanted: Iterable[str], first_line: Sequence[str]) -> None:
     """Refuse CSV without a declared column.
 
     Its first line is shown only if it holds half of the declared names; otherwise it may be a record.
@@ -272,9 +272,9 @@ def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
         )
 
 
-def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
+def check_types(schema: Schema, stored: Mapping[str, StorageType]) -> None:
     """Refuse all columns stored in ways their roles cannot use."""
-    roles = [(measure.name, "measure") for measure in schema.held_measures()]
+    roles = [(measure.name, "measure") for measure in schema.record_measures()]
     roles += [(column.name, str(column.type)) for column in schema.columns]
     found = [problem for name, role in roles if (problem := type_problem(name, role, stored[name])) is not None]
     if len(found) == 1:
@@ -331,7 +331,7 @@ MODULES = {"postgres": "adbc_driver_postgresql", "stat": "pyreadstat", "spark": 
 NEEDS = {"postgres": "a PostgreSQL source", "stat": "a source of SAS, Stata or SPSS", "spark": "engine 'spark'"}
 
 
-def load_part(module: str, *, extra: str) -> Any:
+def load_optional(module: str, *, extra: str) -> Any:
     """Import an optional module when it is first needed."""
     try:
         return import_module(module)

@@ -31,7 +31,7 @@ from recordwise.engines.compile.owner import (
     value_name,
 )
 from recordwise.engines.compile.totals import bases_of
-from recordwise.engines.totals import Passes, own_name
+from recordwise.engines.totals import Passes, unique_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
@@ -135,17 +135,17 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
             raise ParameterError(
                 parameter="query", problem="has a statistic computed from others; ask for those instead"
             )
-        part = _realized(plan, table, cast(Drawable, statistic), dialect)
+        part = _realized_loss(plan, table, cast(Drawable, statistic), dialect)
         if extra.rho:
             part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
         parts[statistic.alias] = exp.Paren(this=part)
     return parts
 
 
-def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
+def _realized_loss(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     query, mechanisms = plan.queries[table.query], possible_mechanisms(plan, table, statistic)
     if statistic.contribution == SUM and mechanisms[0].offers("realized_sql"):
-        total = _own_total(plan, table, statistic)
+        total = _cell_total(plan, table, statistic)
         step = statistic.step(plan.schema)
         first, *others = (
             each.realized_sql(statistic.of, total.copy(), step=step, dialect=dialect) for each in mechanisms
@@ -163,7 +163,7 @@ def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | Non
     return exp.Paren(this=exp.Case(ifs=ifs, default=first))
 
 
-def _own_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
+def _cell_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
     """Return the total of the record's cell or its part."""
     first, *second = (exp.column(total_name(table, each), quoted=True) for each in statistic.totals(plan.schema))
     if not second:
@@ -192,7 +192,7 @@ class OwnerPasses:
 
     def summarize_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
         """Histograms of several numbers of each record."""
-        with self.reading() as passes, passes.banded(values):
+        with self.reading() as passes, passes.lend_bands(values):
             return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
 
     def summarize_firms_by_cell(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Sensitive[pa.Table]:
@@ -217,12 +217,12 @@ class OwnerPasses:
     @contextmanager
     def _firms(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Iterator[tuple[Passes, exp.Select]]:
         """Yield the passes and a statement for all firms' losses."""
-        several = own_name("several")
+        several = unique_name("several")
         with self.reading() as passes:
             try:
-                passes.store.keep_pairs(several, several_tree(passes.schema))
+                passes.store.store_pairs(several, several_tree(passes.schema))
                 firms = all_firms_tree(tables, count, passes.schema, several=several, dialect=dialect)
-                with passes.banded([firms]):
+                with passes.lend_bands([firms]):
                     yield passes, firms
             finally:
                 passes.store.drop(several)
@@ -235,7 +235,7 @@ class OwnerPasses:
         Values may use their cell's ``total0``, ``total1``...
         """
         (base,) = bases_of((table,), plan.schema)
-        with self.reading() as passes, passes.filled(base) as names, passes.banded(values):
+        with self.reading() as passes, passes.working_tables(base) as names, passes.lend_bands(values):
             passes.lend_keys(names.keys, table, plan.cells(table))
             tree = many_beside_tree(values, base, table, names, names.keys, passes.schema)
             return Sensitive(passes.store.of_records(tree))
@@ -246,10 +246,10 @@ class OwnerPasses:
         Their number, total, two largest values and squares.
         """
         with self.reading() as passes:
-            keys, held = own_name("keys"), own_name("held")
+            keys, held = unique_name("keys"), unique_name("held")
             try:
                 passes.lend_keys(keys, table, plan.cells(table))
-                passes.store.keep_pairs(
+                passes.store.store_pairs(
                     held, contributions_tree(table, measure, passes.schema, keys=keys, by_firm=by_firm)
                 )
                 return Sensitive(passes.store.of_records(contributors_tree(held)))
@@ -262,7 +262,7 @@ class OwnerPasses:
         Without its sign and in steps.
         """
         with self.reading() as passes:
-            keys = own_name("keys")
+            keys = unique_name("keys")
             try:
                 passes.lend_keys(keys, table, plan.cells(table))
                 tree = contributions_tree(table, measure, passes.schema, keys=keys, by_firm=False)

@@ -13,7 +13,7 @@ from recordwise.engines.sources.files import is_untyped
 from recordwise.engines.sources.postgres import UNREACHABLE
 from recordwise.errors import ParameterError, SourceError
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import DUCKDB, SPARK, found_by_spark, open_source
+from recordwise.plan.sources import DUCKDB, SPARK, names_spark_table, open_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ ENGINES = {
             check=_check_java,
             needs=("spark",),
             extra=SPARK,
-            finds=found_by_spark,
+            finds=names_spark_table,
         ),
     )
 }
@@ -88,9 +88,7 @@ def opened_source(engine: str | Engine, source: Any) -> Any:
     return (engine_kind(engine).open_source if isinstance(engine, str) else open_source)(source)
 
 
-def opened_engine(
-    engine: str | Engine, source: Any, schema: Any, *, memory_limit: str, needs: dict[str, Any]
-) -> Engine:
+def open_engine(engine: str | Engine, source: Any, schema: Any, *, memory_limit: str, needs: dict[str, Any]) -> Engine:
     """Return the engine, or open the engine of that name.
 
     With the records bound; ``needs`` that are not set are None.

@@ -33,14 +33,14 @@ from recordwise.engines.compile.totals import (
     grid_table,
     pieces_count_tree,
     rests_name,
-    rolled_from,
+    rollup_source,
     split_rows_tree,
     typed_cells,
 )
 from recordwise.errors import PlanError
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.expressions import Group, Level, Predicate, listed_cells, rest_keys
-from recordwise.plan.keys.cells import arrow_type, cell_type, encoded
+from recordwise.plan.keys.cells import arrow_type, cell_type, encode_column
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.results import (
     POSITION,
@@ -48,10 +48,10 @@ from recordwise.plan.results import (
     Sensitive,
     TableTotals,
     bin_counts,
+    integer_bits,
     integers,
     scatter,
     total_name,
-    words,
 )
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
@@ -73,10 +73,10 @@ class Store(Protocol):
     def of_cells(self, tree: exp.Expr) -> pa.Table:
         """Run a query that reads only stored cells and lent tables."""
 
-    def keep_cells(self, name: str, tree: exp.Expr) -> None:
+    def store_cells(self, name: str, tree: exp.Expr) -> None:
         """Store the finest cells of one pass as a working table."""
 
-    def keep_pairs(self, name: str, tree: exp.Expr) -> None:
+    def store_pairs(self, name: str, tree: exp.Expr) -> None:
         """Store the pairs of cell and firm near the records."""
 
     def lend(self, name: str, table: pa.Table) -> None:
@@ -112,14 +112,14 @@ class CodedCells:
         """Code the cells, or return None if a grand total overflows."""
         sums = {}
         for name in cells.column_names[len(base.expressions) :]:
-            bits = words(cells.column(name))
+            bits = integer_bits(cells.column(name))
             narrow = np.array_equal(bits[:, 1], bits[:, 0] >> 63)
             if not narrow or np.abs(bits[:, 0].astype(np.float64)).sum() > MOST_TOTAL:
                 return None
             sums[name] = np.ascontiguousarray(bits[:, 0])
         types = [arrow_type(cell_type(expression, schema)[0]) for expression in base.expressions]
         with ThreadPoolExecutor() as pool:
-            columns = list(pool.map(lambda column, kind: encoded(column.cast(kind)), cells.columns, types))
+            columns = list(pool.map(lambda column, kind: encode_column(column.cast(kind)), cells.columns, types))
         values, codes = tuple(column.dictionary for column in columns), tuple(_codes(column) for column in columns)
         return cls(base, cells.num_rows, values, codes, sums)
 
@@ -130,9 +130,9 @@ class CodedCells:
         """
         count = keys.num_rows if table.shape.groups else 1
         listed = keys if table.rest is None else listed_cells(keys)
-        places = self._places(table.shape, listed)
+        places = self._key_rows(table.shape, listed)
         if table.rest is not None and places is not None:
-            above, first = self._places(table.rest, rest_keys(keys, table.shape, table.rest)), listed.num_rows
+            above, first = self._key_rows(table.rest, rest_keys(keys, table.shape, table.rest)), listed.num_rows
             places = None if above is None else np.where((places < 0) & (above >= 0), first + above, places)
         if places is None:
             return None
@@ -143,7 +143,7 @@ class CodedCells:
             np.add.at(columns[name], at, self.sums[source][inside])
         return columns
 
-    def _places(self, level: Level, keys: pa.Table) -> IntArray | None:
+    def _key_rows(self, level: Level, keys: pa.Table) -> IntArray | None:
         """Return each finest cell's row among the keys, or -1."""
         if not level.groups:
             return np.zeros(self.cells, dtype=np.int64)
@@ -163,8 +163,8 @@ class CodedCells:
 
     def _ranks(self, group: Group, column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, IntArray]:
         """Return a key column's distinct values and each cell's index."""
-        listed = encoded(column)
-        number, length = rolled_from(self.base, group.expression)
+        listed = encode_column(column)
+        number, length = rollup_source(self.base, group.expression)
         values = self.values[number]
         values = values if length is None else pc.utf8_slice_codeunits(values, 0, length)
         rank = np.from_dlpack(pc.index_in(values, value_set=listed.dictionary).fill_null(NOWHERE))
@@ -174,7 +174,7 @@ class CodedCells:
 _NUMBERS = count()
 
 
-def own_name(stem: str) -> str:
+def unique_name(stem: str) -> str:
     """Return a working name that no other pass uses."""
     return f"{stem}{next(_NUMBERS)}"
 
@@ -198,8 +198,8 @@ class Passes:
         asked = plan.tables() if tables is None else tables
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
         for base in bases_of(asked, self.schema):
-            with self.filled(base) as names:
-                coded = self._coded(base, names)
+            with self.working_tables(base) as names:
+                coded = self._fetch_cells(base, names)
                 for table in base.tables:
                     found[table.query, table.level] = self._table(plan, base, table, names, coded)
         return tuple(found[table.query, table.level] for table in asked)
@@ -211,38 +211,40 @@ class Passes:
         return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
 
     def summarize(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
-        with self.banded([value]):
+        with self.lend_bands([value]):
             return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
 
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
-        with self.banded([value]):
+        with self.lend_bands([value]):
             return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
 
     def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         (base,) = bases_of((table,), self.schema)
-        with self.filled(base) as names, self.banded([value]):
+        with self.working_tables(base) as names, self.lend_bands([value]):
             self.lend_keys(names.keys, table, plan.cells(table))
             tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
             return Sensitive(self.store.of_records(tree))
 
     @contextmanager
-    def filled(self, base: Base) -> Iterator[Names]:
+    def working_tables(self, base: Base) -> Iterator[Names]:
         """Yield working tables with the results of a base's passes."""
-        names = Names(own_name("cells"), tuple(own_name("firms") for _ in base.firm_conditions()), own_name("keys"))
+        names = Names(
+            unique_name("cells"), tuple(unique_name("firms") for _ in base.firm_conditions()), unique_name("keys")
+        )
         try:
             cells = cells_tree(base, self.schema)
             if cells is not None:
-                self.store.keep_cells(names.cells, cells)
+                self.store.store_cells(names.cells, cells)
             for name, condition in zip(names.firms, base.firm_conditions()):
-                self.store.keep_pairs(name, firms_tree(base, condition, self.schema))
+                self.store.store_pairs(name, firms_tree(base, condition, self.schema))
             yield names
         finally:
             self.store.drop(names.cells, *names.firms, names.keys, rests_name(names.keys))
 
     @contextmanager
-    def banded(self, values: Sequence[exp.Expr]) -> Iterator[None]:
+    def lend_bands(self, values: Sequence[exp.Expr]) -> Iterator[None]:
         """Lend the band tables of expressions to the store."""
         lent = {name: rows for table in bands_in(values) for name, rows in lent_bands(table).items()}
         try:
@@ -267,7 +269,7 @@ class Passes:
         held = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
         self.store.lend(name, pa.table([*keys.columns, held], columns))
 
-    def _coded(self, base: Base, names: Names) -> CodedCells | None:
+    def _fetch_cells(self, base: Base, names: Names) -> CodedCells | None:
         """Fetch the finest cells for in-memory roll-ups, unless too many."""
         if not base.additive():
             return None
@@ -298,7 +300,7 @@ class Passes:
         held = self.lend_keys(names.keys, table, cells)
         rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
         columns: dict[str, IntArray] = dict(rolled or {})
-        for rows in self._counted(base, table, names, sums=rolled is None):
+        for rows in self._rows_with_counts(base, table, names, sums=rolled is None):
             at = numpy_of(rows.column(POSITION))
             for name in rows.column_names:
                 if name != POSITION:
@@ -310,7 +312,7 @@ class Passes:
         )
         return TableTotals(table=table, cells=cells, exact=Sensitive(exact))
 
-    def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
+    def _rows_with_counts(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
         """Yield rows of firm counts, and of sums if needed."""
         additive = additive_tree(base, table, names, names.keys) if sums else None
         if additive is not None:
@@ -321,7 +323,7 @@ class Passes:
 
     def _bins(self, table: PlannedTable, bins: CountBins, names: Names) -> BinCounts:
         """The records at each point of a grid, cell by cell."""
-        measure, grid = self.schema.measure(bins.measure), own_name("grid")
+        measure, grid = self.schema.measure(bins.measure), unique_name("grid")
         assert measure is not None
         try:
             self.store.lend(grid, grid_table(bins, measure.step))

@@ -86,7 +86,7 @@ class Function:
         bits = max(CONSTANT_BITS, bits_in_force())
         return self._constant("at zero", bits, lambda: self.value(BallArithmetic(), arb(0)))
 
-    def nested(self) -> int:
+    def nesting_depth(self) -> int:
         """How deeply logarithms and powers are nested."""
         return 0
 
@@ -178,8 +178,8 @@ class Sum(Function):
         for weight, _ in self.terms:
             moderate(weight, parameter="weight")
 
-    def nested(self) -> int:
-        return max(part.nested() for _, part in self.terms)
+    def nesting_depth(self) -> int:
+        return max(part.nesting_depth() for _, part in self.terms)
 
     @classmethod
     def of(cls, terms: list[tuple[Fraction, Function]], shift: Fraction) -> "Function":
@@ -195,7 +195,7 @@ class Sum(Function):
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         *weights, shift = self._balls()
-        total = self._weighted(arithmetic, weights, [part.value(arithmetic, x) for _, part in self.terms])
+        total = self._weighted_sum(arithmetic, weights, [part.value(arithmetic, x) for _, part in self.terms])
         return total if shift is None else arithmetic.add(total, arithmetic.constant(shift))
 
     def _balls(self) -> tuple[arb | None, ...]:
@@ -212,9 +212,9 @@ class Sum(Function):
         return known[bits]
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
-        return self._weighted(arithmetic, self._balls(), [part.increase(arithmetic, x) for _, part in self.terms])
+        return self._weighted_sum(arithmetic, self._balls(), [part.increase(arithmetic, x) for _, part in self.terms])
 
-    def _weighted(self, arithmetic: Arithmetic[T], weights: Iterable[arb | None], values: list[T]) -> T:
+    def _weighted_sum(self, arithmetic: Arithmetic[T], weights: Iterable[arb | None], values: list[T]) -> T:
         weighted = [
             value if weight is None else arithmetic.multiply(arithmetic.constant(weight), value)
             for weight, value in zip(weights, values)
@@ -253,8 +253,8 @@ class Power(Function):
                 parameter="function", problem="raises an expression that is negative at x = 0 to a power"
             )
 
-    def nested(self) -> int:
-        return self.base.nested() + 1
+    def nesting_depth(self) -> int:
+        return self.base.nesting_depth() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         return arithmetic.power(self.base.value(arithmetic, x), self.exponent)
@@ -314,8 +314,8 @@ class Log(Function):
                 parameter="offset", problem="must be above 0 inside a logarithm", advice="Write log(x + offset)."
             )
 
-    def nested(self) -> int:
-        return self.argument.nested() + 1
+    def nesting_depth(self) -> int:
+        return self.argument.nesting_depth() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         start = self._constant("start", bits_in_force(), lambda: self.argument.at_zero().log())
@@ -342,7 +342,7 @@ def check_nesting(inner: Function) -> None:
     """Refuse a function that is nested too deeply."""
     if not isinstance(inner, Function):
         raise ParameterError(parameter="function", problem=f"must be built from x, not {type(inner).__name__}")
-    if inner.nested() >= MOST_NESTED:
+    if inner.nesting_depth() >= MOST_NESTED:
         raise ParameterError(
             parameter="function", problem=f"nests more than {MOST_NESTED} logarithms and powers inside one another"
         )

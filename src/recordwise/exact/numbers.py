@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from recordwise.errors import ParameterError, shown
+from recordwise.errors import ParameterError, value_text
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 """What a user may write for an exact parameter; a float is read by its shortest decimal, so 0.1 is 1/10."""
@@ -41,7 +41,7 @@ def rational(value: Number, *, parameter: str) -> Fraction:
             return Fraction(int(value.numerator), int(value.denominator))
         return read_fraction(str(value))
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {shown(value)}") from None
+        raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {value_text(value)}") from None
 
 
 def read_fraction(text: str) -> Fraction:
@@ -65,7 +65,7 @@ def positive(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter that must be above zero."""
     number = rational(value, parameter=parameter)
     if number <= 0:
-        raise ParameterError(parameter=parameter, problem=f"must be above 0, not {shown(value)}")
+        raise ParameterError(parameter=parameter, problem=f"must be above 0, not {value_text(value)}")
     return number
 
 
@@ -73,7 +73,7 @@ def nonnegative(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter that must be nonnegative."""
     number = rational(value, parameter=parameter)
     if number < 0:
-        raise ParameterError(parameter=parameter, problem=f"must not be negative; got {shown(value)}")
+        raise ParameterError(parameter=parameter, problem=f"must not be negative; got {value_text(value)}")
     return number
 
 
@@ -171,15 +171,15 @@ def midpoint(value: arb) -> Fraction:
 
 def arb_float_upper(value: arb) -> float:
     """A float at or above every point of the ball."""
-    return _directed(value.upper(), math.inf)
+    return _round_toward(value.upper(), math.inf)
 
 
 def arb_float_lower(value: arb) -> float:
     """A float at or below every point of the ball."""
-    return _directed(value.lower(), -math.inf)
+    return _round_toward(value.lower(), -math.inf)
 
 
-def _directed(bound: arb, toward: float) -> float:
+def _round_toward(bound: arb, toward: float) -> float:
     """Return the float next to an exact end, toward ``toward``.
 
     A NaN end carries no information and gives ``toward``.

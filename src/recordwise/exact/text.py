@@ -74,7 +74,7 @@ def share_text(share: float, decimals: int = 0) -> str:
 
 def tick_text(share: float) -> str:
     """Return an axis tick as a percentage with its decimals."""
-    return _trimmed(f"{share * 100:.10f}") + "%"
+    return _trim_zeros(f"{share * 100:.10f}") + "%"
 
 
 def residual_text(value: float) -> str:
@@ -101,7 +101,7 @@ def number_text(value: float) -> str:
     if value != 0 and (abs(value) >= 1e15 or abs(value) < 1e-4):
         return f"{value:.3g}"
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
-    return _trimmed(f"{value:,.{digits}f}")
+    return _trim_zeros(f"{value:,.{digits}f}")
 
 
 def loss_text(loss: float) -> str:
@@ -125,7 +125,7 @@ def cell_text(value: float | None) -> str:
     if value is None:
         return ""
     size = abs(value)
-    return _trimmed(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
+    return _trim_zeros(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
 
 
 def size_text(value: float) -> str:
@@ -161,5 +161,5 @@ def superscript(digits: str) -> str:
     return digits.translate(SUPERSCRIPTS)
 
 
-def _trimmed(text: str) -> str:
+def _trim_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -193,7 +193,7 @@ PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(
 
 
 @dataclass(slots=True)
-class Places:
+class EventIndex:
     """Positions of events in the searched part of the chain."""
 
     searched: int = 0
@@ -234,16 +234,16 @@ class Chain:
     """The chain of one file, or of one process without a path."""
 
     def __init__(self, path: str | Path | None, *, writable: bool) -> None:
-        self.kept = path is not None
-        self.path = str(path) if self.kept else "in memory"
-        self.place = os.path.realpath(self.path) if self.kept else ""
+        self.on_disk = path is not None
+        self.path = str(path) if self.on_disk else "in memory"
+        self.real_path = os.path.realpath(self.path) if self.on_disk else ""
         self._turn = threading.RLock()
         self._process = os.getpid()
         self._checked = START
         self._searched: dict[tuple[str, ...], tuple[int, list[Event]]] = {}
-        self._places = Places()
+        self._places = EventIndex()
         self._identity: FileIdentity | None = None
-        with self._guarded(NOTHING_DRAWN):
+        with self._guard(NOTHING_DRAWN):
             # Absolute, so that a change of the working folder does not matter and SQLite cannot interpret the name.
             place = None if path is None else Path(path).absolute()
             self._connection = self._connect(place) if writable else open_to_read(Path(str(path)))
@@ -256,13 +256,13 @@ class Chain:
         try:
             if path is not None:
                 self._identity = FileIdentity.of(path)
-                self._check_place(NOTHING_DRAWN, replaced=before not in (None, inode(str(path))))
+                self._check_path(NOTHING_DRAWN, replaced=before not in (None, inode(str(path))))
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _check_place(self, state: str, *, replaced: bool = False) -> None:
+    def _check_path(self, state: str, *, replaced: bool = False) -> None:
         """Refuse a file that its path no longer names.
 
         Nobody else would see charges to it.
@@ -274,7 +274,7 @@ class Chain:
 
     def tables(self) -> set[str]:
         """The tables of the file; none before the first entry."""
-        with self._guarded(""):
+        with self._guard(""):
             return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def lay_out(self) -> None:
@@ -290,7 +290,7 @@ class Chain:
 
     def check_layout(self) -> None:
         """Refuse a file with another layout or triggers, which hide events."""
-        with self._guarded(NOTHING_DRAWN):
+        with self._guard(NOTHING_DRAWN):
             rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
             raise LedgerError(path=self.path, problem="is damaged: its layout was changed", advice=ADVICE)
@@ -298,18 +298,18 @@ class Chain:
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
         """Run an exclusive transaction; errors mention ``state``."""
-        with self._guarded(state):
+        with self._guard(state):
             self._connection.execute("BEGIN IMMEDIATE")
             checked = self._checked
             try:
                 yield
                 self._connection.execute("COMMIT")
-                self._check_place(state)
+                self._check_path(state)
             except BaseException:
                 # Anything checked or found in here may be rolled back.
                 self._checked = checked
                 self._searched.clear()
-                self._places = Places()
+                self._places = EventIndex()
                 # When the disk is full, SQLite rolls back by itself.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -317,7 +317,7 @@ class Chain:
 
     def settle(self) -> None:
         """Copy committed entries from the log, which completes the file."""
-        with self._guarded(""), suppress(sqlite3.Error):
+        with self._guard(""), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def append(self, kind: str, body: dict[str, Any]) -> Event:
@@ -325,13 +325,13 @@ class Chain:
         rows = self._unbroken()
         sequence, previous = (rows[-1][0] + 1, rows[-1][4]) if rows else (1, GENESIS)
         now, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
-        digest = chained(previous, sequence, now, kind, text)
+        digest = link_digest(previous, sequence, now, kind, text)
         self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (sequence, now, kind, text, digest))
         return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
 
     def check_chain(self) -> None:
         """Raise if the chain is broken; call before locking to save time."""
-        with self._guarded(NOTHING_DRAWN):
+        with self._guard(NOTHING_DRAWN):
             self._unbroken()
 
     def _unbroken(self) -> list[tuple[Any, ...]]:
@@ -354,7 +354,7 @@ class Chain:
 
     def events(self, *, after: int = 0) -> list[Event]:
         """Every event, oldest first, or those after a given one."""
-        with self._guarded(""):
+        with self._guard(""):
             return [as_event(row) for row in self._rows(after=after)]
 
     def first(self) -> Event | None:
@@ -372,16 +372,16 @@ class Chain:
         statement = (
             f"SELECT {COLUMNS} FROM events WHERE kind IN ({marks}) AND sequence BETWEEN ? AND ? ORDER BY sequence"
         )
-        with self._guarded(""):
+        with self._guard(""):
             (length,) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
             rows = self._connection.execute(statement, (*kinds, searched + 1, length)).fetchall()
             found = [*known, *map(as_event, rows)]
         self._searched[kinds] = (length, found)
         return found
 
-    def places(self) -> Places:
+    def event_index(self) -> EventIndex:
         """Where events are; rows searched before are not searched again."""
-        with self._guarded(""):
+        with self._guard(""):
             for row in self._connection.execute(PLACES, (self._places.searched,)).fetchall():
                 self._places.add(*row)
         return self._places
@@ -393,13 +393,13 @@ class Chain:
         return self._one(f"SELECT {COLUMNS} FROM events WHERE sequence = ?", sequence)
 
     def _one(self, statement: str, *values: str | int) -> Event | None:
-        with self._guarded(""):
+        with self._guard(""):
             row = self._connection.execute(statement, values).fetchone()
             return None if row is None else as_event(row)
 
     def problems(self) -> list[str]:
         """Return problems of the file or chain, whatever the events say."""
-        with self._guarded(""):
+        with self._guard(""):
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
             damage = [] if found == ["ok"] else ["the file is damaged"]
             return damage + broken_links(self._rows())
@@ -408,7 +408,7 @@ class Chain:
         self._connection.close()
 
     @contextmanager
-    def _guarded(self, state: str) -> Iterator[None]:
+    def _guard(self, state: str) -> Iterator[None]:
         """Admit one thread of the opening process, and hide SQLite's text."""
         if os.getpid() != self._process:
             raise LedgerError(
@@ -416,7 +416,7 @@ class Chain:
             )
         with self._turn:
             try:
-                self._check_place(state)
+                self._check_path(state)
                 yield
             except RecordwiseError:
                 raise
@@ -445,7 +445,7 @@ def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[st
         if sequence != place:
             return [*problems, f"event {place} is missing"]
         texts = all(isinstance(part, str) for part in (at, kind, body, digest))
-        if not texts or chained(previous, sequence, at, kind, body) != digest:
+        if not texts or link_digest(previous, sequence, at, kind, body) != digest:
             problems.append(f"event {place} was changed after it was written")
         previous = digest
     return problems
@@ -456,6 +456,6 @@ def canonical(body: Any) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def chained(previous: str, sequence: int, at: str, kind: str, body: str) -> str:
+def link_digest(previous: str, sequence: int, at: str, kind: str, body: str) -> str:
     """The digest that links an event to the previous one."""
     return hashlib.sha256(canonical([previous, sequence, at, kind, body]).encode()).hexdigest()

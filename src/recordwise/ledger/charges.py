@@ -105,7 +105,7 @@ class Identity(Protocol):
     def digest(self) -> str:
         """Its digest, which charges of this version state."""
 
-    def charged_as(self, charge: Mapping[str, Any]) -> bool:
+    def matches_charge(self, charge: Mapping[str, Any]) -> bool:
         """Return whether a charge is for this release."""
 
 
@@ -116,23 +116,23 @@ def as_charge(event: Event) -> Charge:
 
 def latest_of(release: Identity, chain: Chain) -> Charge | None:
     """Return the latest charge for a release, also of earlier versions."""
-    known = chain.places().releases
+    known = chain.event_index().releases
     if release.digest in known:
         event = chain.event(known[release.digest])
         return None if event is None else as_charge(event)
     for sequence in sorted((place for digest, place in known.items() if ":" not in digest), reverse=True):
         event = chain.event(sequence)
-        if event is not None and release.charged_as(event.body):
+        if event is not None and release.matches_charge(event.body):
             return as_charge(event)
     return None
 
 
 def state_of(charge: Charge, chain: Chain) -> str:
     """Return what became of a charge."""
-    drawn_now = chain.kept and is_drawn_now(chain.place, charge.sequence)
-    closed = chain.event(chain.places().closed.get(charge.sequence))
+    drawn_now = chain.on_disk and is_drawn_now(chain.real_path, charge.sequence)
+    closed = chain.event(chain.event_index().closed.get(charge.sequence))
     if drawn_now and closed is None:
         return DRAWING
-    if chain.kept and tables_of(chain.place, charge.sequence).is_dir():
+    if chain.on_disk and tables_of(chain.real_path, charge.sequence).is_dir():
         return UNFINISHED
     return WASTED if closed is None or closed.kind == "failed" else RELEASED

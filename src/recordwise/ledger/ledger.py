@@ -26,8 +26,8 @@ from recordwise.errors import (
 )
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.ledger.charges import Charge, Identity, as_charge, drawing, latest_of, state_of
-from recordwise.ledger.looks import KINDS, LOOKED, counted_looks, look_body
-from recordwise.ledger.periods import NotedBands, bands_of_budget, noted_bands, periods_of, refused_period
+from recordwise.ledger.looks import KINDS, LOOKED, count_looks, look_body
+from recordwise.ledger.periods import NotedBands, band_tables_in, bands_of_budget, period_problem, periods_of
 from recordwise.policy.policy import Policy, restates
 from recordwise.policy.series import Series
 
@@ -59,7 +59,7 @@ def changed_names(known: Any, wanted: Any) -> list[str]:
     return sorted(changed)
 
 
-def grown(known: Any, wanted: Any) -> Any:
+def combined_schema(known: Any, wanted: Any) -> Any:
     """Return both schemas combined, the first one's names first."""
     if not known or not wanted:
         return known or wanted
@@ -72,7 +72,7 @@ def grown(known: Any, wanted: Any) -> Any:
 
 def within(smaller: Any, larger: Any) -> bool:
     """Return whether a larger schema contains a smaller one."""
-    return not smaller or (not changed_names(larger, smaller) and grown(larger, smaller) == larger)
+    return not smaller or (not changed_names(larger, smaller) and combined_schema(larger, smaller) == larger)
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
@@ -145,11 +145,11 @@ class Ledger:
             **bands_of_budget(budget, series),
         }
         if series is not None:
-            self._identity |= {"series": series.name, "period": series.period, "declared": series.declared()}
+            self._identity |= {"series": series.name, "period": series.period, "declared": series.budgets_json()}
         try:
             with self._chain.transaction():
                 self._chain.lay_out()
-                self._keep_budget()
+                self._use_recorded_budget()
                 terms = self._terms(schema)
                 if self._chain.first() is None:
                     self._chain.append("opened", terms)
@@ -176,7 +176,7 @@ class Ledger:
             raise LedgerError(path=str(path), problem="is not a recordwise ledger")
         check_format(opened.body)
         budget = opened.body.get("budget")
-        ledger.budget = None if budget is None else Policy.from_json(budget, noted_bands([opened]))
+        ledger.budget = None if budget is None else Policy.from_json(budget, band_tables_in([opened]))
         ledger.series, ledger.period = None, opened.body.get("period")
         return ledger
 
@@ -186,40 +186,40 @@ class Ledger:
         return self._chain.path
 
     @property
-    def kept(self) -> bool:
+    def on_disk(self) -> bool:
         """Whether it is kept in a file."""
-        return self._chain.kept
+        return self._chain.on_disk
 
     @property
-    def place(self) -> str:
+    def real_path(self) -> str:
         """The path that links resolve to; empty in memory."""
-        return self._chain.place
+        return self._chain.real_path
 
     def stated(self) -> dict[str, Any]:
         """What a release says of the ledger that was charged."""
-        kept = IN_A_FILE if self.kept else IN_MEMORY
+        kept = IN_A_FILE if self.on_disk else IN_MEMORY
         bands = {"budget_bands": self._identity["budget_bands"]} if "budget_bands" in self._identity else {}
         stated = {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"]}
         return {**stated, **bands, "ledger_storage": kept}
 
-    def _opened(self) -> Event | None:
+    def _latest_terms(self) -> Event | None:
         """The latest terms of the period."""
-        return self._chain.event(self._chain.places().opened.get(self.period))
+        return self._chain.event(self._chain.event_index().opened.get(self.period))
 
-    def _charged(self) -> Event | None:
+    def _latest_charge(self) -> Event | None:
         """The latest charge of the period, which states its running sum."""
         last = self._chain.last("charged")
         if last is None or last.body.get("period") == self.period:
             return last
-        return self._chain.event(self._chain.places().charged.get(self.period))
+        return self._chain.event(self._chain.event_index().charged.get(self.period))
 
-    def _keep_budget(self) -> None:
+    def _use_recorded_budget(self) -> None:
         """Keep the ledger's opening budget if this version computes another."""
-        known = self._opened()
-        if self.budget is None or known is None or self._charged() is None:
+        known = self._latest_terms()
+        if self.budget is None or known is None or self._latest_charge() is None:
             return
         check_format(known.body)
-        bands = noted_bands([known])
+        bands = band_tables_in([known])
         kept = Policy.from_json(known.body["budget"], bands) if known.body.get("budget") else self.budget
         if kept != self.budget and restates(kept, self.budget):
             self.budget = kept
@@ -231,11 +231,11 @@ class Ledger:
         Dataset, budget and schema. Only a charge is binding.
         """
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
-        known = self._opened()
+        known = self._latest_terms()
         if known is not None:
             check_format(known.body)
         self._check_series()
-        if self._charged() is None:
+        if self._latest_charge() is None:
             return wanted
         if known is None:
             raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
@@ -245,13 +245,13 @@ class Ledger:
         if names := changed_names(known.body.get("schema"), wanted["schema"]):
             problem = f"was opened for another schema: {', '.join(names)} had a different meaning"
             raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
-        return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
+        return known.body | {"schema": combined_schema(known.body.get("schema"), wanted["schema"])}
 
     def _check_series(self) -> None:
         """Refuse another series' ledger, and a period with an earlier budget."""
         if self._chain.last("charged") is None:
             return
-        places = self._chain.places()
+        places = self._chain.event_index()
         named = [place for period, place in places.opened.items() if period is not None and period in places.charged]
         if self.series is None and named:
             raise LedgerError(
@@ -264,12 +264,12 @@ class Ledger:
             unnamed = self._chain.event(places.opened.get(None))
             before = None if unnamed is None else str(unnamed.body.get("dataset"))
             own = str(self._identity["dataset"])
-            if problem := refused_period(self.series.period, places.charged, before=before, dataset=own):
+            if problem := period_problem(self.series.period, places.charged, before=before, dataset=own):
                 raise LedgerError(path=self.path, problem=problem, advice=ONE_BUDGET)
 
     def _bind(self, schema: Any) -> None:
         """Record the terms, in a transaction, unless the ledger states them."""
-        terms, known = self._terms(schema), self._opened()
+        terms, known = self._terms(schema), self._latest_terms()
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
 
@@ -292,12 +292,12 @@ class Ledger:
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
         known = self.spent()
-        after = self._admitted(known, policy, query)
+        after = self._admit(known, policy, query)
         with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
             if refuse_repeat and release is not None and self.charge_of(release) is not None:
                 raise self.already(release)
             if (spent := self.spent()) != known:
-                after = self._admitted(spent, policy, query)
+                after = self._admit(spent, policy, query)
             stated = self._identity["schema"] if schema is None else schema
             self._bind(stated)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
@@ -307,8 +307,8 @@ class Ledger:
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             event = self._chain.append("charged", body)
-            if held is not None and self.kept:
-                held.enter_context(drawing(self.place, event.sequence))
+            if held is not None and self.on_disk:
+                held.enter_context(drawing(self.real_path, event.sequence))
         self._summed = (event.digest, after)
         return as_charge(event)
 
@@ -318,7 +318,7 @@ class Ledger:
 
     def closing(self, charge: Charge) -> Event | None:
         """Return the event that closed a charge; None while open."""
-        return self._chain.event(self._chain.places().closed.get(charge.sequence))
+        return self._chain.event(self._chain.event_index().closed.get(charge.sequence))
 
     def already(self, release: Identity) -> AlreadyReleasedError:
         """The refusal of what was charged before, with what became of it."""
@@ -350,7 +350,7 @@ class Ledger:
                 yield charge
             except BaseException as error:
                 with suppress(LedgerError):
-                    self.failed(charge, kind=type(error).__name__)
+                    self.record_failure(charge, kind=type(error).__name__)
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
                     raise DrawingError(kind=type(error).__name__) from None
                 raise
@@ -359,9 +359,9 @@ class Ledger:
         """Raise what ``charge`` would raise, and write nothing."""
         self._chain.check_chain()
         self._terms(self._identity["schema"])
-        self._admitted(self.spent(), policy, query)
+        self._admit(self.spent(), policy, query)
 
-    def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
+    def _admit(self, spent: Policy, policy: Policy, query: str) -> Policy:
         """Return the new sum of charges, if the budget covers it."""
         after = spent + policy
         if self.budget is None:
@@ -372,24 +372,24 @@ class Ledger:
             return after
         if verdict.witness is None:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
-        from recordwise.policy.dominance.prove import completed
+        from recordwise.policy.dominance.prove import complete_witness
 
         part = "delta" if verdict.reason.startswith("the delta") else "loss"
-        witness = completed(verdict.witness, self.budget, after)
-        left = _at(self.budget, part, witness) - _at(spent, part, witness)
+        witness = complete_witness(verdict.witness, self.budget, after)
+        left = _loss_or_delta(self.budget, part, witness) - _loss_or_delta(spent, part, witness)
         raise BudgetError(
             query=query,
             witness=witness,
-            needed=_at(policy, part, witness),
+            needed=_loss_or_delta(policy, part, witness),
             left=max(0.0, left) if left == left else 0.0,
             reason=part,
         )
 
-    def released(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
+    def record_release(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
         """Record that a charge led to a release with this digest."""
         return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": privacy_label})
 
-    def failed(self, charge: Charge, *, kind: str) -> Head:
+    def record_failure(self, charge: Charge, *, kind: str) -> Head:
         """Record that a charge led to nothing; it stays spent."""
         return self._close(charge, "failed", {"charge": charge.sequence, "kind": kind})
 
@@ -409,7 +409,7 @@ class Ledger:
 
     def looks(self, *, before: int | None = None) -> dict[str, int]:
         """Return how often confidential records were viewed, by command."""
-        return counted_looks(each for each in self._chain.rare(*KINDS) if before is None or each.sequence < before)
+        return count_looks(each for each in self._chain.rare(*KINDS) if before is None or each.sequence < before)
 
     def settle(self) -> None:
         """Make the file complete without its log, to copy it while open."""
@@ -417,7 +417,7 @@ class Ledger:
 
     def spent(self) -> Policy:
         """The sum of everything charged, in this period of a series."""
-        last = self._charged()
+        last = self._latest_charge()
         if last is None:
             return Policy()
         if self._summed is None or self._summed[0] != last.digest:
@@ -446,7 +446,7 @@ def check_format(opened: dict[str, Any]) -> None:
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
-def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:
+def _loss_or_delta(policy: Policy, part: str, record: dict[str, Any]) -> float:
     """Return a record's loss or delta; infinite without a guarantee."""
     try:
         return float(policy.delta(record) if part == "delta" else policy.loss(record))

@@ -36,7 +36,7 @@ def look_body(command: str, plan: str | None) -> dict[str, str]:
     return {"command": command} if plan is None else {"command": command, "plan": plan}
 
 
-def counted_looks(events: Iterable[Event]) -> dict[str, int]:
+def count_looks(events: Iterable[Event]) -> dict[str, int]:
     """Count the looks among events, by command, in order of first look."""
     found: dict[str, int] = {}
     for event in events:
@@ -46,7 +46,7 @@ def counted_looks(events: Iterable[Event]) -> dict[str, int]:
     return found
 
 
-def looks_in_words(looks: Mapping[str, int]) -> str:
+def looks_text(looks: Mapping[str, int]) -> str:
     """``3 looks: preflight 2, plan evaluate 1``; empty where there is none."""
     number = sum(looks.values())
     listed = ", ".join(f"{command} {count}" for command, count in looks.items())

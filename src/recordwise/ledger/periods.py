@@ -16,7 +16,7 @@ from recordwise.policy.series import Series, declared_budget, period_length
 # names it.
 
 
-def noted_bands(events: Iterable[Event]) -> dict[str, BandTable]:
+def band_tables_in(events: Iterable[Event]) -> dict[str, BandTable]:
     """Return the band tables of budgets and charges in events."""
     forms = [form for event in events for name in ("budget_bands", "bands") for form in event.body.get(name) or ()]
     return dict(bands_from_json(forms))
@@ -46,10 +46,10 @@ class NotedBands:
         """All of them, by their digests."""
         found: dict[str, BandTable] = {}
         # By the digest of the event, because a number is given again after a transaction that failed.
-        for sequence, digest in self._chain.places().banded:
+        for sequence, digest in self._chain.event_index().banded:
             if digest not in self._read:
                 event = self._chain.event(sequence)
-                self._read[digest] = {} if event is None else noted_bands([event])
+                self._read[digest] = {} if event is None else band_tables_in([event])
             found |= self._read[digest]
         return found
 
@@ -78,14 +78,14 @@ class PeriodState:
     at_start: bool
     """Whether the budget was declared before the first charge of the series, so that it belongs to an unconditional total."""
 
-    def declared_words(self) -> str:
+    def declared_text(self) -> str:
         """When the budget was declared."""
         if self.budget is None:
             return "no budget"
         return AT_THE_START if self.at_start else f"declared on {self.declared}"
 
 
-def refused_period(period: str, charged: Collection[str | None], *, before: str | None, dataset: str) -> str | None:
+def period_problem(period: str, charged: Collection[str | None], *, before: str | None, dataset: str) -> str | None:
     """Return why a period is not a new one of a series.
 
     Its budget would be a second one for the same records.
@@ -150,7 +150,7 @@ def periods_of(events: Sequence[Event]) -> tuple[PeriodState, ...]:
             charges.setdefault(event.body.get("period"), []).append(event)
     first = min((listed[0].sequence for listed in charges.values()), default=0)
     start = terms_before(events, first)
-    bands = noted_bands(events)
+    bands = band_tables_in(events)
     return tuple(_state(events, period, listed, start, bands) for period, listed in charges.items())
 
 

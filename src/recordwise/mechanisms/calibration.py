@@ -51,7 +51,7 @@ def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number 
         return positive(own or 0, parameter=name)
     wanted = float(positive(goals[goal] or 0, parameter=goal))
     if goal == "rho":
-        record = positive(needed(goals, "at", goal), parameter="at")
+        record = positive(require_companion(goals, "at", goal), parameter="at")
         return solve(lambda parameter: family.loss(parameter, record), wanted, rising=False)
     if goal == "variance":
         total = nonnegative(goals.get("at_total") or 0, parameter="at_total")
@@ -78,7 +78,7 @@ def only_goal(given: Mapping[str, Any]) -> str:
     return chosen[0]
 
 
-def needed(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
+def require_companion(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
     """A companion that a goal requires."""
     value: Number | None = goals.get(companion)
     if value is None:
@@ -88,7 +88,7 @@ def needed(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
 
 def relative_goal(goals: Mapping[str, Any]) -> tuple[Fraction, float]:
     """The total and the confidence at which a relative error is stated."""
-    total = positive(needed(goals, "at_total", "relative_error"), parameter="at_total")
+    total = positive(require_companion(goals, "at_total", "relative_error"), parameter="at_total")
     confidence = goals.get("confidence")
     return total, 0.95 if confidence is None else read_confidence(confidence)
 
@@ -142,14 +142,14 @@ def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool)
     def too_large(parameter: Fraction) -> bool:
         return (known(parameter) > wanted) == rising
 
-    low, high = _narrowed(known, wanted, too_large, *_bracket(too_large))
+    low, high = _narrow(known, wanted, too_large, *_bracket(too_large))
     while high / low > 1 + 10.0**-DIGITS:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if too_large(decimal(middle)) else (middle, high)
     return decimal(low) if rising else decimal(high, up=True)
 
 
-def _narrowed(
+def _narrow(
     measured: Callable[[Fraction], float],
     wanted: float,
     too_large: Callable[[Fraction], bool],

@@ -163,7 +163,7 @@ def certified_losses(nodes: Nodes, exponent: Function, shifts: list[int]) -> Flo
     n = np.array([float(shift) for shift in shifts])
     weight, loss = _half_line(nodes, exponent, n)
     epsilon = exponent.increase(NUMPY, n) * SLACK
-    orders, cumulants = _refined(weight, loss, _orders(epsilon, weight, loss))
+    orders, cumulants = _refine_orders(weight, loss, _orders(epsilon, weight, loss))
     return np.asarray(np.maximum(_between(orders, cumulants), epsilon / orders[-1]) * SLACK)
 
 
@@ -234,7 +234,7 @@ def _rise(exponent: Function, low: FloatArray, high: FloatArray) -> FloatArray:
     return np.minimum(difference, (high - low) * slope(exponent, low) * SLACK)
 
 
-def _refined(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _refine_orders(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Add orders where they matter to one of the shifts.
 
     Any orders give a valid bound; closer ones give a smaller one.
@@ -356,7 +356,7 @@ class Certificate:
         text = json.dumps([self.parameters, knots, fraction_text(self.less)])
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def sealed(self) -> "Certificate":
+    def seal(self) -> "Certificate":
         return replace(self, digest=self.expected_digest())
 
 
@@ -392,13 +392,13 @@ def certificate(noise: Noise, law: Callable[[], LatticeLaw]) -> Certificate:
     if kept is not None and kept.parameters == parameters and kept.digest == kept.expected_digest():
         KEPT.move_to_end(parameters)
         return kept
-    KEPT[parameters] = made = _made(noise, law(), parameters)
+    KEPT[parameters] = made = _make_certificate(noise, law(), parameters)
     while len(KEPT) > MOST_KEPT:
         KEPT.popitem(last=False)
     return made
 
 
-def _made(noise: Noise, law: LatticeLaw, parameters: str) -> Certificate:
+def _make_certificate(noise: Noise, law: LatticeLaw, parameters: str) -> Certificate:
     nodes = Nodes.of(law, noise.exponent)
     tail = Nodes.of(law, noise.exponent, ratio=TAIL_RATIO)
     counts: list[int] = []
@@ -415,7 +415,7 @@ def _made(noise: Noise, law: LatticeLaw, parameters: str) -> Certificate:
             less = beyond
             break
     knots = tuple(_knots(counts, losses, noise.accurate_from))
-    return Certificate(parameters=parameters, knots=knots, less=_short(less, up=False)).sealed()
+    return Certificate(parameters=parameters, knots=knots, less=_short(less, up=False)).seal()
 
 
 def _epsilon(exponent: Function, shift: int) -> float:

@@ -52,7 +52,7 @@ class ExternalMechanism:
         raise failed from None
 
 
-def refused(name: str, problem: str, advice: str = "") -> ExternalError:
+def refusal(name: str, problem: str, advice: str = "") -> ExternalError:
     """An error raised before anything was spent."""
     return ExternalError(mechanism=name, problem=f"was refused: it {problem}", state=NOT_CHARGED, advice=advice)
 
@@ -83,10 +83,10 @@ def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalM
         raise ParameterError(parameter="column", problem="must name the column whose values the measurement takes")
     metric = str(measurement.input_metric)
     if metric not in METRICS:
-        raise refused(name, f"defines neighbors by {metric}, not by added or removed rows")
+        raise refusal(name, f"defines neighbors by {metric}, not by added or removed rows")
     carrier = str(measurement.input_domain.carrier_type)
     if carrier not in CARRIERS:
-        raise refused(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)
+        raise refusal(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)
     pure, loss = per_row_loss(measurement, name)
     return ExternalMechanism(
         name=name,
@@ -106,11 +106,11 @@ def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
     """
     measure = str(measurement.output_measure)
     if measure not in GROUP_POWER:
-        raise refused(name, f"measures its loss by {measure}, not by zCDP or pure DP")
-    one = _mapped(measurement, 1, name)
+        raise refusal(name, f"measures its loss by {measure}, not by zCDP or pure DP")
+    one = _map_loss(measurement, 1, name)
     for rows in SIZES:
-        if _mapped(measurement, rows, name) > one * rows ** GROUP_POWER[measure] * (1 + ROUNDING):
-            raise refused(
+        if _map_loss(measurement, rows, name) > one * rows ** GROUP_POWER[measure] * (1 + ROUNDING):
+            raise refusal(
                 name,
                 f"has a map whose loss for {rows} rows exceeds what group privacy allows from the loss of one row",
                 SIZED,
@@ -118,10 +118,10 @@ def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
     return measure == "MaxDivergence", one
 
 
-def _mapped(measurement: Any, rows: int, name: str) -> Fraction:
+def _map_loss(measurement: Any, rows: int, name: str) -> Fraction:
     loss = float(measurement.map(rows))
     if not (math.isfinite(loss) and loss >= 0):
-        raise refused(name, f"gives no guarantee for {rows} rows")
+        raise refusal(name, f"gives no guarantee for {rows} rows")
     return Fraction(loss)
 
 
@@ -141,7 +141,7 @@ def _members(values: pa.ChunkedArray, measurement: Any, carrier: str, name: str)
 
     OpenDP wraps integers that do not fit and leaves bounds to its caller.
     """
-    outside = refused(
+    outside = refusal(
         name, "has a domain that does not contain every row of the split table", "Compare it with the thresholds."
     )
     kind, convert = CARRIERS[carrier]
@@ -200,7 +200,7 @@ DECLARED_ELSEWHERE = "declared by its package, not proved by recordwise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Declared:
+class DeclaredClass:
     """A class of another package, whose loss the package answers for."""
 
     name: str
@@ -210,7 +210,7 @@ class Declared:
     version: str = ""
     """Empty where the module belongs to no installed package."""
 
-    def words(self) -> str:
+    def sentence(self) -> str:
         """In a sentence."""
         return f"{self.name} of {self.package} {self.version or '(a module that no installed package has)'}"
 
@@ -224,28 +224,28 @@ class Declared:
         }
 
 
-def declared_function(call: Any, *, name: str) -> Declared:
+def declared_function(call: Any, *, name: str) -> DeclaredClass:
     """Return an external mechanism's declaration, by its module."""
     module = getattr(call, "__module__", None) or type(call).__module__
-    package, version = _installed(module.partition(".")[0])
-    return Declared(name=name, package=package, version=version)
+    package, version = _package_of(module.partition(".")[0])
+    return DeclaredClass(name=name, package=package, version=version)
 
 
-def declared_by(*values: Any) -> set[Declared]:
+def declared_classes(*values: Any) -> set[DeclaredClass]:
     """Return the external classes of mechanisms and statistics."""
     found = set()
     for value in values:
         root = type(value).__module__.partition(".")[0]
         if root != OURS:
-            name, version = _installed(root)
-            found.add(Declared(name=type(value).__name__, package=name, version=version))
+            name, version = _package_of(root)
+            found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
         parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
-        found |= declared_by(*(part for part in parts if isinstance(part, Mechanism)))
+        found |= declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
     return found
 
 
 @cache
-def _installed(root: str) -> tuple[str, str]:
+def _package_of(root: str) -> tuple[str, str]:
     """The package that a module was installed with, and its version."""
     names = packages_distributions().get(root)
     return (names[0], distribution(names[0]).version) if names else (root, "")

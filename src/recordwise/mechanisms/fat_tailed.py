@@ -249,19 +249,19 @@ class _ScaleFamily:
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
         """Return the certified loss plus a margin for the policy's lines."""
-        return self._certified(parameter, contribution) * (1 + self._room(parameter, contribution))
+        return self._certified_loss(parameter, contribution) * (1 + self._room(parameter, contribution))
 
-    def charged(self, parameter: Fraction, contribution: Fraction) -> float:
+    def charged_loss(self, parameter: Fraction, contribution: Fraction) -> float:
         """What the policy of a measure of that step charges."""
         policy = self._make(parameter).policy(Measure("shift", plain_step(contribution)))
         return float(policy.loss({"shift": contribution}))
 
     def charging_as(self, parameter: Fraction, contribution: Fraction) -> None:
         """Adopt the policy's margin at this parameter."""
-        above = self.charged(parameter, contribution) / self._certified(parameter, contribution) - 1
+        above = self.charged_loss(parameter, contribution) / self._certified_loss(parameter, contribution) - 1
         self._above = above if self._above is None else max(above, self._above) + MORE_ROOM
 
-    def _certified(self, parameter: Fraction, contribution: Fraction) -> float:
+    def _certified_loss(self, parameter: Fraction, contribution: Fraction) -> float:
         step = plain_step(contribution)
         return shift_loss(self._make(parameter), step, int(contribution / step))
 
@@ -302,7 +302,7 @@ def fat_tailed_scale(
     for _ in range(ATTEMPTS):
         family.charging_as(closer, record)
         closer = calibrate(family, name="scale", own=own, **goals)
-        if family.charged(closer, record) <= rho:
+        if family.charged_loss(closer, record) <= rho:
             return closer
     return found
 

@@ -42,7 +42,7 @@ from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import By, clamped_sum, constant, gaussian_sum, split
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, composed
+from recordwise.policy.policy import Policy, compose
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -545,7 +545,7 @@ def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
     A group without a threshold has no guarantee.
     """
     undefined = split(mechanism.rho, {measure: threshold})
-    return composed(
+    return compose(
         [
             (undefined if at is None else mechanism._tight(measure, at)).where(condition)
             for condition, at in threshold.cases()

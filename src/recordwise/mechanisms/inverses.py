@@ -207,13 +207,13 @@ class PolynomialInverse:
         )
 
     def gaussian_mean(self, v: FloatArray, sigma: float) -> FloatArray:
-        return horner(_unbiased(self.coefficients, sigma), v)
+        return horner(_unbiased_coefficients(self.coefficients, sigma), v)
 
     def gaussian_variance(self, mu: FloatArray, sigma: float) -> FloatArray:
         return horner(_gaussian_spread(self.coefficients, sigma), mu)
 
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
-        return horner(_unbiased(_gaussian_spread(self.coefficients, sigma), sigma), v)
+        return horner(_unbiased_coefficients(_gaussian_spread(self.coefficients, sigma), sigma), v)
 
     def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
         """Return the standard deviation at a point shrunk toward 0.
@@ -278,7 +278,7 @@ def _second_difference(coefficients: tuple[float, ...], h: float) -> tuple[float
 
 
 @lru_cache(maxsize=256)
-def _unbiased(coefficients: tuple[float, ...], sigma: float) -> tuple[float, ...]:
+def _unbiased_coefficients(coefficients: tuple[float, ...], sigma: float) -> tuple[float, ...]:
     """Each v**m becomes sigma**m He_m(v/sigma) (T-HERMITE)."""
     scaled = [coefficient * sigma**m for m, coefficient in enumerate(coefficients)]
     plain = hermite_e.herme2poly(scaled)
@@ -374,7 +374,7 @@ def polynomial_coefficients(function: Function) -> list[Fraction] | None:
                 inner = polynomial_coefficients(part)
                 if inner is None:
                     return None
-                total = _added(total, [weight * coefficient for coefficient in inner])
+                total = _add_polynomials(total, [weight * coefficient for coefficient in inner])
             return total
         case Power(base, exponent) if exponent.denominator == 1:
             inner = polynomial_coefficients(base)
@@ -383,7 +383,7 @@ def polynomial_coefficients(function: Function) -> list[Fraction] | None:
             return None
 
 
-def _added(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
+def _add_polynomials(left: list[Fraction], right: list[Fraction]) -> list[Fraction]:
     size = max(len(left), len(right))
     padded = [[*terms, *[Fraction(0)] * (size - len(terms))] for terms in (left, right)]
     return [a + b for a, b in zip(*padded)]
@@ -395,7 +395,7 @@ def _power(base: list[Fraction], exponent: int) -> list[Fraction]:
         shifted = [[*[Fraction(0)] * i, *[a * b for b in base]] for i, a in enumerate(product)]
         product = []
         for row in shifted:
-            product = _added(product, row)
+            product = _add_polynomials(product, row)
     return product
 
 

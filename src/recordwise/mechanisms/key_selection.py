@@ -27,7 +27,7 @@ from recordwise.exact.numbers import (
 )
 from recordwise.noise.laws import DiscreteGaussian, binomial_exact
 from recordwise.noise.probabilities import tail
-from recordwise.noise.randomness import BitSource, words
+from recordwise.noise.randomness import BitSource, random_words
 
 MOST_STEPS = 256
 EXACT_STEPS = 64
@@ -170,7 +170,7 @@ def distinct_below(bound: int, count: int, rng: BitSource) -> IntArray:
 def _uniform(bound: int, size: int, rng: BitSource) -> IntArray:
     """Draw at most ``size`` independent uniform integers below ``bound``."""
     bits = max((bound - 1).bit_length(), 1)
-    drawn = (words(rng, size) >> np.uint64(64 - bits)).astype(np.int64)
+    drawn = (random_words(rng, size) >> np.uint64(64 - bits)).astype(np.int64)
     return drawn[drawn < bound]
 
 
@@ -194,16 +194,16 @@ def truncated_intervals(
     half = int(law.noise.quantile((1 + confidence) / 2))
     far = half + 2 + math.ceil(TAIL * float(law.sigma))
     # Far above the threshold the upper end is already safe, and truncation moves the lower end by one step or not at all.
-    low, high = noisy - half - _widened(law, half, (1 - confidence) / 2), noisy + half
+    low, high = noisy - half - _extra_steps(law, half, (1 - confidence) / 2), noisy + half
     near = noisy - law.threshold <= far
     if near.any():
         values, back = np.unique(noisy[near], return_inverse=True)
-        lows, highs = _inverted(law, values, (1 - confidence) / 2, least, half)
+        lows, highs = _invert_tests(law, values, (1 - confidence) / 2, least, half)
         low[near], high[near] = lows[back], highs[back]
     return np.maximum(low, least), np.maximum(high, least)
 
 
-def _widened(law: SelectionLaw, half: int, alpha: float) -> int:
+def _extra_steps(law: SelectionLaw, half: int, alpha: float) -> int:
     """Return the steps by which truncation widens far intervals.
 
     It may move a lower end far above the threshold; by none where a tail is smaller than it need be.
@@ -228,7 +228,9 @@ def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> F
     return found
 
 
-def _inverted(law: SelectionLaw, values: IntArray, alpha: float, least: int, half: int) -> tuple[IntArray, IntArray]:
+def _invert_tests(
+    law: SelectionLaw, values: IntArray, alpha: float, least: int, half: int
+) -> tuple[IntArray, IntArray]:
     """Return counts that neither one-sided test rejects.
 
     By bisection: both p-values are monotone in the count (T-TRUNCATED).

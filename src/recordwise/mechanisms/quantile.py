@@ -148,11 +148,13 @@ def _tails(bits: int, p: float, sigma: float, deviation: FloatArray, places: Flo
     for start in range(0, len(deviation), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         here = [(weight[part], number[part]) for weight, number in weights]
-        found[part] = 0.5 - places / PERIOD - _transformed(here, sigma, deviation[part]) @ waves
+        found[part] = 0.5 - places / PERIOD - _characteristic_function(here, sigma, deviation[part]) @ waves
     return found
 
 
-def _transformed(weights: list[tuple[FloatArray, FloatArray]], sigma: float, deviation: FloatArray) -> FloatArray:
+def _characteristic_function(
+    weights: list[tuple[FloatArray, FloatArray]], sigma: float, deviation: FloatArray
+) -> FloatArray:
     """Return the characteristic function of the smoothed error.
 
     At the frequencies of the series; values near 0 are dropped early.
@@ -416,9 +418,9 @@ class TreeQuantile(Mechanism):
         upto = np.cumsum(noisy.leaves, axis=1)
         value = isotonic_root(upto - p * np.maximum(upto[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
-        low, high = _inverted(excess, reaches(self.grid.bits, p, self.noise_sigma, confidence))
+        low, high = _quantile_range(excess, reaches(self.grid.bits, p, self.noise_sigma, confidence))
         deviation = float(self.noise_sigma) * np.sqrt(excess_variance(self.grid.bits, p))
-        spread_low, spread_high = _inverted(excess, deviation)
+        spread_low, spread_high = _quantile_range(excess, deviation)
         return QuantileEstimates(
             value=value,
             low=np.minimum(low, value - 1),
@@ -428,7 +430,7 @@ class TreeQuantile(Mechanism):
         )
 
 
-def _inverted(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray]:
+def _quantile_range(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray]:
     """The point before the first possible quantile, and the last possible quantile."""
     points = excess.shape[1]
     surely_below = (excess - reach < 0)[:, ::-1]

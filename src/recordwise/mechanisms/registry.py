@@ -40,12 +40,12 @@ BUILT_IN: Mapping[str, type[Mechanism]] = {
 }
 
 
-def installed() -> dict[str, type[Mechanism]]:
+def installed_mechanisms() -> dict[str, type[Mechanism]]:
     """The mechanisms of other installed packages, by the name of their class."""
-    return {point.name: _checked(point.name, point.load()) for point in entry_points(group=GROUP)}
+    return {point.name: _check(point.name, point.load()) for point in entry_points(group=GROUP)}
 
 
-def _checked(name: str, kind: object) -> type[Mechanism]:
+def _check(name: str, kind: object) -> type[Mechanism]:
     if name in BUILT_IN or not isinstance(kind, type) or kind.__name__ != name or not issubclass(kind, Mechanism):
         raise ParameterError(
             parameter=f"entry point '{name}' of {GROUP}",
@@ -56,7 +56,7 @@ def _checked(name: str, kind: object) -> type[Mechanism]:
 
 def mechanism_kinds(answers: Answers = "totals") -> dict[str, type[Mechanism]]:
     """Return every mechanism class for totals or for quantiles, by name."""
-    return {name: kind for name, kind in {**BUILT_IN, **installed()}.items() if kind.answers == answers}
+    return {name: kind for name, kind in {**BUILT_IN, **installed_mechanisms()}.items() if kind.answers == answers}
 
 
 def audit_examples() -> dict[str, Mechanism]:
@@ -79,7 +79,7 @@ def mechanism_kind(name: str) -> type[Mechanism] | None:
 
     Other packages are searched only if the name is not built in.
     """
-    return BUILT_IN[name] if name in BUILT_IN else installed().get(name)
+    return BUILT_IN[name] if name in BUILT_IN else installed_mechanisms().get(name)
 
 
 def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
@@ -88,10 +88,12 @@ def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
     if kind is None:
         return None
     stored = {each.stored: each for each in kind.parameters if each.role != "goal"}
-    return kind(**{stored[name].name: _read(stored[name], form[name]) for name in form if name in stored})
+    return kind(
+        **{stored[name].name: _parameter_from_json(stored[name], form[name]) for name in form if name in stored}
+    )
 
 
-def _read(parameter: Parameter, form: Any) -> Any:
+def _parameter_from_json(parameter: Parameter, form: Any) -> Any:
     if parameter.read == "function":
         return functions.from_json(form)
     if parameter.read == "thresholds":

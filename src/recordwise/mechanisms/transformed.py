@@ -54,7 +54,7 @@ from recordwise.mechanisms.base import (
     source_of,
     whole_totals,
 )
-from recordwise.mechanisms.calibration import calibrate, needed
+from recordwise.mechanisms.calibration import calibrate, require_companion
 from recordwise.mechanisms.gaussian import read_share
 from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbiased
 from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
@@ -423,12 +423,12 @@ class TransformedNoise(TransformAccuracy):
         ones without their sign; a record affects only one of them.
         """
         source, data = source_of(rng), read_step(step)
-        exact = self._checked(whole_totals(totals))
+        exact = self._check_totals(whole_totals(totals))
         grid = self.grid(data)
         points = to_grid(self.function, exact, data, grid)
         return Noisy(points=noised(points, self._law(grid), source), grid=grid, step=data, private=is_private(source))
 
-    def _checked(self, totals: Any) -> Any:
+    def _check_totals(self, totals: Any) -> Any:
         if self.signed and (totals.ndim == 0 or totals.shape[0] != 2):
             raise ParameterError(
                 parameter="totals", problem="of a signed sum need two rows: the positive part and the negative part"
@@ -497,7 +497,7 @@ class TransformedNoise(TransformAccuracy):
 
     def _noise_worth(self, total: FloatArray) -> FloatArray:
         """Return one noise scale's effect at a total, in the measure's units."""
-        moved = self.inverse.monotone(self._transformed(total) + float(self.noise_scale))
+        moved = self.inverse.monotone(self._apply_function(total) + float(self.noise_scale))
         return moved - float(self.offset) - total
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
@@ -505,7 +505,7 @@ class TransformedNoise(TransformAccuracy):
 
         The noise is in units of sigma or of the Laplace scale.
         """
-        v = self._transformed(total) + float(self.noise_scale) * noise
+        v = self._apply_function(total) + float(self.noise_scale) * noise
         return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
@@ -534,7 +534,7 @@ class TransformedNoise(TransformAccuracy):
         For a signed sum, at the two parts.
         """
         with np.errstate(over="ignore"):
-            spread = self._reading(self.grid(step)).variance(self._transformed(total))
+            spread = self._reading(self.grid(step)).variance(self._apply_function(total))
         return spread.sum(axis=0) if self.signed else spread
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
@@ -543,11 +543,11 @@ class TransformedNoise(TransformAccuracy):
         At most grid/(2 sigma) of a standard error.
         """
         exact, grid = np.asarray(total, np.float64), self.grid(step)
-        laid = np.rint(self._transformed(total) / float(grid)) * float(grid)
+        laid = np.rint(self._apply_function(total) / float(grid)) * float(grid)
         off = self.inverse.monotone(laid) - float(self.offset) - exact
         return off[0] - off[1] if self.signed else off
 
-    def _transformed(self, total: Any) -> FloatArray:
+    def _apply_function(self, total: Any) -> FloatArray:
         exact = np.asarray(total, np.float64)
         if not np.all(exact >= 0):
             raise ParameterError(parameter="total", problem="must not be negative for a transform")
@@ -572,7 +572,7 @@ class _NoiseFamily:
 
     def spread(self, parameter: Fraction, total: Fraction) -> float:
         mechanism = self._with(parameter)
-        return np.inf if mechanism is None else float(mechanism.variance(_parts(mechanism, total)))
+        return np.inf if mechanism is None else float(mechanism.variance(_signed_total(mechanism, total)))
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
         """Return the loss that the policy charges.
@@ -599,7 +599,7 @@ class _NoiseFamily:
             return None
 
 
-def _parts(mechanism: TransformedNoise, total: Fraction) -> Any:
+def _signed_total(mechanism: TransformedNoise, total: Fraction) -> Any:
     return np.array([float(total), 0.0]) if mechanism.signed else float(total)
 
 
@@ -629,7 +629,7 @@ def noise_of(
         raise ParameterError(parameter="sigma, laplace_scale, noise", problem="are mutually exclusive")
     kind = next(iter(own), None) or _kind(noise or "gaussian")
     if goals["variance"] is not None:
-        needed(goals, "at_total", "variance")
+        require_companion(goals, "at_total", "variance")
     if own and not any(value is not None for value in goals.values()):
         return {kind: positive(own[kind], parameter=kind)}
     return {kind: calibrate(_NoiseFamily(make, kind), name=kind, own=own.get(kind), **goals)}

@@ -122,7 +122,7 @@ declare i64 @llvm.umin.i64(i64, i64)
 """
 
 
-def compiled(code: str) -> llvm.ExecutionEngine:
+def compile_module(code: str) -> llvm.ExecutionEngine:
     """Return the machine code of a module.
 
     It lives as long as the returned engine.
@@ -140,7 +140,7 @@ def compiled(code: str) -> llvm.ExecutionEngine:
     return engine
 
 
-_engine = compiled(ATTEMPTS)
+_engine = compile_module(ATTEMPTS)
 _pointer, _integer = ctypes.c_void_p, ctypes.c_int64
 _attempts = ctypes.CFUNCTYPE(
     _integer, _pointer, _integer, *[_pointer] * 4, _integer, _pointer, _integer, _pointer, _pointer

@@ -68,7 +68,7 @@ class LatticeLaw:
         Returns:
             The draws.
         """
-        return sampler.draw(table_for(self._side()), checked_size(size), rng or Secure())
+        return sampler.draw(table_for(self._side()), check_cell_count(size), rng or Secure())
 
     def sample(self, size: int, rng: BitSource | None = None) -> IntArray:
         """Return independent draws.
@@ -102,9 +102,9 @@ class LatticeLaw:
             raise ParameterError(parameter="threshold", problem="must lie within 2^62 steps")
         if threshold >= 1:
             table = table_for(replace(self._side(), first=threshold, signed=False))
-            return shifted(sampler.draw(table, checked_size(size), source), threshold)
+            return add_offset(sampler.draw(table, check_cell_count(size), source), threshold)
         kept: list[IntArray] = [np.empty(0, dtype=np.int64)]
-        missing = checked_size(size)
+        missing = check_cell_count(size)
         while missing:
             drawn = self.sample(missing, source)
             kept.append(drawn[drawn >= threshold])
@@ -167,7 +167,7 @@ class LatticeLaw:
         Returns:
             A probability for each k.
         """
-        return each(k, [float(p.mid()) for p in self._tails([-i for i in listed(k)])])
+        return each(k, [float(p.mid()) for p in self._tails([-i for i in integer_list(k)])])
 
     def log_cdf(self, k: Integers) -> FloatArray | float:
         """ln P(Z <= k).
@@ -178,7 +178,7 @@ class LatticeLaw:
         Returns:
             A number for each k.
         """
-        return each(k, [float(p.mid()) for p in self._log_tails([-i for i in listed(k)])])
+        return each(k, [float(p.mid()) for p in self._log_tails([-i for i in integer_list(k)])])
 
     def sf(self, k: Integers) -> FloatArray | float:
         """P(Z >= k): the threshold itself passes.
@@ -189,7 +189,7 @@ class LatticeLaw:
         Returns:
             A probability for each k.
         """
-        return each(k, [float(p.mid()) for p in self._tails(listed(k))])
+        return each(k, [float(p.mid()) for p in self._tails(integer_list(k))])
 
     def log_sf(self, k: Integers) -> FloatArray | float:
         """ln P(Z >= k).
@@ -200,7 +200,7 @@ class LatticeLaw:
         Returns:
             A number for each k.
         """
-        return each(k, [float(p.mid()) for p in self._log_tails(listed(k))])
+        return each(k, [float(p.mid()) for p in self._log_tails(integer_list(k))])
 
     def sf_upper(self, k: Integers) -> FloatArray | float:
         """Return a float not below P(Z >= k).
@@ -214,7 +214,7 @@ class LatticeLaw:
             A probability for each k.
         """
         with working_precision():
-            return each(k, [arb_float_upper(p) for p in self._tails(listed(k))])
+            return each(k, [arb_float_upper(p) for p in self._tails(integer_list(k))])
 
     def sf_lower(self, k: Integers) -> FloatArray | float:
         """Return a float not above P(Z >= k).
@@ -228,7 +228,7 @@ class LatticeLaw:
             A probability for each k.
         """
         with working_precision():
-            return each(k, [arb_float_lower(p) for p in self._tails(listed(k))])
+            return each(k, [arb_float_lower(p) for p in self._tails(integer_list(k))])
 
     def quantile(self, p: Number) -> int:
         """The smallest k with P(Z <= k) >= p.
@@ -262,7 +262,7 @@ class LatticeLaw:
         exponent = self.exponent
         with working_precision(probabilities.BITS + probabilities.GUARD):
             total = probabilities.normalizer(exponent).log()
-            sizes = [abs(i) for i in listed(k)]
+            sizes = [abs(i) for i in integer_list(k)]
             known = {size: probabilities.drop(exponent, 0, size) - total for size in set(sizes)}
             return [known[size] for size in sizes]
 
@@ -293,7 +293,7 @@ def check_range(law: str, exponent: Function) -> None:
         raise RangeError(law=law, log10_probability=float(exact.mid()) / math.log(10))
 
 
-def checked_size(size: int) -> int:
+def check_cell_count(size: int) -> int:
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
         raise ParameterError(parameter="size", problem="must be a nonnegative integer")
     return int(size)
@@ -305,7 +305,7 @@ def fitting(drawn: Draws) -> IntArray:
     return drawn.values
 
 
-def shifted(drawn: Draws, threshold: int) -> IntArray:
+def add_offset(drawn: Draws, threshold: int) -> IntArray:
     """Return threshold + offset, raising beyond 64 bits."""
     beyond = int(np.count_nonzero(drawn.values > LARGEST - threshold)) + len(drawn.extremes)
     if beyond:
@@ -313,7 +313,7 @@ def shifted(drawn: Draws, threshold: int) -> IntArray:
     return drawn.values + threshold
 
 
-def listed(k: Integers) -> list[int]:
+def integer_list(k: Integers) -> list[int]:
     """Integer arguments as Python integers; anything else is refused."""
     array = np.atleast_1d(np.asarray(k, dtype=object))
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in array.flat):

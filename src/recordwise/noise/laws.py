@@ -17,7 +17,7 @@ from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, ball, bits_in_force, positive, working_precision
 from recordwise.noise.lattice import LatticeLaw, check_range
 from recordwise.noise.probabilities import absolute_moment, log_slope_limit, tail
-from recordwise.noise.randomness import BitSource, LazyUniform, Secure, dyadic, one_word, uniform_below
+from recordwise.noise.randomness import BitSource, LazyUniform, Secure, dyadic, random_word, uniform_below
 
 # Calibration: the scale at which the LATTICE law, not its continuous counterpart, has a given variance.
 
@@ -170,7 +170,7 @@ class GeneralizedGaussian(LatticeLaw):
 
     def __init__(self, scale: Number, shape: Number) -> None:
         object.__setattr__(self, "scale", positive(scale, parameter="scale"))
-        object.__setattr__(self, "shape", _checked_shape(shape))
+        object.__setattr__(self, "shape", _check_shape(shape))
         check_range(str(self), self.exponent)
 
     @classmethod
@@ -184,7 +184,7 @@ class GeneralizedGaussian(LatticeLaw):
         Returns:
             The law.
         """
-        power = _checked_shape(shape)
+        power = _check_shape(shape)
         return cls(scale_for_variance(lambda scale: (x / scale) ** power, variance), power)
 
     @property
@@ -192,7 +192,7 @@ class GeneralizedGaussian(LatticeLaw):
         return (x / self.scale) ** self.shape
 
 
-def _checked_shape(shape: Number) -> Fraction:
+def _check_shape(shape: Number) -> Fraction:
     power = positive(shape, parameter="shape")
     if power > 1:
         raise ParameterError(
@@ -319,7 +319,7 @@ def halvings(source: BitSource) -> int:
     i with probability 2**-(i+1).
     """
     zeros = 0
-    while (word := one_word(source)) == 0:
+    while (word := random_word(source)) == 0:
         zeros += 64
     return zeros + 64 - word.bit_length()
 
@@ -343,7 +343,7 @@ class Passing:
         """
         center, shift = frame(self)
         while True:
-            right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
+            right, block, offset = random_word(source) & 1, halvings(source), uniform_below(source, shift)
             distance = (block << shift) + offset
             count = center + distance if right else center - 1 - distance
             if LazyUniform(source).below(partial(self.acceptance, count, center, block)):

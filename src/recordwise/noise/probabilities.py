@@ -250,7 +250,7 @@ def _accurate(exponent: Function, start: int, end: int | None, moment: int, bits
 def _sum(weights: Weights, start: int, end: int | None) -> arb:
     total = arb(0)
     if end is None:
-        end = _cut(weights, start)
+        end = _negligible_from(weights, start)
         total += arb(0).union(weights.beyond_upper(end))
     needed = _radius_needed()
     while end - start > DIRECT_TERMS:
@@ -262,7 +262,7 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
     return sum(weights.at_each(range(start, end)), total)
 
 
-def _cut(weights: Weights, start: int) -> int:
+def _negligible_from(weights: Weights, start: int) -> int:
     """Return a point beyond which all weights together are negligible."""
     small = weights.at(start) * arb(2) ** (-bits_in_force())
     step = 1

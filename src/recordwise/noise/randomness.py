@@ -135,7 +135,7 @@ class LazyUniform:
         return dyadic(self._bits + 1, self._count)
 
     def extend(self) -> None:
-        self._bits = self._bits << WORD_BITS | one_word(self._source)
+        self._bits = self._bits << WORD_BITS | random_word(self._source)
         self._count += WORD_BITS
 
     def below(self, enclosure: Enclosure) -> bool:
@@ -160,19 +160,19 @@ def dyadic(numerator: int, exponent: int) -> arb:
     return arb((fmpz(numerator), fmpz(-exponent)))
 
 
-def words(source: BitSource, count: int) -> WordArray:
+def random_words(source: BitSource, count: int) -> WordArray:
     """The given number of fresh words."""
     fresh = np.empty(count, dtype=np.uint64)
     source.fill(fresh)
     return fresh
 
 
-def one_word(source: BitSource) -> int:
-    return int(words(source, 1)[0])
+def random_word(source: BitSource) -> int:
+    return int(random_words(source, 1)[0])
 
 
 def uniform_below(source: BitSource, power: int) -> int:
     """A uniform integer in [0, 2**power)."""
     count = -(-power // WORD_BITS)
-    joined = int.from_bytes(words(source, count).tobytes(), "little") if count else 0
+    joined = int.from_bytes(random_words(source, count).tobytes(), "little") if count else 0
     return joined >> (WORD_BITS * count - power)

@@ -102,7 +102,7 @@ class _Profile:
         return self._growth[left] + (offset - self._offsets[left]) / self._widths[left] * self._rises[left]
 
 
-def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
+def cut_blocks(exponent: Function, *, first: int, inflection: int) -> list[Block]:
     """Return blocks with little growth, each on one side of ``inflection``."""
     end = _end(exponent, first)
     if end <= MOST_BLOCKS:
@@ -311,10 +311,10 @@ def _envelope_of(table: Table, row: int, bits: int) -> tuple[arb, Weights]:
 def table_for(side: Side) -> Table:
     """The table of one part of a law."""
     with working_precision(precision_for(side.exponent, side.first)):
-        return certified(side, cut(side.exponent, first=side.first, inflection=side.inflection))
+        return certify_table(side, cut_blocks(side.exponent, first=side.first, inflection=side.inflection))
 
 
-def certified(side: Side, blocks: list[Block]) -> Table:
+def certify_table(side: Side, blocks: list[Block]) -> Table:
     """Return an exact table for any blocks, fast for good ones."""
     relative = Weights(side.exponent, reference=side.first)
     # The points of a small block coincide, and the first is that of its envelope.

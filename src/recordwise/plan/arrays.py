@@ -56,7 +56,7 @@ def texts_of(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends.astype(np.int32)), held)
 
 
-def listed(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
+def array_from_list(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
     """Return a list as a column of the type Arrow infers.
 
     Args:
@@ -64,7 +64,7 @@ def listed(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
         nan_is_null: Whether NaN stands for a missing value.
 
     Example:
-        >>> listed([1.5, float("nan")], nan_is_null=True).to_pylist()
+        >>> array_from_list([1.5, float("nan")], nan_is_null=True).to_pylist()
         [1.5, None]
     """
     kinds = set(map(type, values))
@@ -89,17 +89,17 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
         >>> numpy_of(pa.array([4, None])).tolist()
         [4.0, nan]
     """
-    array = whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = single_array(column) if isinstance(column, pa.ChunkedArray) else column
     dtype = _DTYPES.get(array.type)
     if dtype is None:
         plain = pa.types.is_boolean(array.type) and not array.null_count
-        return _unpacked(array, 1) if plain else array.to_numpy(zero_copy_only=False)
+        return _unpack_bits(array, 1) if plain else array.to_numpy(zero_copy_only=False)
     if not len(array):
         return np.empty(0, dtype)
-    values = _held(array)
+    values = _buffer_numbers(array)
     if not array.null_count:
         return values
-    return np.where(_unpacked(array, 0), values, np.array(np.nan, dtype if dtype.kind == "f" else np.float64))
+    return np.where(_unpack_bits(array, 0), values, np.array(np.nan, dtype if dtype.kind == "f" else np.float64))
 
 
 def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
@@ -111,23 +111,23 @@ def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
         >>> null_as(pa.array([4, None]), -1).tolist()
         [4, -1]
     """
-    array = whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = single_array(column) if isinstance(column, pa.ChunkedArray) else column
     if not array.null_count:
         return numpy_of(array)
-    return np.where(_unpacked(array, 0), _held(array), _DTYPES[array.type].type(value))
+    return np.where(_unpack_bits(array, 0), _buffer_numbers(array), _DTYPES[array.type].type(value))
 
 
-def _held(array: pa.Array) -> Any:
+def _buffer_numbers(array: pa.Array) -> Any:
     """Return the numbers in a nonempty array's memory, arbitrary where NULL."""
     dtype = _DTYPES[array.type]
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
+def single_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array, copied only if chunked.
 
     Example:
-        >>> whole(pa.chunked_array([[4], [20]])).to_pylist()
+        >>> single_array(pa.chunked_array([[4], [20]])).to_pylist()
         [4, 20]
     """
     if column.num_chunks == 1:
@@ -135,7 +135,7 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _unpacked(array: pa.Array, buffer: int) -> Any:
+def _unpack_bits(array: pa.Array, buffer: int) -> Any:
     """One of the bitmaps of an array as truth values."""
     if not len(array):
         return np.empty(0, np.bool_)

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declared_by
+from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
-from recordwise.plan.keys.cells import encoded
+from recordwise.plan.keys.cells import encode_column
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
@@ -45,7 +45,7 @@ from recordwise.policy.conditions import (
 from recordwise.policy.constructors import By
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.loss_law import LatticePolicy
-from recordwise.policy.policy import Maximum, Policy, Terms, composed, maximum, merge
+from recordwise.policy.policy import Maximum, Policy, Terms, compose, maximum, merge
 
 # Policies and conditions in terms of the columns that records hold (T-HIERARCHY). A coarser level of a hierarchy is a
 # public function of the finest code. A condition on it is therefore a list of finest codes, and nothing that is
@@ -64,23 +64,23 @@ def _terms(terms: Terms, schema: Schema) -> Terms:
     for (given, atom), coefficient in terms.items():
         if isinstance(atom, Maximum):
             inner = maximum([in_held_columns(each, schema) for each in atom.policies])
-            here = held_condition(given, schema)
+            here = record_condition(given, schema)
             found += [{(both(here, own), part): coefficient * times} for (own, part), times in inner.rho.items()]
         else:
-            found.append({(held_condition(given, schema), atom): coefficient})
+            found.append({(record_condition(given, schema), atom): coefficient})
     return {key: coefficient for key, coefficient in merge(*found).items() if key[0] != NONE}
 
 
-def held_condition(given: Condition, schema: Schema) -> Condition:
+def record_condition(given: Condition, schema: Schema) -> Condition:
     """Return the same condition by the finest codes of records."""
     names = {column.name for column in columns_of(given)} if schema.hierarchies else set()
     coarser = _coarser(names, schema)
     if not coarser:
         return given
     if isinstance(given, AllOf):
-        return both(*(held_condition(part, schema) for part in given.parts))
+        return both(*(record_condition(part, schema) for part in given.parts))
     if isinstance(given, AnyOf):
-        return either(*(held_condition(part, schema) for part in given.parts))
+        return either(*(record_condition(part, schema) for part in given.parts))
     if len(names) > 1:
         problem = (
             f"'{coarser[0]}' is a level of a hierarchy, which cannot be joined with other columns in one condition"
@@ -177,7 +177,7 @@ def cells_by_threshold(
         at = _by_level(at, *level)
     group = next(each for each in groups if _origin(each) == at.column.name and _long_enough(each, at.column))
     chosen: dict[Value | None, Fraction | None] = dict(at.values)
-    coded = encoded(cells.column(group.name))
+    coded = encode_column(cells.column(group.name))
     of_value = [chosen.get(_literal(value, at.column), at.default) for value in coded.dictionary.to_pylist()]
     different = list(dict.fromkeys(of_value))
     place = np.array([different.index(threshold) for threshold in of_value], dtype=np.int64)[numpy_of(coded.indices)]
@@ -204,7 +204,7 @@ def _literal(value: Any, column: ConditionColumn) -> Value | None:
 def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
     """Return the composed policy, tight as charged or as in papers."""
     _check_rests(plan)
-    return check_policy(composed([part.whole(tight=tight) for part in plan.parts()]), plan.schema)
+    return check_policy(compose([part.record_policy(tight=tight) for part in plan.parts()]), plan.schema)
 
 
 def firm_policy(plan: Plan) -> FirmPolicy:
@@ -229,7 +229,7 @@ def lattice_policy(plan: Plan) -> LatticePolicy | None:
 
 def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
     """Return the records that a query's condition selects, by their columns."""
-    return EVERY if predicate is None else held_condition(condition(predicate), schema)
+    return EVERY if predicate is None else record_condition(condition(predicate), schema)
 
 
 def _check_rests(plan: Plan) -> None:
@@ -268,7 +268,7 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
         _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
         for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
     ]
-    return in_held_columns(composed(parts), schema)
+    return in_held_columns(compose(parts), schema)
 
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
@@ -317,7 +317,7 @@ def mechanisms_of_cells(
     """
     mechanism, groups = statistic.mechanism.at_share(level.share), level.groups
     if bands is not None:
-        return _served_by_band(statistic, level, bands, cells, schema)
+        return _mechanisms_by_band(statistic, level, bands, cells, schema)
     every = cells_by_threshold(Fraction(1), groups, cells)
     at = statistic.threshold(mechanism, schema)
     if not isinstance(at, By):
@@ -331,7 +331,7 @@ def mechanisms_of_cells(
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
-def _served_by_band(
+def _mechanisms_by_band(
     statistic: Drawable, level: Level, bands: BandTable, cells: pa.Table, schema: Schema
 ) -> tuple[CellMechanism, ...]:
     """Return the mechanism of each cell's band, by the policy's table."""
@@ -373,7 +373,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
 
     Losses that we did not prove, and groups that get the noise of another group's larger threshold.
     """
-    found = [f"the loss of {each.words()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
+    found = [f"the loss of {each.sentence()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
     for part, statistic in plan.drawn():
         level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
         if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
@@ -385,7 +385,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def declared_elsewhere(plan: Plan) -> tuple[Declared, ...]:
+def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:
     """Return other packages' mechanisms and statistics."""
     asked = [statistic for query in plan.queries for statistic in query.statistics]
-    return tuple(sorted(declared_by(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
+    return tuple(sorted(declared_classes(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))

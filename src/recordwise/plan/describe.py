@@ -52,7 +52,7 @@ from recordwise.policy.columns import plain_value
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.policy.render.text import condition_words
+from recordwise.policy.render.text import condition_prose
 from recordwise.policy.series import Series
 
 SEVERAL_ROWS = "several for a unit, made one record"
@@ -231,7 +231,7 @@ LIBRARIES = {"duckdb": "duckdb", "numpy": "numpy", "pyarrow": "pyarrow", "python
 
 
 @cache
-def _own_version() -> str:
+def _package_version() -> str:
     from importlib.metadata import version
 
     return version("recordwise")
@@ -240,7 +240,7 @@ def _own_version() -> str:
 def versions() -> dict[str, str]:
     """The versions of the software that made the release."""
     found = {name: import_module(module).__version__ for name, module in LIBRARIES.items()}
-    return {"python": platform.python_version(), "recordwise": _own_version(), **found}
+    return {"python": platform.python_version(), "recordwise": _package_version(), **found}
 
 
 # The part of a schema that a plan uses, so that a release describes that part of the table and nothing else.
@@ -253,12 +253,12 @@ def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
 
 def used_names(plan: Plan, *policies: Policy | None) -> set[str]:
     """Return the names that queries or policies use, and the firm."""
-    return _named({name for query in plan.queries for name in _names(query)}, *policies)
+    return _add_policy_names({name for query in plan.queries for name in _names(query)}, *policies)
 
 
 def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
     """Return the schema without measures and columns that nothing mentions."""
-    names = _named(names, *policies)
+    names = _add_policy_names(names, *policies)
     names = names | {each.finest for each in schema.hierarchies if not names.isdisjoint(each.levels)}
     names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
     used = {schema.firm, *names}
@@ -271,7 +271,7 @@ def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Sche
     )
 
 
-def _named(names: set[str], *policies: Policy | None) -> set[str]:
+def _add_policy_names(names: set[str], *policies: Policy | None) -> set[str]:
     for policy in filter(None, policies):
         measures = (*policy.measures(), *policy.inputs())
         names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
@@ -301,7 +301,7 @@ def _group_names(group: Group) -> Iterator[str]:
 def query_html(query: "Query") -> Html:
     """The query's tables, condition and statistics."""
     tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
-    only = [] if query.condition is None else [f"Only records where {condition_words(condition(query.condition))}."]
+    only = [] if query.condition is None else [f"Only records where {condition_prose(condition(query.condition))}."]
     rows = [_row(statistic) for statistic in query.statistics]
     return element(
         "div",
@@ -354,7 +354,7 @@ class EarlierIdentity:
     """What a record is, as ``schema_json`` states it, as far as the release depends on it."""
     plan: Plan
 
-    def charged_as(self, charge: Mapping[str, Any]) -> bool:
+    def matches_charge(self, charge: Mapping[str, Any]) -> bool:
         """Whether an earlier version charged this release, under these or other titles.
 
         Args:
@@ -363,7 +363,7 @@ class EarlierIdentity:
         if not self._same_records(charge.get("schema")):
             return False
         keys = [_earlier_keys(self.plan, table) for table in self.plan.tables()]
-        described = _titled(self.described, charge.get("details"))
+        described = _with_titles(self.described, charge.get("details"))
         forms = ([self.period, described, keys, policy] for policy in (self.policy, charge.get("policy")))
         return any(_digest(form) == charge.get("release") for form in forms)
 
@@ -382,7 +382,7 @@ def _digest(form: Any) -> str:
     return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _titled(described: Any, stated: Any) -> Any:
+def _with_titles(described: Any, stated: Any) -> Any:
     """The queries with the titles of a charge."""
     listed = stated if isinstance(stated, list) and len(stated) == len(described) else described
     return [
@@ -405,7 +405,7 @@ def _earlier_keys(plan: Plan, table: PlannedTable) -> Any:
 
 
 def _table_digest(table: pa.Table) -> str:
-    plain = {name: _decoded(table.column(name).combine_chunks()) for name in table.column_names}
+    plain = {name: _decode(table.column(name).combine_chunks()) for name in table.column_names}
     sink = pa.BufferOutputStream()
     whole = pa.table(plain).combine_chunks()
     with pa.ipc.new_stream(sink, whole.schema) as writer:
@@ -413,12 +413,12 @@ def _table_digest(table: pa.Table) -> str:
     return hashlib.sha256(memoryview(sink.getvalue())).hexdigest()
 
 
-def _decoded(column: Any) -> Any:
+def _decode(column: Any) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 VERSION = "2:"
-"""How a digest begins. Those of earlier versions are bare; ``charged_as`` recognizes them."""
+"""How a digest begins. Those of earlier versions are bare; ``matches_charge`` recognizes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +428,7 @@ class ReleaseIdentity:
     digest: str
     earlier: EarlierIdentity = field(compare=False, repr=False)
 
-    def charged_as(self, charge: Mapping[str, Any]) -> bool:
+    def matches_charge(self, charge: Mapping[str, Any]) -> bool:
         """Return whether a charge is for this release.
 
         By its digest, or by the one that an earlier version wrote.
@@ -437,7 +437,7 @@ class ReleaseIdentity:
             charge: What the ledger says about the charge.
         """
         stated = charge.get("release")
-        return stated == self.digest or (_is_earlier(stated) and self.earlier.charged_as(charge))
+        return stated == self.digest or (_is_earlier(stated) and self.earlier.matches_charge(charge))
 
 
 def _is_earlier(stated: Any) -> bool:
@@ -473,7 +473,7 @@ def unrecognizable(plan: Plan) -> str | None:
             return f"its keys are given by functions, which name more than {MOST_DIGESTED:,} cells"
     for query in plan.queries:
         for mechanism in (each for statistic in query.statistics for each in statistic.mechanisms()):
-            if found := _unnamed(mechanism):
+            if found := _unnamed_type(mechanism):
                 return f"{type(mechanism).__name__} has a parameter without a value that can be written down ({found})"
     return None
 
@@ -560,7 +560,7 @@ def _mechanism(value: Any) -> Any:
     return {"kind": type(value).__name__, **parts}
 
 
-def _unnamed(value: Any) -> str | None:
+def _unnamed_type(value: Any) -> str | None:
     """Return the type of a mechanism's part without a stable text."""
     if value is None or isinstance(value, str | int | float | Fraction | Decimal | Function | By | np.generic):
         return None
@@ -574,7 +574,7 @@ def _unnamed(value: Any) -> str | None:
     elif getattr(value, "parameters", ()):
         parts = [getattr(value, each.stored, None) for each in value.parameters]
     if parts is not None:
-        return next((found for part in parts if (found := _unnamed(part))), None)
+        return next((found for part in parts if (found := _unnamed_type(part))), None)
     # Python's own text names an address, and ours names the parameters, of which none are listed here.
     unsaid: tuple[Any, ...] = (object.__repr__, Mechanism.__repr__)
     return type(value).__name__ if callable(value) or type(value).__repr__ in unsaid else None

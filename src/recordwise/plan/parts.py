@@ -78,7 +78,7 @@ class Part:
         assert self.selection is not None
         return in_held_columns(self.selection.policy(self.schema), self.schema)
 
-    def whole(self, *, tight: bool = True) -> Policy:
+    def record_policy(self, *, tight: bool = True) -> Policy:
         """Return what it costs any record, of the table or not."""
         policy = self.policy if tight else self.paper_policy
         return policy if self.condition == EVERY else policy.where(self.condition)
@@ -138,7 +138,7 @@ class Part:
         noise = None if self.policy.delta_terms else self.noise
         if noise is None:
             return None
-        (sigmas, times), policy, bands = noise, self.whole(), self.bands
+        (sigmas, times), policy, bands = noise, self.record_policy(), self.bands
         known: dict[str, Any] = {"sigma": min(sigmas), "times": times, "policy": policy * Fraction(1, times)}
         # Where no cell is told apart from another by the policy, neither is its noise.
         if bands is None or len(sigmas) == 1 or bands.digest not in policy.bands():

@@ -32,7 +32,7 @@ from recordwise.plan.expressions import (
     operand_name,
     with_rests,
 )
-from recordwise.plan.keys.cells import Cells, Rows, cast_keys, check_size
+from recordwise.plan.keys.cells import Cells, Rows, cast_keys, check_cell_count
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.query import Query
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # Public keys made of others: products of lists, and the coarser levels of the codes in a list.
 
 
-def crossed(lists: Sequence[Keys]) -> Keys:
+def cross_keys(lists: Sequence[Keys]) -> Keys:
     """Every combination of the rows of several lists."""
     if not lists:
         raise KeysError(column="the product", problem="has no list")
@@ -57,7 +57,7 @@ def crossed(lists: Sequence[Keys]) -> Keys:
         raise KeysError(column=f"'{twice}'", problem="is a column of two lists of the product")
     columns: dict[str, pa.Array] = {}
     repeat, tile = math.prod(each.table.num_rows for each in lists), 1
-    check_size(repeat)
+    check_cell_count(repeat)
     for each in lists:
         rows = each.table.num_rows
         repeat //= rows
@@ -72,10 +72,10 @@ def query_with_levels(query: Query, schema: Schema) -> Query:
     if not schema.hierarchies:
         return query
     wanted = {name for level in query.tables() for name in level.names()}
-    return replace(query, key_lists=tuple(_completed(each, schema, wanted) for each in query.key_lists))
+    return replace(query, key_lists=tuple(_complete_keys(each, schema, wanted) for each in query.key_lists))
 
 
-def _completed(keys: Keys, schema: Schema, wanted: Collection[str]) -> Keys:
+def _complete_keys(keys: Keys, schema: Schema, wanted: Collection[str]) -> Keys:
     """Return the keys with wanted levels; refuse a code not listed."""
     if keys.selection is not None:
         return keys
@@ -93,7 +93,7 @@ def _with_levels(table: pa.Table, hierarchy: Hierarchy, schema: Schema, wanted: 
         for coarse in hierarchy.levels:
             if coarse == level or not hierarchy.determines(level, coarse):
                 continue
-            found = _mapped(values, hierarchy, level, coarse).take(coded.indices)
+            found = _coarser_codes(values, hierarchy, level, coarse).take(coded.indices)
             if coarse not in table.column_names:
                 table = table.append_column(coarse, found) if coarse in wanted else table
             elif not _same(table.column(coarse).chunk(0), found):
@@ -119,7 +119,7 @@ def _listed_values(given: pa.Array, hierarchy: Hierarchy, level: str, schema: Sc
     return values
 
 
-def _mapped(values: pa.Array, hierarchy: Hierarchy, level: str, coarse: str) -> pa.Array:
+def _coarser_codes(values: pa.Array, hierarchy: Hierarchy, level: str, coarse: str) -> pa.Array:
     fine, above = hierarchy.above(level, coarse)
     return above.take(pc.index_in(values, value_set=fine))
 
@@ -382,9 +382,9 @@ class Plan:
 
     def tables(self) -> tuple[PlannedTable, ...]:
         """Every table of every query, in order."""
-        return tuple(self._tables or self._tables_made())
+        return tuple(self._tables or self._make_tables())
 
-    def _tables_made(self) -> list[PlannedTable]:
+    def _make_tables(self) -> list[PlannedTable]:
         # Set in one step: threads that share a plan find all tables or none.
         self._tables[:] = [
             PlannedTable(
@@ -439,12 +439,12 @@ class Plan:
 
         A grand total has one row without key values. Published rests come last, marked by an extra column.
         """
-        listed = self._listed(table.query, table.shape)
+        listed = self._public_cells(table.query, table.shape)
         if table.rest is None:
             return listed
-        return with_rests(listed, table.shape, table.rest, self._listed(table.query, table.rest))
+        return with_rests(listed, table.shape, table.rest, self._public_cells(table.query, table.rest))
 
-    def _listed(self, query: int, level: Level) -> pa.Table:
+    def _public_cells(self, query: int, level: Level) -> pa.Table:
         if not level.groups:
             return pa.table({})
         keys = self.queries[query].keys_of(level)

@@ -70,7 +70,7 @@ class Publication:
         """
         return cls(**{each.name: str(form[each.name]) for each in fields(cls) if each.name in form})
 
-    def dated(self, day: str) -> "Publication":
+    def with_date(self, day: str) -> "Publication":
         """With this date, unless it has one.
 
         Args:
@@ -83,7 +83,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Labels:
     """The words of a release.
 
     Args:
@@ -96,7 +96,7 @@ class Words:
     units: Mapping[str, str] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)
 
-    def with_labels(self, labels: Mapping[str, str]) -> "Words":
+    def with_labels(self, labels: Mapping[str, str]) -> "Labels":
         """With these labels for what has none.
 
         Args:

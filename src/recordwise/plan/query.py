@@ -79,7 +79,7 @@ class Query:
         Raises:
             ParameterError: The name is not one that a file can have everywhere.
         """
-        return replace(self, name=checked_name(name), title=title)
+        return replace(self, name=check_name(name), title=title)
 
     def where(self, condition: str | Predicate) -> "Query":
         """Keep the records for which the condition is true.
@@ -383,7 +383,7 @@ def _check_mechanism(mechanism: object) -> None:
 LONGEST_NAME = 60
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """The name, if a file can have it on every system."""
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}", name):
         raise ParameterError(

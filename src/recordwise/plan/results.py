@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from recordwise.plan.arrays import numpy_of, whole
+from recordwise.plan.arrays import numpy_of, single_array
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.statistics import BinCounts, ExactTable, Total
 from recordwise.plan.statistics.totals import IntArray
@@ -78,9 +78,9 @@ Words = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 WIDE = pa.decimal128(38, 0)
 
 
-def words(column: pa.ChunkedArray) -> Words:
+def integer_bits(column: pa.ChunkedArray) -> Words:
     """The bits of a column of integers; NULL counts as 0."""
-    array = whole(column)
+    array = single_array(column)
     if array.null_count:
         array = array.fill_null(0)
     if array.type != WIDE:
@@ -99,7 +99,7 @@ def scatter(positions: IntArray, values: IntArray, cells: int) -> IntArray:
 
 def integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
     """Return totals as int64 or Python integers, never floats."""
-    bits = words(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    bits = integer_bits(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
     low, high = bits[:, 0], bits[:, 1]
     if np.array_equal(high, low >> 63):
         return low.copy()

@@ -148,8 +148,8 @@ class Schema:
     """Public lists of codes, whose coarser levels can be used like columns that records do not hold."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hierarchies", tuple(self._fitted(each) for each in self.hierarchies))
-        object.__setattr__(self, "measures", tuple(self._worked_out(each) for each in self.measures))
+        object.__setattr__(self, "hierarchies", tuple(self._typed_hierarchy(each) for each in self.hierarchies))
+        object.__setattr__(self, "measures", tuple(self._derive(each) for each in self.measures))
         names = self.declared_names()
         if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
             raise ParameterError(parameter="schema", problem="has an empty column name")
@@ -163,9 +163,9 @@ class Schema:
             )
         self._check_collapse()
 
-    def _fitted(self, hierarchy: Hierarchy) -> Hierarchy:
+    def _typed_hierarchy(self, hierarchy: Hierarchy) -> Hierarchy:
         """A hierarchy of a column that records hold, in its type."""
-        about, held = f"hierarchy '{hierarchy.name}'", {name.casefold() for name in self._held_or_derived()}
+        about, held = f"hierarchy '{hierarchy.name}'", {name.casefold() for name in self._declared_columns()}
         own = next((each for each in self.columns if each.name == hierarchy.finest), None)
         if own is None:
             raise ParameterError(
@@ -180,9 +180,9 @@ class Schema:
                     problem=f"has the level '{level}', which is also a column of the records",
                     advice="Rename the level, or leave the column out of the schema.",
                 )
-        return hierarchy.as_held(own.type)
+        return hierarchy.in_record_type(own.type)
 
-    def _held_or_derived(self) -> tuple[str, ...]:
+    def _declared_columns(self) -> tuple[str, ...]:
         columns = tuple(each.name for each in self.columns)
         return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *columns)
 
@@ -229,7 +229,7 @@ class Schema:
             hierarchies=tuple(hierarchies),
         )
 
-    def _worked_out(self, measure: Measure) -> Measure:
+    def _derive(self, measure: Measure) -> Measure:
         """Return a derived measure with its step, bound and sign."""
         if not measure.derive:
             return measure
@@ -254,14 +254,14 @@ class Schema:
 
     def names(self) -> tuple[str, ...]:
         """Return the record columns: ids, conditional columns, measures not derived."""
-        held = tuple(measure.name for measure in self.held_measures())
+        held = tuple(measure.name for measure in self.record_measures())
         return (self.unit, *((self.firm,) if self.firm else ()), *held, *self.column_names())
 
     def declared_names(self) -> tuple[str, ...]:
         """Return every declared name, including derived measures and coarser levels."""
-        return (*self._held_or_derived(), *self.coarser_names())
+        return (*self._declared_columns(), *self.coarser_names())
 
-    def held_measures(self) -> tuple[Measure, ...]:
+    def record_measures(self) -> tuple[Measure, ...]:
         """The measures that records hold."""
         return tuple(measure for measure in self.measures if not measure.derive)
 

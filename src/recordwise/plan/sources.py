@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import DataError, KeysError, ParameterError, RecordError, RecordwiseError, SourceError
-from recordwise.plan.arrays import listed
+from recordwise.plan.arrays import array_from_list
 
 # Files that hold records: their kinds, by their endings, and where they lie.
 
@@ -100,7 +100,7 @@ class CsvFiles:
 
     def _header(self, path: Path) -> tuple[str, ...]:
         try:
-            with self.opened(path) as lines:
+            with self.open_text(path) as lines:
                 names = tuple(next(self._reader(lines), ()))
             "".join(names).encode()
             return names
@@ -108,11 +108,11 @@ class CsvFiles:
             # The decoder's error carries the bytes it read ahead, records among them.
             raise SourceError(
                 source="the CSV source",
-                problem=f"a file does not start with a line of {self._words()} text, with fields separated by {self.delimiter!r}",
+                problem=f"a file does not start with a line of {self._charset()} text, with fields separated by {self.delimiter!r}",
                 advice="State its delimiter and encoding under [csv], with rw.Csv(...), or with init --encoding NAME.",
             ) from None
 
-    def guessed(self) -> "CsvFiles":
+    def with_guessed_delimiter(self) -> "CsvFiles":
         """Return the files with the delimiter inferred from the header alone."""
         tried = [replace(self, delimiter=each) for each in (self.delimiter, *OTHER_DELIMITERS)]
         return max(tried, key=CsvFiles._fields)
@@ -123,14 +123,14 @@ class CsvFiles:
         except SourceError:
             return 0
 
-    def _words(self) -> str:
+    def _charset(self) -> str:
         return self.encoding.upper() if self.encoding == UTF8 else self.encoding
 
     def _reader(self, lines: Iterable[str]) -> Any:
         return csv.reader(lines, delimiter=self.delimiter, strict=True)
 
     @contextmanager
-    def opened(self, path: Path) -> Iterator[io.TextIOBase]:
+    def open_text(self, path: Path) -> Iterator[io.TextIOBase]:
         """Open a file's text, unpacked and decoded; invalid bytes stay invalid."""
         encoding = "utf-8-sig" if self.encoding == UTF8 else self.encoding
         with (
@@ -144,13 +144,13 @@ class CsvFiles:
         wanted = len(self.header())
         for number, path in enumerate(self.paths, 1):
             where = f" of file {number}" if len(self.paths) > 1 else ""
-            problem = self._torn(path, wanted)
+            problem = self._first_torn_line(path, wanted)
             if problem is not None:
                 return problem.format(where)
         return None
 
-    def _torn(self, path: Path, wanted: int) -> str | None:
-        with self.opened(path) as lines:
+    def _first_torn_line(self, path: Path, wanted: int) -> str | None:
+        with self.open_text(path) as lines:
             reader = self._reader(lines)
             try:
                 for row in reader:
@@ -159,7 +159,7 @@ class CsvFiles:
                         return f"line {reader.line_num}{{}} has more or fewer fields than the header"
                     "".join(row).encode()
             except UnicodeError:
-                return f"line {reader.line_num}{{}} holds text that is not {self._words()}"
+                return f"line {reader.line_num}{{}} holds text that is not {self._charset()}"
             except (csv.Error, OSError, pa.ArrowException):
                 return f"line {reader.line_num}{{}} cannot be read: a quote is not closed, or followed by more text"
         return None
@@ -257,7 +257,7 @@ def files_of(paths: Sequence[Path], options: CsvOptions | None = None) -> AnyFil
     )
 
 
-def laid_out(pattern: str) -> list[Path]:
+def matching_files(pattern: str) -> list[Path]:
     """Return a path's or glob's files, the only ones engines may read."""
     literal = not glob.has_magic(pattern) or Path(pattern).exists()
     found = [pattern] if literal else sorted(glob.glob(pattern, recursive=True))
@@ -270,7 +270,7 @@ def laid_out(pattern: str) -> list[Path]:
 
 def folder_files(folder: Path) -> tuple[Path, ...]:
     """Return a folder's Parquet files, recursively, without names starting _ or dot."""
-    below = sorted(path for path in folder.rglob("*") if not _hidden(path.relative_to(folder)))
+    below = sorted(path for path in folder.rglob("*") if not _is_hidden(path.relative_to(folder)))
     logs = [folder / "_delta_log", folder / ".hoodie", *(folder / "metadata").glob("*.metadata.json")]
     if any(log.exists() for log in logs):
         raise SourceError(
@@ -302,7 +302,7 @@ def _check_globs(paths: tuple[Path, ...]) -> None:
         raise SourceError(source="the source", problem="a file of it is named twice")
 
 
-def _hidden(path: Path) -> bool:
+def _is_hidden(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
@@ -335,22 +335,22 @@ def refuse_own_table(table: pa.Table, name: str) -> None:
     """Refuse a table with our label in its Parquet metadata."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     if LABEL in metadata:
-        raise _refused(name, private=metadata[LABEL].decode(errors="replace") == PRIVATE)
+        raise _release_error(name, private=metadata[LABEL].decode(errors="replace") == PRIVATE)
 
 
 def refuse_own_file(path: Path) -> None:
     """Refuse a labeled CSV file, and any file in a release folder."""
     with path.open("rb") as file:
         if file.read(len(COMMENT)) == COMMENT:
-            raise _refused(f"the file {path.name}", private=False)
+            raise _release_error(f"the file {path.name}", private=False)
     for folder in dict.fromkeys((path.absolute().parent, path.resolve().parent)):
         for stated in _descriptions(folder):
             if _lists(stated, path):
                 label = stated.get("mark", stated.get("privacy_label"))
-                raise _refused(f"the file {path.name}", private=label == PRIVATE)
+                raise _release_error(f"the file {path.name}", private=label == PRIVATE)
 
 
-def _refused(name: str, *, private: bool) -> KeysError:
+def _release_error(name: str, *, private: bool) -> KeysError:
     return KeysError(
         column=name,
         problem=PUBLISHED if private else UNPROTECTED,
@@ -396,7 +396,7 @@ def as_array(name: str, values: Iterable[Any]) -> pa.Array:
     if isinstance(values, str | bytes):
         raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
     try:
-        array = pa.array(values) if hasattr(values, "__arrow_array__") else listed(list(values))
+        array = pa.array(values) if hasattr(values, "__arrow_array__") else array_from_list(list(values))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -530,7 +530,7 @@ class Database:
 
     def file(self) -> Path:
         """The file, which must be there."""
-        (found,) = laid_out(glob.escape(str(self.path)))
+        (found,) = matching_files(glob.escape(str(self.path)))
         return found
 
 
@@ -637,7 +637,7 @@ def _as_table(given: Any) -> pa.Table:
     if not isinstance(table, pa.Table):
         raise _no_frame(given, [])
     if len(set(table.column_names)) < table.num_columns:
-        raise _named_twice()
+        raise _duplicate_error()
     return table
 
 
@@ -652,7 +652,7 @@ def _no_frame(given: Any, names: list[Any]) -> RecordwiseError:
     if not names:
         return SourceError(source=f"a {type(given).__name__}", problem="it is not a path, frame or relation")
     if len({str(name) for name in names}) < len(names):
-        return _named_twice()
+        return _duplicate_error()
     broken = [name for name in names if not _converts(given, name)]
     if not broken:
         return SourceError(source="the frame", problem="its columns do not form a table")
@@ -668,7 +668,7 @@ def _converts(given: Any, name: Any) -> bool:
     return True
 
 
-def _named_twice() -> SourceError:
+def _duplicate_error() -> SourceError:
     return SourceError(source="the frame", problem="two of its columns have the same name")
 
 
@@ -688,7 +688,7 @@ def _expand(pattern: str) -> list[Path]:
             problem="it needs the name of a table",
             advice='In Python use rw.Database(file, table="t"); in a plan file add table = "t".',
         )
-    return laid_out(pattern)
+    return matching_files(pattern)
 
 
 SPARK_ENDINGS = (*PARQUET_ENDINGS, *CSV_ENDINGS, *COMPRESSED, *ARROW_ENDINGS, *STAT_ENDINGS, *DATABASE_ENDINGS)
@@ -699,7 +699,7 @@ def is_table_name(text: str) -> bool:
     return not text.lower().endswith(SPARK_ENDINGS) and not any(letter in text for letter in "/\\*?[")
 
 
-def found_by_spark(text: str) -> bool:
+def names_spark_table(text: str) -> bool:
     """Return whether a text names a table or address, not a file."""
     return "://" in text or is_table_name(text)
 

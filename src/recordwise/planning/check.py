@@ -24,7 +24,7 @@ from recordwise.errors import BudgetError, MissingPartError, RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text, prose_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
-from recordwise.ledger.looks import looks_in_words
+from recordwise.ledger.looks import looks_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cost import (
@@ -54,7 +54,7 @@ from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
 from recordwise.session.session import plan_ledger
-from recordwise.session.sizes import check_own_sizes, promise, raised, size_sources, with_sizes
+from recordwise.session.sizes import check_release_sizes, promise, raise_bands, size_sources, with_sizes
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -243,7 +243,7 @@ def with_known_sizes(file: PlanFile) -> PlanFile:
         return file
     with plan_ledger(file) as ledger:
         try:
-            plan = raised(plan, ledger)
+            plan = raise_bands(plan, ledger)
         except BudgetError:
             # It cannot be covered whatever the bands; that is said about the plan as it stands.
             return replace(file, plan=plan)
@@ -256,7 +256,7 @@ def _sizes_of(file: PlanFile) -> dict[str, Any]:
     if not sources:
         return {}
     with plan_ledger(file) as ledger:
-        check_own_sizes(file.plan, ledger)
+        check_release_sizes(file.plan, ledger)
         return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
             file.plan, ledger
         )
@@ -277,7 +277,7 @@ def _looks_of(file: PlanFile) -> str:
     if not file.ledger.exists():
         return ""
     ledger = Ledger.existing(file.ledger)
-    found = looks_in_words(ledger.looks())
+    found = looks_text(ledger.looks())
     ledger.close()
     return found
 

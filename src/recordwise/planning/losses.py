@@ -316,7 +316,7 @@ def losses_by_size(
         The classes that hold records, the smallest first; one for all records if the policy depends on no measure.
     """
     used = {each.name for each in policy.inputs()}
-    held = [each.name for each in schema.held_measures()]
+    held = [each.name for each in schema.record_measures()]
     sized = measure or next((name for name in held if name in used), None)
     names = used | {each.name for each in policy.columns()}
     counted = view.value_counts(sorted({*names, *([sized] if sized else [])}))

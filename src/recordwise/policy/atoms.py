@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 from flint import arb
 
-from recordwise.errors import ParameterError, shown
+from recordwise.errors import ParameterError, value_text
 from recordwise.exact.functions import CONSTANT_BITS, Function
 from recordwise.exact.numbers import (
     LARGEST,
@@ -207,12 +207,12 @@ class ClampedSquare(Atom):
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
 
-    def kept(self, evaluator: Evaluator[T], amount: T) -> T:
+    def clamp(self, evaluator: Evaluator[T], amount: T) -> T:
         """What is left of an amount."""
         return evaluator.minimum(amount, evaluator.constant(constant_ball(self.to)))
 
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
-        return evaluator.power(self.kept(evaluator, columns[self.measure.name]), Fraction(2))
+        return evaluator.power(self.clamp(evaluator, columns[self.measure.name]), Fraction(2))
 
     def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
         return min(record[self.measure.name], self.to) ** 2
@@ -394,7 +394,7 @@ class Additive(Atom):
 
     def __post_init__(self) -> None:
         if self.bound not in ("pure", "tanh"):
-            raise ParameterError(parameter="bound", problem=f"must be 'pure' or 'tanh', not {shown(self.bound)}")
+            raise ParameterError(parameter="bound", problem=f"must be 'pure' or 'tanh', not {value_text(self.bound)}")
         check_concave(self.function)
 
     def measures(self) -> tuple[Measure, ...]:

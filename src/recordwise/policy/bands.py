@@ -158,7 +158,7 @@ class BandTable:
         """The name under which evaluators hold the band of a record."""
         return f"band_{self.digest[:16]}"
 
-    def numbered(self, column: int, values: Sequence[Cell | None]) -> IntArray:
+    def value_numbers(self, column: int, values: Sequence[Cell | None]) -> IntArray:
         """Return the number of each value of a column, -1 if unlisted."""
         known = self._numbers[column]
         return np.fromiter((_number(known, value) for value in values), np.int64, len(values))
@@ -176,7 +176,7 @@ class BandTable:
     def band_of(self, record: Mapping[str, Cell | None]) -> int:
         """The band of one record, whose columns are in canonical form."""
         shown = [cell(dict(record), column) for column in self.columns]
-        return int(self.bands_at([self.numbered(at, [value]) for at, value in enumerate(shown)])[0])
+        return int(self.bands_at([self.value_numbers(at, [value]) for at, value in enumerate(shown)])[0])
 
     def strides(self) -> list[int]:
         """Return the distance between neighboring cells for each column."""
@@ -195,7 +195,7 @@ class BandTable:
 
     def to_json(self) -> dict[str, Any]:
         """The saved form, compressed."""
-        cells, gaps = self.packed()
+        cells, gaps = self.pack()
         said = {"level": list(self.level)} if self.level else {}
         return self._head() | {"digest": self.digest, "cells": _text(cells), "gaps": _text(gaps)} | said
 
@@ -213,7 +213,7 @@ class BandTable:
             UnknownFormError: The form is not one this version knows, or it was changed.
         """
         try:
-            bands, places = unpacked(_bytes(form["cells"]), _bytes(form["gaps"]))
+            bands, places = unpack(_bytes(form["cells"]), _bytes(form["gaps"]))
             values = tuple(tuple(map(_value, held)) for held in form["values"])
             edges = tuple(read_fraction(edge) for edge in form["edges"])
             columns, level = tuple(map(column_from_json, form["columns"])), tuple(map(str, form.get("level", ())))
@@ -224,7 +224,7 @@ class BandTable:
             raise UnknownFormError(what="band table", found="one that was changed since it was saved")
         return table
 
-    def packed(self) -> tuple[bytes, bytes]:
+    def pack(self) -> tuple[bytes, bytes]:
         """Return the cells packed into one byte each, and long gaps.
 
         A byte holds the band and the gap to the previous cell; longer gaps use seven bits a byte.
@@ -234,7 +234,7 @@ class BandTable:
         return cells.tobytes(), _varints(gaps[gaps >= GAPS - 1] - (GAPS - 1))
 
 
-def unpacked(cells: bytes, gaps: bytes) -> tuple[IntArray, IntArray]:
+def unpack(cells: bytes, gaps: bytes) -> tuple[IntArray, IntArray]:
     """The bands and places that ``packed`` packed."""
     held = np.frombuffer(cells, np.uint8).astype(np.int64)
     steps = held % GAPS

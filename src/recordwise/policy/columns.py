@@ -153,7 +153,9 @@ def representatives(tests: Iterable[tuple[str, Fraction]]) -> list[date]:
     code = np.zeros(len(days), dtype=np.int64)
     for part, numbers in sorted(constants.items()):
         different = sorted(set(numbers))
-        code = np.unique(code * (2 * len(different) + 1) + _places(parts[part], different), return_inverse=True)[1]
+        code = np.unique(
+            code * (2 * len(different) + 1) + _constant_ranks(parts[part], different), return_inverse=True
+        )[1]
     _, first = np.unique(code, return_index=True)
     return [date.fromordinal(int(day) + date(1970, 1, 1).toordinal()) for day in days[np.sort(first)]]
 
@@ -169,7 +171,7 @@ def _days(years: Iterable[int]) -> IntArray:
     return np.concatenate([np.arange(start, end) for start, end in zip(first, ends)])
 
 
-def _places(values: IntArray, constants: list[Fraction]) -> IntArray:
+def _constant_ranks(values: IntArray, constants: list[Fraction]) -> IntArray:
     """Return twice the number of smaller constants, plus one on equality."""
     below = np.zeros(len(values), dtype=np.int64)
     for each in constants:

@@ -344,14 +344,14 @@ def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
             raise UnknownFormError(what="condition", found=type(condition).__name__)
 
 
-def compared(condition: Condition) -> set[str]:
+def compared_columns(condition: Condition) -> set[str]:
     """Return the names of the columns compared with a number.
 
     They must contain numbers or NULL, or the parts are not a partition.
     """
     match condition:
         case AllOf(parts) | AnyOf(parts):
-            return {name for part in parts for name in compared(part)}
+            return {name for part in parts for name in compared_columns(part)}
         case Compare(column=column):
             return set() if column.part else {column.name}
         case _:

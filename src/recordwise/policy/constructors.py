@@ -30,7 +30,7 @@ from recordwise.policy.conditions import EVERY, NONE, Condition, among, both, co
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.meaning import pure_to_zcdp
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, Terms, composed, policy_of
+from recordwise.policy.policy import Policy, Terms, compose, policy_of
 
 MeasureName: TypeAlias = Measure | str
 
@@ -164,7 +164,7 @@ def _in_pieces(
             parts.append(policy_of(Outside(thresholds), Fraction(1), near_gaussian=near_gaussian, condition=condition))
         else:
             parts.append(policy_of(kind(thresholds), exact, near_gaussian=near_gaussian, condition=condition))
-    return composed(parts)
+    return compose(parts)
 
 
 def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: Number | None = None) -> Policy:
@@ -194,7 +194,7 @@ def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: N
             parts.append(policy_of(Outside(thresholds), Fraction(1), condition=condition))
         else:
             parts.append(policy_of(PurePieces(thresholds, exact, row_rho), Fraction(1), condition=condition))
-    return composed(parts)
+    return compose(parts)
 
 
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
@@ -219,7 +219,7 @@ def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Conditi
             options = list(threshold.cases())  # type: ignore[arg-type]
             column = threshold.column.name
         cases = [
-            (narrowed, _extended(old, measure, value, column))
+            (narrowed, _extend(old, measure, value, column))
             for condition, old in cases
             for option, value in options
             if (narrowed := both(condition, option)) != NONE
@@ -227,7 +227,7 @@ def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Conditi
     return cases
 
 
-def _extended(old: Thresholds | str, measure: Measure, value: Fraction | None, column: str) -> Thresholds | str:
+def _extend(old: Thresholds | str, measure: Measure, value: Fraction | None, column: str) -> Thresholds | str:
     if isinstance(old, str):
         return old
     return column if value is None else (*old, (measure, value))
@@ -402,4 +402,4 @@ def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Step
         if deltas:
             chance: Terms = {(condition, SelectionDelta(thresholds, deltas)): Fraction(1)}
             parts.append(Policy({}, chance, near_gaussian=False))
-    return composed(parts)
+    return compose(parts)

@@ -18,10 +18,18 @@ from recordwise.policy.columns import ConditionColumn, column_from_json
 from recordwise.policy.conditions import EVERY, Condition, columns_of
 from recordwise.policy.constructors import constant
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.evaluate.tables import Coded, Table, arrow_array, as_array, fetch, group_column, measure_column
+from recordwise.policy.evaluate.tables import (
+    CodedColumn,
+    Table,
+    arrow_array,
+    as_array,
+    fetch,
+    group_column,
+    measure_column,
+)
 from recordwise.policy.json import Bands, condition_from_json, policy_json_in_order
 from recordwise.policy.meaning import pure_terms
-from recordwise.policy.policy import Policy, Terms, composed
+from recordwise.policy.policy import Policy, Terms, compose
 
 ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
 MOST_TREE_LEVELS = 8
@@ -159,7 +167,7 @@ class FirmPart:
     joint: Joint = Joint()
 
     def __post_init__(self) -> None:
-        if self.joint.kind in (SUMS, SIGNS) and not self._determined():
+        if self.joint.kind in (SUMS, SIGNS) and not self._is_determined():
             # At a sum of values the policy needs the group of its cell; where the cell does not tell it, roots remain.
             object.__setattr__(self, "joint", Joint())
         if self.joint.kind == PURE:
@@ -169,14 +177,14 @@ class FirmPart:
         """The pure loss of a record; refused if the policy has none."""
         return pure_terms(self.policy)
 
-    def _determined(self) -> bool:
+    def _is_determined(self) -> bool:
         return all(any(key.determines(column) for key in self.cells) for column in self.policy.columns())
 
     def columns(self) -> set[str]:
         """The columns that say which cell a record is in."""
         return set().union(*(key.names() for key in self.cells))
 
-    def whole(self) -> Policy:
+    def record_policy(self) -> Policy:
         """What the part costs any single record."""
         return self.policy if self.condition == EVERY else self.policy.where(self.condition)
 
@@ -209,7 +217,7 @@ class FirmPolicy:
 
     def policy(self) -> Policy:
         """What all parts cost a single record: the policy of the release."""
-        return composed([part.whole() for part in self.parts])
+        return compose([part.record_policy() for part in self.parts])
 
     def columns(self) -> tuple[str, ...]:
         """The columns that say which establishments share a cell, sorted."""
@@ -268,12 +276,12 @@ class FirmPolicy:
         """
         try:
             policies = [Policy.from_json(each, bands) for each in form["policies"]]
-            return cls(parts=tuple(_part(each, policies) for each in form["parts"]))
+            return cls(parts=tuple(_part_from_json(each, policies) for each in form["parts"]))
         except (LookupError, TypeError, ValueError, AttributeError):
             raise UnknownFormError(what="loss of firms", found=type(form).__name__) from None
 
 
-def _part(form: Mapping[str, Any], policies: Sequence[Policy]) -> FirmPart:
+def _part_from_json(form: Mapping[str, Any], policies: Sequence[Policy]) -> FirmPart:
     return FirmPart(
         policy=policies[form["policy"]],
         condition=condition_from_json(form["condition"]),
@@ -299,7 +307,7 @@ def firm_loss(parts: Sequence[FirmPart], units: Any) -> FirmLoss:
     rows = _count(units)
     rho, delta = 0.0, 0.0
     for part in parts:
-        columns = _selected(_columns(part, units), part.condition, rows)
+        columns = _select_rows(_columns(part, units), part.condition, rows)
         if columns is not None:
             here = _part_loss(part, columns)
             rho, delta = rho + here.rho, delta + here.delta
@@ -320,7 +328,7 @@ def _columns(part: FirmPart, units: Any) -> dict[str, Any]:
     A column that only determines a record's cell may be missing.
     """
     found: dict[str, Any] = {each.name: measure_column(units, each.name) for each in part.policy.measures()}
-    for column in part.whole().columns():
+    for column in part.record_policy().columns():
         found.setdefault(column.name, _array(units, column.name))
     for name in part.columns() - found.keys():
         if _is_there(units, name):
@@ -346,7 +354,7 @@ def _array(units: Any, name: str) -> Any:
     return arrow_array(column, name).to_numpy(zero_copy_only=False) if array is None else array
 
 
-def _selected(columns: dict[str, Any], condition: Condition, rows: int) -> dict[str, Any] | None:
+def _select_rows(columns: dict[str, Any], condition: Condition, rows: int) -> dict[str, Any] | None:
     """The rows that the table is about; None where there is none."""
     if condition != EVERY:
         kept = np.flatnonzero(_holds(condition, columns))
@@ -361,51 +369,55 @@ def _holds(condition: Condition, columns: Columns) -> Any:
 def _part_loss(part: FirmPart, columns: Columns) -> FirmLoss:
     rows = len(columns[""])
     losses = np.broadcast_to(np.asarray(part.policy.loss(columns), np.float64), rows)
-    places, tails = _places(part.cells, columns), part.tails()
+    places, tails = _cell_numbers(part.cells, columns), part.tails()
     if places is None:
         return FirmLoss(rho=float(np.sqrt(losses).sum() ** 2), delta=_anywhere(part, losses, tails) if tails else 0.0)
     first, cell = np.unique(places, return_index=True, return_inverse=True)[1:]
-    bound = added(cell, np.sqrt(losses)) ** 2
-    other = _known(part, columns, losses, first, cell)
+    bound = cell_sums(cell, np.sqrt(losses)) ** 2
+    other = _second_bound(part, columns, losses, first, cell)
     rho = float((bound if other is None else np.minimum(bound, other)).sum())
     if not tails:
         return FirmLoss(rho=rho)
     pieces = np.rint(np.sqrt(losses / float(part.piece_loss())))
-    chances = tail_at(added(cell, pieces), tails)
+    chances = tail_at(cell_sums(cell, pieces), tails)
     return FirmLoss(rho=rho, delta=any_of(chances))
 
 
-def _known(part: FirmPart, columns: Columns, losses: FloatArray, first: IntArray, cell: IntArray) -> FloatArray | None:
+def _second_bound(
+    part: FirmPart, columns: Columns, losses: FloatArray, first: IntArray, cell: IntArray
+) -> FloatArray | None:
     """The second bound of each cell, where the statistic has one."""
     joint = part.joint
     if joint.kind == FIRM:
-        return losses_at(losses, cell)
+        return max_by_cell(losses, cell)
     if joint.kind == PURE:
-        epsilon = added(cell, np.broadcast_to(np.asarray(part.policy.epsilon_pure(columns), np.float64), len(cell)))
+        epsilon = cell_sums(cell, np.broadcast_to(np.asarray(part.policy.epsilon_pure(columns), np.float64), len(cell)))
         return np.asarray(epsilon * np.tanh(epsilon / 2), np.float64)
     if joint.kind in (SUMS, SIGNS):
         values = np.asarray(columns[str(joint.measure)], np.float64)
         parts = (values,) if joint.kind == SUMS else (np.maximum(values, 0.0), np.maximum(-values, 0.0))
-        sums = [added(cell, each) for each in parts]
-        return sum((_at_sum(part.policy, columns, str(joint.measure), each, first) for each in sums), np.zeros(1))
+        sums = [cell_sums(cell, each) for each in parts]
+        return sum(
+            (_policy_at_sum(part.policy, columns, str(joint.measure), each, first) for each in sums), np.zeros(1)
+        )
     if joint.kind == NODES and joint.measure in columns:
         return node_losses(part, np.asarray(columns[str(joint.measure)], np.float64), losses, cell)
     return None
 
 
-def added(cell: IntArray, values: FloatArray) -> FloatArray:
+def cell_sums(cell: IntArray, values: FloatArray) -> FloatArray:
     """The sum of the values in each cell."""
     return np.asarray(np.bincount(cell, weights=values), np.float64)
 
 
-def losses_at(losses: FloatArray, cell: IntArray) -> FloatArray:
+def max_by_cell(losses: FloatArray, cell: IntArray) -> FloatArray:
     """The largest loss in each cell."""
     most = np.zeros(int(cell.max()) + 1)
     np.maximum.at(most, cell, losses)
     return most
 
 
-def _at_sum(policy: Policy, columns: Columns, measure: str, sums: FloatArray, first: IntArray) -> FloatArray:
+def _policy_at_sum(policy: Policy, columns: Columns, measure: str, sums: FloatArray, first: IntArray) -> FloatArray:
     """Return the policy at records with the sums of each cell."""
     joined = {name: column[first] for name, column in columns.items()} | {measure: sums}
     found = np.asarray(policy.loss(joined), np.float64)
@@ -427,10 +439,10 @@ def node_losses(part: FirmPart, values: FloatArray, losses: FloatArray, cell: In
         squares = (held**2).reshape(cells, 1 << level).sum(axis=1)
         total += squares
     total += (joint.levels - counted) * squares
-    return losses_at(losses, cell) / joint.levels * total
+    return max_by_cell(losses, cell) / joint.levels * total
 
 
-def _places(keys: Sequence[CellKey], columns: Columns) -> IntArray | None:
+def _cell_numbers(keys: Sequence[CellKey], columns: Columns) -> IntArray | None:
     """Return a number for the cell of each row, None if unknown."""
     place = np.zeros(len(columns[""]), np.int64)
     for key in keys:
@@ -450,7 +462,7 @@ def _coordinate(key: CellKey, columns: Columns) -> IntArray | None:
             label[_holds(condition, columns)] = number
         return label + 1
     coded = group_column(columns, key.column.name)
-    if not isinstance(coded, Coded):
+    if not isinstance(coded, CodedColumn):
         return None if coded.missing.any() else np.unique(coded.values, return_inverse=True)[1]
     shown = [value[: key.column.length] if isinstance(value, str) else value for value in coded.values]
     if any(shown[place] is None for place in np.unique(coded.places)):

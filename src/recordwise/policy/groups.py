@@ -11,7 +11,7 @@ from typing import Any
 
 from flint import arb
 
-from recordwise.errors import GroupLossError, ParameterError, shown
+from recordwise.errors import GroupLossError, ParameterError, value_text
 from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
 from recordwise.policy.evaluate.tables import Record, is_record
 from recordwise.policy.meaning import PRECISION as PAIR_PRECISION
@@ -49,7 +49,7 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
         )
     values = sorted((checked_loss(loss, parameter="losses") for loss in losses), reverse=True)
     if bound not in BOUNDS:
-        raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(BOUNDS)}, not {shown(bound)}")
+        raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(BOUNDS)}, not {value_text(bound)}")
     if math.inf in values:
         return math.inf
     with working_precision(PRECISION):
@@ -73,10 +73,10 @@ def _tight(losses: Sequence[float]) -> float:
     Where they are equal, rounding must not make it larger.
     """
     tight = arb_float_upper(sum((arb(loss).sqrt() for loss in losses), arb(0)) ** 2)
-    return min(tight, _simple(losses), _advanced(losses))
+    return min(tight, _simple(losses), _advanced_composition(losses))
 
 
-def _advanced(losses: Sequence[float]) -> float:
+def _advanced_composition(losses: Sequence[float]) -> float:
     """Return Lemma 5's bound at the best k.
 
     Any k gives a valid bound, so floats choose k; Arb balls then evaluate the bound.
@@ -107,7 +107,11 @@ def _lemma5(losses: Sequence[float], k: arb) -> arb:
     return total / (k - 1)
 
 
-BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {"simple": _simple, "advanced": _advanced, "tight": _tight}
+BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {
+    "simple": _simple,
+    "advanced": _advanced_composition,
+    "tight": _tight,
+}
 
 
 def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], float]) -> float:
@@ -214,14 +218,14 @@ def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:
 def _one_by_one(pairs: Sequence[GroupPair]) -> float:
     so_far = GroupPair(rho=0.0, delta=0.0)
     for more in pairs:
-        delta = max(_lost(so_far, more), _lost(more, so_far))
+        delta = max(_unbounded_mass(so_far, more), _unbounded_mass(more, so_far))
         if delta == 1:
             return delta
         so_far = GroupPair(rho=group_loss([so_far.rho, more.rho]), delta=delta)
     return so_far.delta
 
 
-def _lost(near: GroupPair, far: GroupPair) -> float:
+def _unbounded_mass(near: GroupPair, far: GroupPair) -> float:
     """Return the mass without a bound after the first step.
 
     min over eps of delta_1 + e^eps delta_2 + delta_{rho_1}(eps).
@@ -234,11 +238,11 @@ def _lost(near: GroupPair, far: GroupPair) -> float:
 
     # Any epsilon gives a valid bound, so the best may be found in floats. Beyond the last one the bound is above 1.
     last = -math.log(far.delta) + 1
-    best = minimize_scalar(lambda eps: _lost_at(near, far, float(eps)), bounds=(0.0, last), method="bounded")
-    return _lost_at(near, far, float(best.x))
+    best = minimize_scalar(lambda eps: _unbounded_mass_at(near, far, float(eps)), bounds=(0.0, last), method="bounded")
+    return _unbounded_mass_at(near, far, float(best.x))
 
 
-def _lost_at(near: GroupPair, far: GroupPair, epsilon: float) -> float:
+def _unbounded_mass_at(near: GroupPair, far: GroupPair, epsilon: float) -> float:
     with working_precision(PAIR_PRECISION):
         return _sum_upper(arb(near.delta), arb(epsilon).exp() * arb(far.delta), arb(delta_at(near.rho, epsilon)))
 
@@ -250,5 +254,5 @@ def _sum_upper(*parts: arb) -> float:
 
 def _share(delta: float) -> float:
     if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta <= 1:
-        raise ParameterError(parameter="pairs", problem=f"must have deltas from 0 to 1, not {shown(delta)}")
+        raise ParameterError(parameter="pairs", problem=f"must have deltas from 0 to 1, not {value_text(delta)}")
     return float(delta)

@@ -143,12 +143,14 @@ def _policy(form: Any, depth: int, bands: Bands) -> Policy:
         case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
             not rest
         ):
-            return _checked("policy", lambda: Policy(_terms(rho, depth, bands), _terms(delta, depth, bands), gaussian))
+            return _check_form(
+                "policy", lambda: Policy(_terms(rho, depth, bands), _terms(delta, depth, bands), gaussian)
+            )
         case _:
             raise UnknownFormError(what="policy fields", found=", ".join(sorted(map(str, form))))
 
 
-def _checked(what: str, build: Callable[[], V]) -> V:
+def _check_form(what: str, build: Callable[[], V]) -> V:
     """Build an object, reporting any refusal as an unknown form."""
     try:
         return build()
@@ -257,8 +259,8 @@ def atom_from_json(form: dict[str, Any], depth: int, bands: Bands) -> Atom:
     if kind is None or set(given) != expected:
         raise UnknownFormError(what="policy node", found=name)
     if kind is Maximum:
-        return _checked("maximum", lambda: Maximum(_policies(given["policies"], depth, bands)))
-    return _checked(
+        return _check_form("maximum", lambda: Maximum(_policies(given["policies"], depth, bands)))
+    return _check_form(
         f"policy node '{name}'",
         lambda: kind(**{field: READERS[field](value) for field, value in given.items()}),
     )

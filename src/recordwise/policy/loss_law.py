@@ -23,7 +23,7 @@ from recordwise.policy.evaluate.tables import Record, is_record
 from recordwise.policy.json import Bands
 from recordwise.policy.meaning import Meaning, check_share, power_zcdp
 from recordwise.policy.meaning import epsilon as zcdp_epsilon
-from recordwise.policy.policy import Policy, composed
+from recordwise.policy.policy import Policy, compose
 
 # The distribution, and what follows from it, rounded up. Noise of few lattice steps is taken point by point. Noise of
 # many steps is replaced by continuous Gaussian noise of slightly less variance, which can be turned into it by
@@ -102,7 +102,7 @@ class PrivacyLoss:
         moved = [shift for shift in shifts if shift.steps]
         fine = [shift for shift in moved if shift.sigma >= FINE]
         coarse = tuple(sorted(shift for shift in moved if shift.sigma < FINE))
-        mu = math.sqrt(2 * smooth + sum(2 * shift.rho * borrowed(shift.sigma) for shift in fine))
+        mu = math.sqrt(2 * smooth + sum(2 * shift.rho * borrowed_loss(shift.sigma) for shift in fine))
         numbers = smooth_numbers + sum(shift.times for shift in fine)
         losses, masses, slack = coarse_loss(coarse)
         return cls(
@@ -183,7 +183,7 @@ def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses:
     return np.asarray(np.maximum(normal_cdf(apart / 2 - over / apart) - second, 0.0) @ masses)
 
 
-def borrowed(sigma: float) -> float:
+def borrowed_loss(sigma: float) -> float:
     """Return how much giving up the variance ``BORROWED`` raises the loss.
 
     ``sigma`` is in lattice steps.
@@ -314,14 +314,14 @@ class LatticePart:
         groups, _ = signed_record(self.policy.rho, record)
         return replace(self, sigma=self.sigmas[self.bands.band_of(groups)], bands=None, sigmas=())
 
-    def smoothed(self) -> bool:
+    def is_smoothed(self) -> bool:
         """Return whether continuous noise replaces the part.
 
         For fine noise, and for noise without an exact lattice.
         """
         return self.varies or self.bands is not None or self.sigma >= FINE
 
-    def fixed(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether the shift is the same for every record."""
         return all(condition == EVERY and atom == One() for condition, atom in self.policy.rho)
 
@@ -360,7 +360,7 @@ class LatticePolicy:
 
     def policy(self) -> Policy:
         """The zCDP loss of all numbers: the policy of the release."""
-        return composed([part.policy * part.times for part in self.parts])
+        return compose([part.policy * part.times for part in self.parts])
 
     def loss(self, record: Record) -> PrivacyLoss:
         """The privacy-loss distribution of one record.
@@ -377,10 +377,10 @@ class LatticePolicy:
         if not is_record(record):
             raise ParameterError(parameter="record", problem="must be one record, not a table")
         parts = [part.of(record) for part in self.parts]
-        smooth = [part for part in parts if part.smoothed()]
+        smooth = [part for part in parts if part.is_smoothed()]
         return PrivacyLoss.of(
-            [part.shift(float(part.policy.loss(record))) for part in parts if not part.smoothed()],
-            smooth=float(composed([part.smooth() for part in smooth]).loss(record)),
+            [part.shift(float(part.policy.loss(record))) for part in parts if not part.is_smoothed()],
+            smooth=float(compose([part.smooth() for part in smooth]).loss(record)),
             smooth_numbers=sum(part.times for part in smooth),
         )
 
@@ -417,16 +417,16 @@ class LatticePolicy:
 
         None where noise is too coarse for it.
         """
-        if any(part.sigma <= COARSEST and not part.fixed() for part in self.parts):
+        if any(part.sigma <= COARSEST and not part.is_fixed() for part in self.parts):
             return None
-        exact = [part for part in self.parts if part.fixed() and not part.smoothed()]
+        exact = [part for part in self.parts if part.is_fixed() and not part.is_smoothed()]
         smooth = [part for part in self.parts if part not in exact]
         shifts = (part.shift(float(part.policy.loss({}))) for part in exact)
         base = [shift for shift in shifts if shift.steps]
         weights = tuple(part.weights() if part in smooth else 0.0 for part in self.parts)
         found = MeaningTable.of(
             base,
-            composed([part.smooth() for part in smooth]),
+            compose([part.smooth() for part in smooth]),
             weights=weights,
             numbers=sum(part.times for part in smooth),
         )
@@ -451,7 +451,7 @@ class LatticePolicy:
             UnknownFormError: If the form is not one that this version knows.
         """
         try:
-            return cls(parts=tuple(_part(*row, bands=bands) for row in form))
+            return cls(parts=tuple(_part_from_json(*row, bands=bands) for row in form))
         except (LookupError, TypeError, ValueError):
             raise UnknownFormError(what="lattice noise", found=type(form).__name__) from None
 
@@ -462,7 +462,7 @@ def _part_json(part: LatticePart) -> list[Any]:
     return known if part.bands is None else [*known, part.bands.digest, [fraction_text(each) for each in part.sigmas]]
 
 
-def _part(
+def _part_from_json(
     sigma: str,
     times: int,
     varies: bool,

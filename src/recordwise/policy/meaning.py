@@ -395,11 +395,11 @@ def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
     low, high = false_alarm, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _allowed(middle, false_alarm, rho) else (low, middle)
+        low, high = (middle, high) if _is_allowed(middle, false_alarm, rho) else (low, middle)
     return min(1.0, high + OUTWARD)
 
 
-def _allowed(power: float, false_alarm: float, rho: float) -> bool:
+def _is_allowed(power: float, false_alarm: float, rho: float) -> bool:
     """Return whether the loss allows a test of this power."""
     return _within(power, false_alarm, rho) and _within(false_alarm, power, rho)
 

@@ -114,9 +114,9 @@ class Measure:
         """
         if not self.derived:
             return record[self.name]
-        return sum((share * base.snapped(record[base.name]) for base, share in self.derived), Fraction(0))
+        return sum((share * base.snap(record[base.name]) for base, share in self.derived), Fraction(0))
 
-    def snapped(self, value: Fraction) -> Fraction:
+    def snap(self, value: Fraction) -> Fraction:
         """A value, or the lattice point it is as good as on.
 
         Args:

@@ -62,14 +62,14 @@ def merge(*parts: Terms) -> Terms:
     return merged
 
 
-def scaled(terms: Terms, factor: Fraction) -> Terms:
+def scale_terms(terms: Terms, factor: Fraction) -> Terms:
     """The terms times a constant; "no guarantee" is unchanged."""
     if not factor:
         return {}
     return {key: Fraction(1) if isinstance(key[1], Outside) else factor * c for key, c in terms.items()}
 
 
-def guarded(terms: Terms, condition: Condition) -> Terms:
+def restrict_terms(terms: Terms, condition: Condition) -> Terms:
     """The terms, each also restricted to a condition."""
     narrowed = [{(both(old, condition), atom): coefficient} for (old, atom), coefficient in terms.items()]
     return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
@@ -104,7 +104,7 @@ class Policy:
     """Every query is Gaussian noise of at least 1000 lattice steps: only then do the GDP numbers hold (MATH 6)."""
 
     def __post_init__(self) -> None:
-        for terms in self._parts():
+        for terms in self._both_terms():
             for coefficient in terms.values():
                 if not (coefficient > 0 and 1 / LARGEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT):
                     raise ParameterError(
@@ -130,7 +130,7 @@ class Policy:
             raise ParameterError(
                 parameter="factor", problem="of a policy with delta must be a whole number of repetitions"
             )
-        rho, delta = (scaled(terms, exact) for terms in (self.rho, self.delta_terms))
+        rho, delta = (scale_terms(terms, exact) for terms in (self.rho, self.delta_terms))
         return Policy(rho, delta, self.near_gaussian)
 
     __rmul__ = __mul__
@@ -154,7 +154,7 @@ class Policy:
             >>> retail.loss({"emp": 20, "sector": "44"}), retail.loss({"emp": 20, "sector": "11"})
             (2.0, 0.0)
         """
-        rho, delta = (guarded(terms, condition) for terms in (self.rho, self.delta_terms))
+        rho, delta = (restrict_terms(terms, condition) for terms in (self.rho, self.delta_terms))
         return Policy(rho, delta, self.near_gaussian)
 
     def __eq__(self, other: object) -> bool:
@@ -169,7 +169,7 @@ class Policy:
 
     def measures(self) -> tuple[Measure, ...]:
         """The measures the loss is a function of, sorted by name."""
-        found = {measure for terms in self._parts() for _, atom in terms for measure in atom.measures()}
+        found = {measure for terms in self._both_terms() for _, atom in terms for measure in atom.measures()}
         return tuple(sorted(found))
 
     def inputs(self) -> tuple[Measure, ...]:
@@ -179,7 +179,10 @@ class Policy:
     def columns(self) -> set[ConditionColumn]:
         """The columns that its conditions use."""
         return {
-            column for terms in self._parts() for condition, atom in terms for column in guard_columns(condition, atom)
+            column
+            for terms in self._both_terms()
+            for condition, atom in terms
+            for column in guard_columns(condition, atom)
         }
 
     def bands(self) -> dict[str, BandTable]:
@@ -187,9 +190,9 @@ class Policy:
 
         The saved form contains only their digests.
         """
-        return {digest: table for terms in self._parts() for digest, table in terms_bands(terms).items()}
+        return {digest: table for terms in self._both_terms() for digest, table in terms_bands(terms).items()}
 
-    def _parts(self) -> tuple[Terms, Terms]:
+    def _both_terms(self) -> tuple[Terms, Terms]:
         return (self.rho, self.delta_terms)
 
     @overload
@@ -358,9 +361,9 @@ class Policy:
 
     def in_words(self) -> str:
         """Describe the policy to readers who do not know differential privacy."""
-        from recordwise.policy.render.text import policy_words
+        from recordwise.policy.render.text import policy_prose
 
-        return policy_words(self)
+        return policy_prose(self)
 
     def _repr_html_(self) -> str:
         from recordwise.policy.render.html import policy_html
@@ -441,7 +444,7 @@ def maximum(policies: Iterable[Policy]) -> Policy:
     return policy_of(Maximum(tuple(unique)), Fraction(1), near_gaussian=gaussian)
 
 
-def composed(policies: Sequence[Policy]) -> Policy:
+def compose(policies: Sequence[Policy]) -> Policy:
     """Return the sum of several policies (T-SEQ), merged at once."""
     rho, delta = merge(*(each.rho for each in policies)), merge(*(each.delta_terms for each in policies))
     return Policy(rho, delta, all(each.near_gaussian for each in policies))

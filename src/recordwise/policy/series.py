@@ -96,7 +96,7 @@ class Series:
         known = [part for part in parts if part is not None]
         return sum(known, Policy()) if known else None
 
-    def declared(self) -> dict[str, Any]:
+    def budgets_json(self) -> dict[str, Any]:
         """The budgets of all periods, for the ledger."""
         every = None if self.every_period is None else self.every_period.to_json()
         return {"every": every, "periods": {name: self.more[name].to_json() for name in sorted(self.more)}}
@@ -105,7 +105,7 @@ class Series:
 def declared_budget(declared: Mapping[str, Any], period: str, bands: Mapping[str, BandTable]) -> Policy | None:
     """Return a period's budget as a ledger declares it.
 
-    See ``Series.declared``.
+    See ``Series.budgets_json``.
     """
     forms = [declared.get("every"), declared.get("periods", {}).get(period)]
     parts = [Policy.from_json(form, bands) for form in forms if form is not None]

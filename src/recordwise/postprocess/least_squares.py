@@ -12,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.postprocess.measured import (
     TOLERANCE,
     Fit,
-    Measured,
+    Measurements,
     Noise,
     ScaledLaw,
     fit_draws,
@@ -22,8 +22,8 @@ from recordwise.postprocess.measured import (
     natural_residual,
     negativity,
 )
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, Solution, Solver, System
-from recordwise.postprocess.solvers.solve import Extra, prepared, solve_extended, solve_problem
+from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, Solution, Solver, System
+from recordwise.postprocess.solvers.solve import Extra, prepare, solve_extended, solve_problem
 from recordwise.postprocess.workload import Workload
 
 DENSE_ENTRIES = 4_000_000
@@ -54,14 +54,14 @@ def ols(
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts, system = prepared(workload)
-    first = parts.boxed(measured.answers[:1], measured.weights)
+    parts, system = prepare(workload)
+    first = parts.boxed_problem(measured.answers[:1], measured.weights)
     closed = bool(np.all(first.precision > 0))
     # The system is the same for all draws.
     solver = system.solver(1.0 / first.precision, 1.0 / first.weight) if closed and system.exact else None
 
-    def fit(some: Measured) -> Fit:
-        x = closed_form(parts.boxed(some.answers, some.weights), system, solver) if closed else least_norm(some)
+    def fit(some: Measurements) -> Fit:
+        x = closed_form(parts.boxed_problem(some.answers, some.weights), system, solver) if closed else least_norm(some)
         fitted = workload.answer(x)
         return Fit(
             x=x,
@@ -99,10 +99,10 @@ def nnls(
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts, system = prepared(workload)
+    parts, system = prepare(workload)
 
-    def fit(some: Measured) -> Fit:
-        found = solve_problem(parts.boxed(some.answers, some.weights), system)
+    def fit(some: Measurements) -> Fit:
+        found = solve_problem(parts.boxed_problem(some.answers, some.weights), system)
         fitted = workload.answer(found.x)
         return Fit(
             x=found.x,
@@ -116,7 +116,7 @@ def nnls(
     return fit_draws(measured, fit)
 
 
-def closed_form(problem: Boxed, system: System, solver: Solver | None) -> FloatArray:
+def closed_form(problem: BoxedProblem, system: System, solver: Solver | None) -> FloatArray:
     """Solve least squares where every cell was measured, one equation per sum."""
     if solver is None:
         return solve_problem(replace(problem, low=-problem.high), system).x
@@ -124,7 +124,7 @@ def closed_form(problem: Boxed, system: System, solver: Solver | None) -> FloatA
     return problem.target + system.spread(y) / problem.precision
 
 
-def least_norm(measured: Measured) -> FloatArray:
+def least_norm(measured: Measurements) -> FloatArray:
     """Return the least-squares table of smallest norm."""
     root = np.sqrt(measured.weights[0])
     rows = sparse.diags_array(root) @ sparse.vstack([group.rows for group in measured.workload.groups], format="csr")
@@ -173,17 +173,17 @@ def reweighted_fit(
     check(workload, confidence, units)
     measured = measure(workload, answers, variances)
     laws = [law_of(noise, 1.0 / measured.weights[0, place]) for place in workload.slices]
-    parts, base = prepared(workload)
+    parts, base = prepare(workload)
 
-    def fit(some: Measured) -> Fit:
+    def fit(some: Measurements) -> Fit:
         low = [low_queries(some.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)]
-        weights, extras = reweighted(some, low)
-        return judged(some, weights, extras, solve_extended(some, weights, extras, parts, base), tolerance)
+        weights, extras = reweight(some, low)
+        return with_residuals(some, weights, extras, solve_extended(some, weights, extras, parts, base), tolerance)
 
     return fit_draws(measured, fit)
 
 
-def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
+def reweight(measured: Measurements, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
     """Return the new weights and the sums of each group's low queries."""
     factor = np.concatenate([np.where(flags, divisor, 1.0) for flags, divisor in low], axis=1)
     groups = measured.workload.groups
@@ -229,7 +229,7 @@ def low_queries(
     return chance < edge[:, None], 2.0 * np.maximum(1.0, highest / unit) ** 2
 
 
-def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
+def low_sum(measured: Measurements, place: int, low: NDArray[np.bool_]) -> Extra:
     """Return the sum of a group's low answers as a separate query."""
     where = measured.workload.slices[place]
     chosen = low.astype(np.float64)
@@ -243,7 +243,9 @@ def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
     )
 
 
-def judged(measured: Measured, weights: FloatArray, extras: list[Extra], found: Solution, tolerance: float) -> Fit:
+def with_residuals(
+    measured: Measurements, weights: FloatArray, extras: list[Extra], found: Solution, tolerance: float
+) -> Fit:
     """The result with its residuals, including those of the low sums."""
     fitted = measured.workload.answer(found.x)
     pulls = weights * (fitted - measured.answers)

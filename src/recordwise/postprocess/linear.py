@@ -80,9 +80,9 @@ class AnswerTree:
             fitted[each.nodes] -= share[each.nodes] ** 2 * (below[each.parent] - fitted[each.parent])
         pull = np.zeros_like(own)
         pull[inner] = below[inner] / (own[inner] + below[inner])
-        return Weights(self, inner, pull, share, self.unsorted(fitted))
+        return Weights(self, inner, pull, share, self.in_answer_order(fitted))
 
-    def unsorted(self, values: Any) -> Any:
+    def in_answer_order(self, values: Any) -> Any:
         """Values by position, in the order of the answers."""
         result = np.empty_like(values)
         result[..., self.order] = values
@@ -93,7 +93,7 @@ class AnswerTree:
         found = np.zeros(len(self.order), dtype=bool)
         for each in self.generations:
             found[each.heads] = found[each.nodes] = True
-        return self.unsorted(found)
+        return self.in_answer_order(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +119,7 @@ class Weights:
         for each in tree.generations:
             missing = up[..., each.parent] - added[..., each.parent]
             up[..., each.nodes] += self.share[each.nodes] * missing
-        return tree.unsorted(up)
+        return tree.in_answer_order(up)
 
 
 def tree_of(rows: Any) -> AnswerTree | None:
@@ -380,7 +380,7 @@ def moved_variance(
     return MovedVariance(value=value, used=used, fitted=fitted, own=own, kin=kin, variances=variances)
 
 
-def _heard(weights: Weights) -> tuple[FloatArray, FloatArray]:
+def _weights_against_children(weights: Weights) -> tuple[FloatArray, FloatArray]:
     """Return each answer's weight against its children, and of both."""
     pull = np.where(weights.inner, weights.pull, 1.0)
     heard = np.ones(len(pull))
@@ -393,9 +393,9 @@ def _heard(weights: Weights) -> tuple[FloatArray, FloatArray]:
 def tree_kin(weights: Weights) -> tuple[FloatArray, tuple[Kin, ...]]:
     """Return squared weights in answers' fits, and kin pairs by distance."""
     tree = weights.tree
-    pull, heard = _heard(weights)
+    pull, heard = _weights_against_children(weights)
     own = heard * pull
-    return tree.unsorted(own**2), tuple(_by_distance(tree, weights.share, pull, heard, own))
+    return tree.in_answer_order(own**2), tuple(_by_distance(tree, weights.share, pull, heard, own))
 
 
 def _by_distance(tree: AnswerTree, share: Any, pull: FloatArray, heard: FloatArray, own: FloatArray) -> Iterator[Kin]:
@@ -453,7 +453,7 @@ def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
 def _largest_in_tree(weights: Weights) -> FloatArray:
     """Return the largest absolute weight in each fitted answer of a tree."""
     tree = weights.tree
-    pull, heard = _heard(weights)
+    pull, heard = _weights_against_children(weights)
     said = pull.copy()
     for each in reversed(tree.generations):
         top = np.maximum.reduceat(said[each.nodes], each.first)
@@ -463,7 +463,7 @@ def _largest_in_tree(weights: Weights) -> FloatArray:
         share, taken = weights.share[each.nodes], 1 - heard[each.nodes]
         above = np.maximum(heard * pull, beside)[each.parent]
         beside[each.nodes] = np.maximum(taken * _others(said[each.nodes], each.first), share * above)
-    return np.asarray(tree.unsorted(np.maximum(heard * said, beside)))
+    return np.asarray(tree.in_answer_order(np.maximum(heard * said, beside)))
 
 
 def _others(values: FloatArray, first: IntArray) -> FloatArray:

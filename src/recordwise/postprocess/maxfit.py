@@ -12,24 +12,24 @@ from scipy.optimize import linprog
 from recordwise.errors import ParameterError, SolverError
 from recordwise.postprocess.measured import (
     TOLERANCE,
+    CellsAndSums,
     Fit,
-    Measured,
+    Measurements,
     Noise,
-    Parts,
     boxed_residual,
     fit_draws,
     law_of,
     measure,
 )
 from recordwise.postprocess.sequential import regroup
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
-from recordwise.postprocess.solvers.solve import prepared, solve_again, solve_problem
+from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, Solution, System
+from recordwise.postprocess.solvers.solve import prepare, solve_again, solve_problem
 from recordwise.postprocess.workload import Group, Workload
 
 NEWTON_STEPS = 60
 
 
-def lower_bound(measured: Measured) -> FloatArray:
+def lower_bound(measured: Measurements) -> FloatArray:
     """Return a lower bound on the worst deviation, per draw (T-MAXFIT).
 
     From single queries alone: no answer may stay negative, and a query must agree with the finer queries inside
@@ -80,7 +80,7 @@ def nested_bound(
     return bound
 
 
-def smallest_deviation(measured: Measured, draw: int) -> float:
+def smallest_deviation(measured: Measurements, draw: int) -> float:
     """Return the exact smallest deviation of a draw, by linear programming."""
     workload, answers = measured.workload, measured.answers[draw]
     scale = np.sqrt(measured.weights[0])
@@ -100,7 +100,7 @@ def smallest_deviation(measured: Measured, draw: int) -> float:
     return float(found.x[-1])
 
 
-Solve: TypeAlias = Callable[[Boxed, System], Solution]
+Solve: TypeAlias = Callable[[BoxedProblem, System], Solution]
 SLACK = 0.01
 """The amount that [A] adds to the smallest worst deviation, in standard deviations."""
 FEASIBLE = 1e-9
@@ -137,24 +137,24 @@ def max_fit(
         raise ParameterError(parameter="slack", problem=f"must be a positive number, not {slack}")
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts, system = prepared(workload)
+    parts, system = prepare(workload)
     task = Task(parts=parts, system=system)
-    return fit_draws(measured, lambda some: fit(some, task, slack, tolerance))
+    return fit_draws(measured, lambda some: fit_stages(some, task, slack, tolerance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The data shared by all draws."""
 
-    parts: Parts
+    parts: CellsAndSums
     system: System
 
 
-def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
+def fit_stages(measured: Measurements, task: Task, slack: float, tolerance: float) -> Fit:
     """Run both stages, solving again draws with too low a bound."""
     deviation = lower_bound(measured)
     found, kkt = cells_first(measured, task, deviation + slack)
-    doubtful = unproved(measured, task, deviation, found.x)
+    doubtful = unproved_draws(measured, task, deviation, found.x)
     exact = np.array([smallest_deviation(measured, int(draw)) for draw in doubtful])
     raised = doubtful[exact > deviation[doubtful]]
     deviation[doubtful] = np.maximum(deviation[doubtful], exact)
@@ -177,24 +177,24 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
     )
 
 
-def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> IntArray:
+def unproved_draws(measured: Measurements, task: Task, deviation: FloatArray, x: FloatArray) -> IntArray:
     """Return the draws for which no table proves the deviation attainable."""
-    doubtful = np.flatnonzero(~attained(measured, task, deviation, x))
+    doubtful = np.flatnonzero(~is_attained(measured, task, deviation, x))
     if len(doubtful) == 0:
         return doubtful
     some, reach = measured.take(doubtful), deviation[doubtful]
     sought, _ = within(some, task, reach, held=True)
-    return doubtful[~attained(some, task, reach, sought.x)]
+    return doubtful[~is_attained(some, task, reach, sought.x)]
 
 
-def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:
+def is_attained(measured: Measurements, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:
     """Return whether the fitted table, moved inside bounds, proves the deviation."""
     low, high = cell_bounds(measured, task.parts, deviation)
     return worst(measured, np.clip(x, low, high)) <= deviation + FEASIBLE * (1.0 + deviation)
 
 
 def cells_first(
-    measured: Measured, task: Task, deviation: FloatArray, solve: Solve = solve_problem
+    measured: Measurements, task: Task, deviation: FloatArray, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
     """Solve within the deviation, bounding sums only where one violates it."""
     found, kkt = within(measured, task, deviation, held=False, solve=solve)
@@ -205,24 +205,24 @@ def cells_first(
     return found, kkt
 
 
-def worst(measured: Measured, x: FloatArray) -> FloatArray:
+def worst(measured: Measurements, x: FloatArray) -> FloatArray:
     """The largest deviation from an answer, in its standard deviations, per draw."""
     off = np.abs(measured.workload.answer(x) - measured.answers) * np.sqrt(measured.weights)
     return np.asarray(np.max(off, axis=1))
 
 
 def within(
-    measured: Measured, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
+    measured: Measurements, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
     """Solve with every cell, and if ``held`` every sum, within the deviation."""
-    problem = bounded(measured, task.parts, deviation, held=held)
+    problem = bounded_problem(measured, task.parts, deviation, held=held)
     found = solve(problem, task.system)
     return found, boxed_residual(problem, task.system, found.x, found.y)
 
 
-def bounded(measured: Measured, parts: Parts, deviation: FloatArray, *, held: bool) -> Boxed:
+def bounded_problem(measured: Measurements, parts: CellsAndSums, deviation: FloatArray, *, held: bool) -> BoxedProblem:
     """The least-squares problem with its bounds."""
-    problem = parts.boxed(measured.answers, measured.weights)
+    problem = parts.boxed_problem(measured.answers, measured.weights)
     low, high = cell_bounds(measured, parts, deviation)
     problem = replace(problem, low=low, high=high)
     if not held:
@@ -232,7 +232,7 @@ def bounded(measured: Measured, parts: Parts, deviation: FloatArray, *, held: bo
     return replace(problem, floor=sums - reach, ceiling=sums + reach)
 
 
-def cell_bounds(measured: Measured, parts: Parts, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+def cell_bounds(measured: Measurements, parts: CellsAndSums, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return each cell's range by its answers and nonnegativity."""
     middle = measured.answers[:, parts.single] / parts.coefficient
     reach = deviation[:, None] / np.abs(np.sqrt(measured.weights[:, parts.single]) * parts.coefficient)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse, special
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, System
+from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, System
 from recordwise.postprocess.workload import Group, Workload
 
 
@@ -161,7 +161,7 @@ def law_of(noise: Noise, variance: FloatArray) -> ScaledLaw:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
+class Measurements:
     """Answers of shape (draws, queries) and weights of shape (1, queries)."""
 
     workload: Workload
@@ -174,13 +174,13 @@ class Measured:
     def draws(self) -> int:
         return len(self.answers)
 
-    def take(self, chosen: slice | IntArray) -> "Measured":
+    def take(self, chosen: slice | IntArray) -> "Measurements":
         """Some of the draws."""
         return replace(self, answers=self.answers[chosen])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Parts:
+class CellsAndSums:
     """The queries that are single cells, and those that are sums."""
 
     single: IntArray
@@ -192,7 +192,7 @@ class Parts:
     cells: int
 
     @classmethod
-    def of(cls, workload: Workload) -> "Parts":
+    def of(cls, workload: Workload) -> "CellsAndSums":
         single, cell, coefficient, sums, disjoint = [], [], [], [], []
         for group, place in zip(workload.groups, workload.slices):
             alone, where, factor = single_cells(group)
@@ -232,14 +232,14 @@ class Parts:
             return values[:, self.order]
         return np.asarray((self.placing @ values.T).T)
 
-    def boxed(self, answers: FloatArray, weights: FloatArray) -> Boxed:
+    def boxed_problem(self, answers: FloatArray, weights: FloatArray) -> BoxedProblem:
         """The nonnegative least-squares problem of these answers."""
         own = weights[:, self.single]
         precision = self.place(own * self.coefficient**2)
         pulled = self.place(own * self.coefficient * answers[:, self.single])
         target = pulled / np.where(precision > 0, precision, 1.0)
         free = np.full((1, len(self.sums)), np.inf)
-        return Boxed(
+        return BoxedProblem(
             precision=precision,
             target=target,
             low=np.zeros((1, self.cells)),
@@ -265,12 +265,12 @@ def single_cells(group: Group) -> tuple[IntArray, IntArray, FloatArray]:
     return alone, rows.indices[first].astype(np.int64), rows.data[first]
 
 
-def sum_rows(workload: Workload, parts: Parts) -> Any:
+def sum_rows(workload: Workload, parts: CellsAndSums) -> Any:
     """Return the queries over several cells as one sparse matrix."""
     return sparse.csr_array(sparse.vstack([group.rows for group in workload.groups], format="csr")[parts.sums])
 
 
-def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Measured:
+def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Measurements:
     """Check the user's input; the weights are the inverse variances."""
     given = np.asarray(answers, dtype=np.float64)
     if given.ndim not in (1, 2) or given.shape[-1] != workload.queries or len(given) == 0:
@@ -285,7 +285,7 @@ def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Mea
             problem=f"has {lost} values that are not finite numbers",
             advice="Drop those queries.",
         )
-    return Measured(
+    return Measurements(
         workload=workload,
         answers=np.atleast_2d(given),
         weights=1.0 / read_variances(workload, variances),
@@ -345,18 +345,18 @@ class Fit:
         return np.asarray((self.kkt <= self.tolerance) & (self.primal <= self.tolerance))
 
 
-def fit_draws(measured: Measured, fit: Callable[[Measured], Fit]) -> Fit:
+def fit_draws(measured: Measurements, fit: Callable[[Measurements], Fit]) -> Fit:
     """Fit the draws in chunks, one thread per processor."""
     size = max(1, min(CHUNK_DRAWS, CHUNK_CELLS // measured.workload.cells))
     chunks = [measured.take(slice(start, start + size)) for start in range(0, measured.draws, size)]
     workers = min(len(chunks), os.cpu_count() or 1)
     if workers == 1:
-        return joined(measured, [fit(chunk) for chunk in chunks])
+        return join_fits(measured, [fit(chunk) for chunk in chunks])
     with ThreadPoolExecutor(workers) as pool:
-        return joined(measured, list(pool.map(fit, chunks)))
+        return join_fits(measured, list(pool.map(fit, chunks)))
 
 
-def joined(measured: Measured, fits: list[Fit]) -> Fit:
+def join_fits(measured: Measurements, fits: list[Fit]) -> Fit:
     """Return all chunks combined, without the draw axis for one draw."""
     parts: dict[str, Any] = {
         name: np.concatenate([getattr(fit, name) for fit in fits])
@@ -366,7 +366,9 @@ def joined(measured: Measured, fits: list[Fit]) -> Fit:
     return replace(fits[0], **{name: part[0] if measured.one else part for name, part in parts.items()})
 
 
-def least_squares_residual(measured: Measured, x: FloatArray, fitted: FloatArray, *, nonnegative: bool) -> FloatArray:
+def least_squares_residual(
+    measured: Measurements, x: FloatArray, fitted: FloatArray, *, nonnegative: bool
+) -> FloatArray:
     """The natural residual of (nonnegative) least squares, per draw."""
     weights = measured.weights
     pulls = weights * (fitted - measured.answers)
@@ -391,7 +393,7 @@ def natural_residual(
     return np.asarray(np.max(np.abs(off) / np.where(size > 0, size, 1.0), axis=1, initial=0.0))
 
 
-def boxed_residual(problem: Boxed, system: System, x: FloatArray, y: FloatArray) -> FloatArray:
+def boxed_residual(problem: BoxedProblem, system: System, x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the boxed problem's natural residual, per draw."""
     scale = np.where(problem.precision > 0, problem.precision, 1.0)
     pulls = system.spread(y)
@@ -404,7 +406,7 @@ def boxed_residual(problem: Boxed, system: System, x: FloatArray, y: FloatArray)
     return np.asarray(np.maximum(np.max(cells / size, axis=1, initial=0.0), np.max(sums, axis=1, initial=0.0)))
 
 
-def negativity(measured: Measured, x: FloatArray) -> FloatArray:
+def negativity(measured: Measurements, x: FloatArray) -> FloatArray:
     """Return how many standard deviations the lowest cell is below zero."""
     curved = measured.workload.spread_power(measured.weights, 2)
     return np.asarray(np.max(np.maximum(-x, 0.0) * np.sqrt(curved), axis=1, initial=0.0))

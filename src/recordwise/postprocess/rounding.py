@@ -158,8 +158,8 @@ def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
     """
     if len(x) != workload.cells:
         raise ParameterError(parameter="x", problem=f"must have {workload.cells} cells, not {len(x)}")
-    two_families(workload)
-    base, rest = split(x)
+    two_nestings(workload)
+    base, rest = whole_and_remainder(x)
     if not np.any(rest):
         return base
     counts = base + cheapest(workload, base, rest, x)
@@ -167,18 +167,18 @@ def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
     return counts
 
 
-def split(x: FloatArray) -> tuple[IntArray, FloatArray]:
+def whole_and_remainder(x: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the integer part and remainder; nearly integer counts as integer."""
     near = np.rint(x)
     whole = np.where(nearly_whole(x), near, np.floor(x))
     return whole.astype(np.int64), np.maximum(x - whole, 0.0)
 
 
-def two_families(workload: Workload) -> tuple[list[Group], list[Group]]:
+def two_nestings(workload: Workload) -> tuple[list[Group], list[Group]]:
     """Return the groups as two nested families, or raise."""
     for group in workload.groups:
         if group.labels is None:
-            raise refused(f"group '{group.name}' is not a partition of the cells")
+            raise refusal(f"group '{group.name}' is not a partition of the cells")
     color: dict[int, int] = {}
     for start in range(len(workload.groups)):
         stack = [(start, color.get(start, 0))] if start not in color else []
@@ -186,7 +186,7 @@ def two_families(workload: Workload) -> tuple[list[Group], list[Group]]:
             at, wanted = stack.pop()
             if at in color:
                 if color[at] != wanted:
-                    raise refused(f"group '{workload.groups[at].name}' cuts across groups that cut across each other")
+                    raise refusal(f"group '{workload.groups[at].name}' cuts across groups that cut across each other")
                 continue
             color[at] = wanted
             stack += [(other, 1 - wanted) for other in range(len(workload.groups)) if cross(workload, at, other)]
@@ -200,7 +200,7 @@ def cross(workload: Workload, first: int, second: int) -> bool:
     return not (one.refines(two) or two.refines(one))
 
 
-def refused(why: str) -> ParameterError:
+def refusal(why: str) -> ParameterError:
     return ParameterError(
         parameter="workload",
         problem=f"is not two families of nested groups: {why}; whole records with all these sums may not exist",
@@ -288,9 +288,9 @@ class Sets:
 
     def sums(self, items: IntArray) -> IntArray:
         """What the items of each set add up to."""
-        found = added(items, self.place, len(self.parent))
+        found = sum_by_index(items, self.place, len(self.parent))
         for start, stop in zip((0, *self.ends), self.ends):
-            found += added(found[start:stop], self.parent[start:stop], len(found))
+            found += sum_by_index(found[start:stop], self.parent[start:stop], len(found))
         return found
 
     def within(self, items: IntArray, more: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -306,7 +306,7 @@ def bounds(values: FloatArray) -> tuple[IntArray, IntArray]:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def added(values: IntArray, place: IntArray, size: int) -> IntArray:
+def sum_by_index(values: IntArray, place: IntArray, size: int) -> IntArray:
     """Exact sums by place; values at the root are left out."""
     inside = place != ROOT
     total = np.zeros(size, np.int64)
@@ -314,7 +314,7 @@ def added(values: IntArray, place: IntArray, size: int) -> IntArray:
     return total
 
 
-def balanced(values: FloatArray, start: IntArray, first: Sets, second: Sets) -> IntArray:
+def balance(values: FloatArray, start: IntArray, first: Sets, second: Sets) -> IntArray:
     """Return rounded items with both families' sums within their bounds.
 
     Items stay near their values; bounds hold as far as possible.
@@ -337,7 +337,7 @@ def balanced(values: FloatArray, start: IntArray, first: Sets, second: Sets) -> 
             break
         steps = [np.abs(found + way - values) - np.abs(found - values) for way in (1, -1)]
         free = [(found < high + more) & (steps[0] <= dearest), (found > least) & (steps[1] <= dearest)]
-        found = found + network.moved(steps, free)
+        found = found + network.item_changes(steps, free)
     return found
 
 
@@ -356,8 +356,8 @@ class _Network:
         self.tree_tail = np.concatenate([np.where(first.parent == ROOT, top, first.parent), own])
         self.tree_head = np.concatenate([np.arange(top), into])
         self.room = upper - flow, flow - lower
-        arriving = added(flow, self.tree_head, size) + added(items, self.head, size)
-        leaving = added(flow, self.tree_tail, size) + added(items, self.tail, size)
+        arriving = sum_by_index(flow, self.tree_head, size) + sum_by_index(items, self.head, size)
+        leaving = sum_by_index(flow, self.tree_tail, size) + sum_by_index(items, self.tail, size)
         self.excess = arriving - leaving
         # What arrives at the bottom returns to the top.
         self.excess[top] += self.excess[bottom]
@@ -369,7 +369,7 @@ class _Network:
         """Whether every sum is within its bounds."""
         return not np.any(self.excess)
 
-    def moved(self, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
+    def item_changes(self, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
         """Return each item's change, by maximum flow from excess to deficit."""
         size, (top, bottom) = len(self.excess), self.ends
         source, sink, most = size, size + 1, int(np.abs(self.excess).sum())
@@ -388,9 +388,9 @@ class _Network:
         room = np.minimum(room, most).astype(np.int32)
         graph = sparse.csr_array((room, (tails, heads)), shape=(size + 2, size + 2))
         flow = sparse.csr_array(maximum_flow(graph, source, sink).flow)
-        return self._shared(flow, steps, free)
+        return self._share_flow(flow, steps, free)
 
-    def _shared(self, flow: sparse.csr_array, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
+    def _share_flow(self, flow: sparse.csr_array, steps: list[FloatArray], free: list[NDArray[np.bool_]]) -> IntArray:
         """Return the flow between two sets, split among their common items."""
         change = np.zeros(len(self.tail), np.int64)
         net = np.asarray(flow[self.tail, self.head]).ravel()
@@ -477,7 +477,7 @@ def round_tables(fits: Sequence[FloatArray], nesting: Nesting, *, rests: bool) -
         strip = strips[place]
         wider = strips[place + 1] if place + 1 < len(strips) else []
         above = [*wider[:-1], *nesting.chain(wider[-1])] if wider else []
-        cells = own_cells(values, nesting) if rests else {strip[0]: values[strip[0]]}
+        cells = disjoint_cells(values, nesting) if rests else {strip[0]: values[strip[0]]}
         rounded = _together(_Stage(values, nesting, known), cells, strip, above)
         known = {j: _total(rounded, nesting, j) for j in (strip[0], *nesting.above.get(strip[0], {}))}
     return [known[j] for j in range(len(fits))]
@@ -488,11 +488,11 @@ def _total(rounded: Mapping[int, IntArray], nesting: Nesting, j: int) -> IntArra
     total = rounded[j].copy() if j in rounded else np.zeros(nesting.sizes[j], np.int64)
     for k, up in nesting.below(j):
         if k in rounded:
-            total += added(rounded[k], up, len(total))
+            total += sum_by_index(rounded[k], up, len(total))
     return total
 
 
-def own_cells(fits: Sequence[FloatArray], nesting: Nesting) -> dict[int, FloatArray]:
+def disjoint_cells(fits: Sequence[FloatArray], nesting: Nesting) -> dict[int, FloatArray]:
     """Return the finest table's cells and every other cell's remainder."""
     found: dict[int, FloatArray] = {}
     for j in sorted(range(len(fits)), key=lambda table: len(nesting.below(table))):
@@ -549,15 +549,15 @@ def _together(
     stage: _Stage, cells: Mapping[int, FloatArray], strip: Sequence[int], above: Sequence[int]
 ) -> dict[int, IntArray]:
     """Return the cells rounded along one strip or two."""
-    start = _handed_down(stage, cells, [strip[0], *above] if above else strip)
+    start = _round_downward(stage, cells, [strip[0], *above] if above else strip)
     if not above or len(strip) == 1:
         return start
     joined, values = np.concatenate([start[k] for k in cells]), np.concatenate(list(cells.values()))
-    found = balanced(values, joined, stage.sets(strip[1:], cells), stage.sets(above, cells))
+    found = balance(values, joined, stage.sets(strip[1:], cells), stage.sets(above, cells))
     return dict(zip(cells, np.split(found, np.cumsum([len(part) for part in cells.values()])[:-1])))
 
 
-def _handed_down(stage: _Stage, cells: Mapping[int, FloatArray], chain: Sequence[int]) -> dict[int, IntArray]:
+def _round_downward(stage: _Stage, cells: Mapping[int, FloatArray], chain: Sequence[int]) -> dict[int, IntArray]:
     """Return every cell rounded, consistent with the chain's known numbers."""
     # What lies in no cell of a coarser table of the chain is rounded to the nearest.
     totals = {k: stage.known[k].copy() if k in stage.known else _nearest(stage.fits[k]) for k in chain}
@@ -576,7 +576,7 @@ def _handed_down(stage: _Stage, cells: Mapping[int, FloatArray], chain: Sequence
         for k in finer:
             if k in stage.known:
                 at, cell = places[k]
-                left -= added(totals[k], np.where(at == level, cell, OUTSIDE), len(left))
+                left -= sum_by_index(totals[k], np.where(at == level, cell, OUTSIDE), len(left))
         shared = apportion(values, up, left)
         for (into, _, _), rows, found in zip(parts, chosen, shared):
             into[rows] = found
@@ -606,7 +606,7 @@ def apportion(values: Sequence[FloatArray], parents: Sequence[IntArray], totals:
     outside = up == OUTSIDE
     found[outside] = _nearest(joined[outside])
     order = inside[np.lexsort((-rest[inside], up[inside]))]
-    missing = totals - added(found, up, len(totals))
+    missing = totals - sum_by_index(found, up, len(totals))
     starts = np.searchsorted(up[order], np.arange(len(totals)))
     rank = np.arange(len(order)) - starts[up[order]]
     more = (rank < missing[up[order]]) & (rest[order] > 0)
@@ -617,7 +617,7 @@ def apportion(values: Sequence[FloatArray], parents: Sequence[IntArray], totals:
 
 def _settle(found: IntArray, order: IntArray, up: IntArray, totals: IntArray) -> None:
     """Move what is left of each total to its largest values."""
-    missing = totals - added(found, up, len(totals))
+    missing = totals - sum_by_index(found, up, len(totals))
     if not np.any(missing):
         return
     largest = order[np.lexsort((-found[order], up[order]))]

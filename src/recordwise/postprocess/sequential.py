@@ -9,8 +9,17 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.measured import TOLERANCE, Fit, Measured, Noise, boxed_residual, fit_draws, law_of, measure
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
+from recordwise.postprocess.measured import (
+    TOLERANCE,
+    Fit,
+    Measurements,
+    Noise,
+    boxed_residual,
+    fit_draws,
+    law_of,
+    measure,
+)
+from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.solvers.solve import rows_system, solve_problem
 from recordwise.postprocess.workload import Digits, Group, Workload, group_spread, group_sums
 
@@ -85,7 +94,7 @@ class Progress:
             self.moved = np.maximum(self.moved, moved)
             self.fitted[place] = sums
 
-    def solve(self, problem: Boxed, system: System) -> Solution:
+    def solve(self, problem: BoxedProblem, system: System) -> Solution:
         """Solve a stage and keep the worst residual so far."""
         found = solve_problem(problem, system)
         self.kkt = np.maximum(self.kkt, boxed_residual(problem, system, found.x, found.y))
@@ -93,14 +102,14 @@ class Progress:
         return found
 
 
-def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
+def in_order(measured: Measurements, order: list[int], tolerance: float) -> Fit:
     """Run all stages for some draws, then build a table."""
     workload = measured.workload
     done = Progress()
     for place in order:
         group, where = workload.groups[place], workload.slices[place]
         target, weight = measured.answers[:, where], measured.weights[:, where]
-        stage = margin_stage if closed(group, done.groups) else cell_stage
+        stage = margin_stage if is_closed(group, done.groups) else cell_stage
         done.add(group, stage(done, group, target, weight))
     x = table_of(done, workload)
     fitted = workload.answer(x)
@@ -117,7 +126,7 @@ def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
     )
 
 
-def closed(group: Group, before: list[Group]) -> bool:
+def is_closed(group: Group, before: list[Group]) -> bool:
     """Return whether only margins shared with earlier groups restrict this one."""
     if group.labels is None or any(other.labels is None for other in before):
         return False
@@ -179,7 +188,7 @@ def project(
         ones = np.ones(size)
         rows.append(sparse.csr_array((ones, (labels, np.arange(size))), shape=(sums.shape[1], size)))
     fixed = np.concatenate([sums for _, sums in margins], axis=1)
-    problem = Boxed(
+    problem = BoxedProblem(
         precision=weight,
         target=target,
         low=np.zeros((1, size)),
@@ -212,7 +221,7 @@ def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], w
     high = np.full((len(aim), cells), np.inf)
     for group, fitted in zip(done.groups, done.fitted):
         high[group_spread(group, (fitted <= 0.0).astype(np.float64)) > 0] = 0.0
-    problem = Boxed(
+    problem = BoxedProblem(
         precision=np.zeros((1, cells)),
         target=np.zeros((1, cells)),
         low=np.zeros((1, cells)),

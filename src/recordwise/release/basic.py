@@ -23,7 +23,7 @@ from recordwise.progress import reported
 from recordwise.release.consistent import joint_queries
 from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
-from recordwise.release.nesting import family_of, nests, parents
+from recordwise.release.nesting import nesting_of, nests, parents
 from recordwise.release.published import BasicNote, CodeLists, Groups, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
@@ -49,7 +49,7 @@ def with_basic(
     note = fitted.published.fit
     assert note is not None
     for query in joint_queries(fitted.published.queries, at_most=note.at_most, zero_counts=note.zero_counts):
-        for statistic, tables, changes in _rounded(fitted, query, chosen, complete=note.complete):
+        for statistic, tables, changes in _round_variables(fitted, query, chosen, complete=note.complete):
             for number, name in zip(query.numbers, statistic.names):
                 largest[f"q{number}:{name}"] = float(np.max(changes, initial=0.0))
                 more[f"q{number}:{name}"] = int(np.sum(changes >= 1))
@@ -88,11 +88,11 @@ def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]
     return found
 
 
-def _rounded(
+def _round_variables(
     release: Release, query: PublishedQuery, units: Mapping[str, Fraction], *, complete: bool
 ) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
     """Return each variable's rounded columns and its changes in units."""
-    family = family_of(release, query, complete=complete)
+    family = nesting_of(release, query, complete=complete)
     nesting = _nesting(family.tables, {table.name: table.by for table in query.tables}, release.published.lists)
     found = []
     for statistic in [each for each in query.statistics if each.rules.fitted]:

@@ -22,7 +22,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
-from recordwise.release.dictionary import STATUS, named, relative_error
+from recordwise.release.dictionary import STATUS, relative_error, status_names
 from recordwise.release.published import PublishedStatistic
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
     )
 
 
-def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
+def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
     """Return the table with cells added up by common code.
 
     Values and variances add. Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has
@@ -104,11 +104,11 @@ def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Cro
     found = {name: cells.column(name) for name in keys}
     alone = np.bincount(place, minlength=cells.num_rows) == 1
     for name in names:
-        found |= _added(data, name, place, cells.num_rows, alone)
+        found |= _add_cells(data, name, place, cells.num_rows, alone)
     return pa.table(found)
 
 
-def _added(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict[str, pa.Array]:
+def _add_cells(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict[str, pa.Array]:
     def column(end: str) -> Any:
         return numpy_of(data.column(f"{name}{end}")).astype(np.float64)
 
@@ -284,7 +284,7 @@ def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | Non
         if earlier is None or earlier.keys != table.keys:
             continue
         found = _variables(now, before, table, earlier)
-        columns, levels = _changed(table, earlier, found, pairs, level, rules)
+        columns, levels = _change_table(table, earlier, found, pairs, level, rules)
         tables[table.name] = columns
         confidence |= {f"{table.name}.{name}": each for name, each in levels.items()}
     if not tables:
@@ -337,7 +337,7 @@ def _gaussian(statistic: PublishedStatistic) -> bool:
     return mechanism is not None and all(each.noise_sigma is not None for each in mechanism.inside())
 
 
-def _changed(
+def _change_table(
     now: "ReleasedTable",
     before: "ReleasedTable",
     variables: Sequence[Variable],
@@ -351,8 +351,8 @@ def _changed(
     ours, theirs = now.data, before.data
     if used:
         names = [each.name for each in kept]
-        ours, theirs = (merged(data, keys, names, pairs, side) for data, side in ((ours, 1), (theirs, 0)))
-    cells, rows, earlier_rows = _joined(ours, theirs, keys)
+        ours, theirs = (merge_codes(data, keys, names, pairs, side) for data, side in ((ours, 1), (theirs, 0)))
+    cells, rows, earlier_rows = _join_cells(ours, theirs, keys)
     columns: dict[str, Any] = {name: cells.column(name) for name in cells.column_names}
     levels = {}
     for each in kept:
@@ -362,7 +362,7 @@ def _changed(
     return pa.table(columns), levels
 
 
-def _joined(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, Any, Any]:
+def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, Any, Any]:
     """Return either table's cells, where listed, and rows or -1."""
     if not keys:
         one = np.zeros(1, np.int64)
@@ -413,7 +413,7 @@ def _differences(
         if variable.nonnegative:
             columns |= _percentages(variable, now, before, reaches, level)
     found = {each: pa.array(column, mask=~np.isfinite(column)) for each, column in columns.items()}
-    status = named(relative_error(difference, sd, signed=True), rules)
+    status = status_names(relative_error(difference, sd, signed=True), rules)
     return found | {f"{name}_change{STATUS}": pc.if_else(pa.array(np.isfinite(difference)), status, None)}
 
 

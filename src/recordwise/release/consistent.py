@@ -23,7 +23,7 @@ from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
-from recordwise.release.nesting import Family, family_of, finest_of
+from recordwise.release.nesting import Nesting, finest_of, nesting_of
 from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
 from recordwise.release.release import Release
 from recordwise.release.spread import (
@@ -39,7 +39,7 @@ from recordwise.release.spread import (
     noise_of,
     public_seed,
 )
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, flagged, without_fits
+from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, with_flags, without_fits
 
 # What release.json and the files say about fitted columns: what each is, where its intervals come from, which are
 # biased.
@@ -202,7 +202,7 @@ def joint_queries(
     for variable, clusters in variables.items():
         for each in clusters:
             together.setdefault(tuple(each), []).append(variable)
-    fitted = [_joined(plan, numbers, chosen) for numbers, chosen in together.items()]
+    fitted = [_join_queries(plan, numbers, chosen) for numbers, chosen in together.items()]
     return sorted(fitted, key=lambda query: query.numbers)
 
 
@@ -228,18 +228,20 @@ def _may_join(plan: Sequence[PublishedQuery], cluster: Sequence[int], number: in
     return not several and not rests and finest_of(shapes) is not None
 
 
-def _joined(plan: Sequence[PublishedQuery], numbers: tuple[int, ...], chosen: Sequence[Variable]) -> PublishedQuery:
+def _join_queries(
+    plan: Sequence[PublishedQuery], numbers: tuple[int, ...], chosen: Sequence[Variable]
+) -> PublishedQuery:
     queries = [plan[number] for number in numbers]
     kept = [each for each in queries[0].statistics if _variable(each) in chosen]
     return PublishedQuery(
         where=queries[0].where,
         tables=tuple(table for query in queries for table in query.tables),
         numbers=tuple(number + 1 for number in numbers),
-        statistics=tuple(kept if len(queries) == 1 else (_with_own(each, queries) for each in kept)),
+        statistics=tuple(kept if len(queries) == 1 else (_with_queries(each, queries) for each in kept)),
     )
 
 
-def _with_own(statistic: PublishedStatistic, queries: Sequence[PublishedQuery]) -> PublishedStatistic:
+def _with_queries(statistic: PublishedStatistic, queries: Sequence[PublishedQuery]) -> PublishedStatistic:
     asked = [next(each for each in query.statistics if _variable(each) == _variable(statistic)) for query in queries]
     own = {table.name: each for query, each in zip(queries, asked) for table in query.tables}
     return replace(statistic, own=own, names=tuple(each.name for each in asked))
@@ -271,7 +273,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fitted:
+class FittedVariable:
     """One variable: its best linear estimate and its fit by the method asked for."""
 
     name: str
@@ -305,16 +307,16 @@ def consistent(
     draws: int | None = None,
 ) -> Release:
     """Add ``NAME_fit`` and ``NAME_best`` columns; see ``Release.consistent``."""
-    release = _as_drawn(release)
+    release = _without_fits(release)
     plan, below = release.published.queries, dict(at_most or {})
     _check(release, method, priority, below, zero_counts=zero_counts)
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     flags: dict[str, dict[str, str]] = {table.name: {} for table in release.tables}
-    fits: dict[str, Fitted] = {}
+    fits: dict[str, FittedVariable] = {}
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
     for query in tracked(queries, "fitting tables"):
-        family = family_of(release, query, complete=complete)
+        family = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
             order=_order(family, priority),
@@ -327,11 +329,11 @@ def consistent(
         for found in _fits(family, setting):
             statistic = next(each for each in family.statistics if each.name == found.name)
             fits |= {f"q{number}:{name}": found for number, name in zip(query.numbers, statistic.names)}
-            for table, own in _own_names(family, statistic):
+            for table, own in _names_by_table(family, statistic):
                 flags[table] |= flags_of(own, biased=found.biased, best=found.best)
             for end, column in ((FITTED, found.fit), (BEST, found.best)):
-                for name, values in _named(end, column):
-                    for (table, own), part in zip(_own_names(family, statistic), family.by_table(values)):
+                for name, values in _named_columns(end, column):
+                    for (table, own), part in zip(_names_by_table(family, statistic), family.by_table(values)):
                         columns[table][own + name] = part
     tables = tuple(_with_columns(table, columns[table.name], flags[table.name]) for table in release.tables)
     note = FitNote(
@@ -348,18 +350,18 @@ def consistent(
     return replace(release, tables=tables, published=release.published.with_fit(note))
 
 
-def _own_names(family: Family, statistic: PublishedStatistic) -> Iterator[tuple[str, str]]:
+def _names_by_table(family: Nesting, statistic: PublishedStatistic) -> Iterator[tuple[str, str]]:
     """Each table, and the name under which it publishes a statistic."""
     yield from ((table.name, statistic.in_table(table.name).name) for table in family.tables)
 
 
-def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
+def _named_columns(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
     yield name, column.value
     for end in ("sd", "low", "high"):
         yield f"{name}_{end}", getattr(column, end)
 
 
-def _as_drawn(release: Release) -> Release:
+def _without_fits(release: Release) -> Release:
     """Return the release without an earlier fit or basic tables."""
     if release.published.fit is None:
         return release
@@ -385,13 +387,13 @@ def _check(
         raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
 
 
-def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
+def _order(family: Nesting, priority: Sequence[str] | None) -> list[str]:
     """Return the groups by priority, by default the coarsest first."""
     names = [table.name for table in reversed(family.tables)]
     return names if priority is None else [name for name in priority if name in names]
 
 
-def _fits(family: Family, setting: Setting) -> list[Fitted]:
+def _fits(family: Nesting, setting: Setting) -> list[FittedVariable]:
     """Fit each count and sum.
 
     With ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative are fitted
@@ -405,7 +407,7 @@ def _fits(family: Family, setting: Setting) -> list[Fitted]:
             parameter="at_most", problem="names a count, which zero_counts fits before all other variables"
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
-    found: list[Fitted] = []
+    found: list[FittedVariable] = []
     ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
     for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
         chain = chain_to(statistic, wanted, rules)
@@ -416,12 +418,14 @@ def _fits(family: Family, setting: Setting) -> list[Fitted]:
             )
         found += _solve(family, chain, replace(setting, method="ols") if signed else setting, kept)
         if setting.zero_counts and statistic.rules.counts_records:
-            rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)
-            kept = np.concatenate([found[-1].fit.value[: family.own] > 0, rests])
+            rests = np.ones(family.rows.shape[1] - family.finest_count, dtype=bool)
+            kept = np.concatenate([found[-1].fit.value[: family.finest_count] > 0, rests])
     return found
 
 
-def _solve(family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any) -> Iterator[Fitted]:
+def _solve(
+    family: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+) -> Iterator[FittedVariable]:
     """Fit one variable, or several of which each includes the previous."""
     layers = len(statistics)
     workload, asked = _workload(family, statistics, setting, kept)
@@ -430,11 +434,11 @@ def _solve(family: Family, statistics: list[PublishedStatistic], setting: Settin
     totals: list[FloatArray | None] = [None] * layers
     for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
         variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
-        fit = _run(workload, answers, variances, setting, statistics)
-        totals = [_scattered(part, asked) for part in np.split(workload.answer(fit.x), layers)]
+        fit = _fit_by_method(workload, answers, variances, setting, statistics)
+        totals = [_scatter(part, asked) for part in np.split(workload.answer(fit.x), layers)]
 
     def refit(drawn: FloatArray) -> FloatArray:
-        return workload.answer(_run(workload, drawn, variances, setting, statistics).x)
+        return workload.answer(_fit_by_method(workload, drawn, variances, setting, statistics).x)
 
     best = [_best(family, s, noise, setting) for s, noise in zip(statistics, noises)]
     fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
@@ -444,7 +448,7 @@ def _solve(family: Family, statistics: list[PublishedStatistic], setting: Settin
     else:
         columns = _bootstrap(family, statistics, noises, fitted, asked, refit, setting)
     for statistic, estimate, column in zip(statistics, best, columns):
-        yield Fitted(
+        yield FittedVariable(
             name=statistic.name,
             best=estimate,
             fit=column,
@@ -454,7 +458,7 @@ def _solve(family: Family, statistics: list[PublishedStatistic], setting: Settin
 
 
 def _workload(
-    family: Family, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    family: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
 ) -> tuple[Workload, Any]:
     """Return the joint workload, and the answers with a kept cell."""
     if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
@@ -466,7 +470,7 @@ def _workload(
     return Workload.matrix(block, _group_sizes(family, asked, statistics)), asked
 
 
-def _best(family: Family, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
+def _best(family: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
     return best_fit(
         family,
         statistic,
@@ -478,7 +482,7 @@ def _best(family: Family, statistic: PublishedStatistic, noise: AnswerNoise, set
 
 
 def _bootstrap(
-    family: Family,
+    family: Nesting,
     statistics: list[PublishedStatistic],
     noises: list[AnswerNoise],
     fitted: list[FloatArray],
@@ -497,7 +501,7 @@ def _bootstrap(
     start = np.concatenate([total[asked] for total in fitted])
     sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
     parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
-    found = [(_scattered(one, asked, np.nan), _scattered(other, asked, np.nan)) for one, other in parts]
+    found = [(_scatter(one, asked, np.nan), _scatter(other, asked, np.nan)) for one, other in parts]
     least = -np.inf if setting.method == "ols" else 0.0
     return [
         FittedColumn(
@@ -512,7 +516,7 @@ def _bootstrap(
     ]
 
 
-def _run(
+def _fit_by_method(
     workload: Workload,
     answers: FloatArray,
     variances: FloatArray,
@@ -526,13 +530,13 @@ def _run(
     return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
 
 
-def _group_sizes(family: Family, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
+def _group_sizes(family: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
     ends = np.cumsum([0, *family.sizes.values()])
     sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(family.sizes, ends, ends[1:])}
     return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
-def _scattered(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:
+def _scatter(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:
     full = np.full(len(asked), absent)
     full[asked] = part
     return full
@@ -543,4 +547,4 @@ def _with_columns(table: ReleasedTable, columns: Mapping[str, FloatArray], flags
     for name, column in columns.items():
         data = data.append_column(name, pa.array(column, mask=np.isnan(column)))
     known = table.flags()
-    return replace(table, data=flagged(data, {**known, **flags}))
+    return replace(table, data=with_flags(data, {**known, **flags}))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from recordwise.plan.describe import safe_name, table_name
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.publication import Publication, StatusRules, Words
+from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
 from recordwise.release.page.parts import PagePart
 from recordwise.release.published import Published
@@ -47,7 +47,7 @@ class Content:
 
     dataset: str
     tables: tuple[DescribedTable, ...]
-    words: Words
+    words: Labels
     privacy_label: str
     rules: StatusRules = field(default_factory=StatusRules)
     """How the status of a value follows from its relative error."""
@@ -83,7 +83,7 @@ class Content:
 def content_of(
     published: Published,
     tables: Sequence[ReleasedTable],
-    words: Words,
+    words: Labels,
     *,
     privacy_label: str,
     parts: Sequence[PagePart] = (),
@@ -233,7 +233,7 @@ def _type(kind: pa.DataType) -> str:
 # is spent.
 
 
-def planned_content(plan: Plan, *, dataset: str, words: Words) -> Content:
+def planned_content(plan: Plan, *, dataset: str, words: Labels) -> Content:
     """The tables of a plan with their public cells and without numbers.
 
     Args:

@@ -16,7 +16,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import share_text
 from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
-from recordwise.plan.publication import StatusRules, Words
+from recordwise.plan.publication import Labels, StatusRules
 from recordwise.release.published import BasicNote, Published, PublishedGroup, PublishedQuery
 from recordwise.release.tables import FITTED, ReleasedTable
 
@@ -80,7 +80,7 @@ def type_name(kind: pa.DataType) -> str:
     return TYPES["whole"] if pa.types.is_integer(kind) else TYPES["number"]
 
 
-def title_of(published: Published, table: ReleasedTable, words: Words) -> str:
+def title_of(published: Published, table: ReleasedTable, words: Labels) -> str:
     """Return a table's title from its query and, if unclear, groups."""
     query, basic = published.query_of(table.name), table.name in published.basic_names
     kind = " (basic)" if basic else " (research)" if published.basic_names else ""
@@ -93,7 +93,7 @@ def title_of(published: Published, table: ReleasedTable, words: Words) -> str:
 
 
 def dictionary_of(
-    published: Published, table: ReleasedTable, words: Words, noises: Mapping[str, str]
+    published: Published, table: ReleasedTable, words: Labels, noises: Mapping[str, str]
 ) -> tuple[Entry, ...]:
     """An entry for each column of a table, in order.
 
@@ -155,7 +155,7 @@ def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -
     return sorted(found.values(), key=lambda each: each.name.startswith("NAME_"))
 
 
-def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: Words) -> tuple[Entry, ...]:
+def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: Labels) -> tuple[Entry, ...]:
     """The entries of a basic table: keys, values to publish, statuses."""
     query, rules = published.query_of(table.name), note.rules
     entries = {name: _key(published, query, name, words) for name in table.keys}
@@ -178,7 +178,7 @@ def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: W
     return tuple(Entry(name=each.name, type=type_name(each.type), **entries[each.name]) for each in table.data.schema)
 
 
-def _key(published: Published, query: PublishedQuery | None, name: str, words: Words) -> dict[str, str]:
+def _key(published: Published, query: PublishedQuery | None, name: str, words: Labels) -> dict[str, str]:
     group = (query.group(name) if query else None) or PublishedGroup(name=name)
     source, expression = group.source, group.expression
     meaning, computed = (
@@ -204,7 +204,7 @@ def _key(published: Published, query: PublishedQuery | None, name: str, words: W
 
 
 def _value(
-    query: PublishedQuery | None, name: str, words: Words, noise: str | None, flag: str | None
+    query: PublishedQuery | None, name: str, words: Labels, noise: str | None, flag: str | None
 ) -> dict[str, str]:
     stated = query.statistic(name) if query else None
     of = None if stated is None else stated.of
@@ -269,16 +269,16 @@ def has_status(table: ReleasedTable, variable: str) -> bool:
 def statuses(table: ReleasedTable, variable: str, rules: StatusRules, *, signed: bool) -> pa.Array:
     """The status of every value of a variable, as text."""
     value, sd = (_floats(table, name) for name in (value_column(table, variable), sd_column(table, variable)))
-    return named(relative_error(value, sd, signed=signed), rules)
+    return status_names(relative_error(value, sd, signed=signed), rules)
 
 
-def named(errors: FloatArray, rules: StatusRules) -> pa.Array:
+def status_names(errors: FloatArray, rules: StatusRules) -> pa.Array:
     """The status of each relative error."""
     places = np.searchsorted(np.array([limit for _, limit in rules.limits]), errors, side="left")
     return texts_of(rules.names()).take(array_of(places))
 
 
-def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, variable: str) -> pa.Array:
+def status_column(content: "Content", table: "DescribedTable", piece: pa.Table, variable: str) -> pa.Array:
     """Return a variable's status as published or by rules, else empty."""
     published = variable + STATUS
     if published in piece.column_names:

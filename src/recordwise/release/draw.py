@@ -22,14 +22,14 @@ from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import as_arrow
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
-from recordwise.plan.statistics.base import NoisyColumn, published
-from recordwise.release.tables import ReleasedTable, flagged, publishable
+from recordwise.plan.statistics.base import NoisyColumn, published_columns
+from recordwise.release.tables import ReleasedTable, publishable, with_flags
 
 SELECTED_ON = "selected_on: this noisy count decided that the row is published, so it is too large on average"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedStatistic:
     """A drawn statistic with the mechanism of every cell."""
 
     statistic: Drawable
@@ -41,7 +41,7 @@ class PreparedTable:
     """Everything that is drawn and published for one table, in order."""
 
     schema: Schema
-    drawn: tuple[Prepared, ...]
+    drawn: tuple[PreparedStatistic, ...]
     asked: tuple[Statistic, ...]
     """The statistics of the query."""
     confidence: float
@@ -60,13 +60,15 @@ def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidenc
     drawn = sorted(plan.drawn(table), key=lambda each: bool(each[1].bins()))
     return PreparedTable(
         schema=plan.schema,
-        drawn=tuple(Prepared(statistic=statistic, served=_served(part, cells)) for part, statistic in drawn),
+        drawn=tuple(
+            PreparedStatistic(statistic=statistic, served=_cell_mechanisms(part, cells)) for part, statistic in drawn
+        ),
         asked=plan.queries[table.query].statistics,
         confidence=confidence,
     )
 
 
-def _served(part: Part, cells: pa.Table) -> tuple[CellMechanism, ...]:
+def _cell_mechanisms(part: Part, cells: pa.Table) -> tuple[CellMechanism, ...]:
     # A selection may keep no cell at all; even an empty table has its columns.
     nothing = Run(None, np.empty(0, dtype=np.int64))
     return part.mechanisms_of(cells) or (CellMechanism(part.mechanisms[0], nothing),)
@@ -82,7 +84,7 @@ def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Ca
         for each in prepared.drawn
     }
     statistics = [each.statistic for each in prepared.drawn]
-    return partial(published, prepared.asked, statistics, answers, confidence=confidence)
+    return partial(published_columns, prepared.asked, statistics, answers, confidence=confidence)
 
 
 # Selects keys privately: adds noise to the counts of cells that contain records and, for a public domain, of empty
@@ -103,7 +105,7 @@ def select_cells(
     if public is None:
         noisy = selection.law.noise.add_to(counts, rng)
         kept = np.flatnonzero(noisy >= selection.law.threshold)
-        moved = _at_rows(exact, len(kept), kept, np.arange(len(kept)))
+        moved = _scatter_rows(exact, len(kept), kept, np.arange(len(kept)))
         return cells.take(array_of(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
     domain = public.bound(table.shape.groups, plan.schema)
     located = domain.locate(cells)
@@ -116,7 +118,7 @@ def select_cells(
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     kept = inside[passed]
-    moved = _at_rows(exact, len(order), kept, place[: len(kept)])
+    moved = _scatter_rows(exact, len(order), kept, place[: len(kept)])
     return (
         domain.keys(positions[order]),
         moved,
@@ -131,24 +133,24 @@ def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
         domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
-def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
+def _scatter_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
     """Return exact numbers at published rows, zeros without records."""
     moved = np.full(exact.cells, -1, dtype=np.int64)
     moved[rows] = places
     return ExactTable(
         cells=cells,
-        totals={total: _scattered(values[rows], places, cells) for total, values in exact.totals.items()},
-        bins={wanted: _moved(each, moved) for wanted, each in exact.bins.items()},
+        totals={total: _scatter(values[rows], places, cells) for total, values in exact.totals.items()},
+        bins={wanted: _move_bins(each, moved) for wanted, each in exact.bins.items()},
     )
 
 
-def _scattered(values: IntArray, places: IntArray, cells: int) -> IntArray:
+def _scatter(values: IntArray, places: IntArray, cells: int) -> IntArray:
     full = np.zeros(cells, dtype=values.dtype)
     full[places] = values
     return full
 
 
-def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
+def _move_bins(bins: BinCounts, place: IntArray) -> BinCounts:
     position = place[bins.position]
     kept = np.flatnonzero(position >= 0)
     order = kept[np.argsort(position[kept], kind="stable")]
@@ -189,10 +191,10 @@ def publish_table(
     if prepared is None:
         cells, exact, selected_on = select_cells(plan, table, cells, exact, rng, confidence=confidence)
         counts, prepared = (selected_on,), prepare_table(plan, table, cells, confidence=confidence)
-    return partial(_released, table_name(plan, table), cells, counts, draw_table(prepared, exact, rng))
+    return partial(_make_table, table_name(plan, table), cells, counts, draw_table(prepared, exact, rng))
 
 
-def _released(
+def _make_table(
     name: str, cells: pa.Table, counts: tuple[NoisyColumn, ...], variables: Callable[[], tuple[NoisyColumn, ...]]
 ) -> ReleasedTable:
     drawn = counts + variables()
@@ -204,7 +206,7 @@ def _released(
         name=name,
         keys=tuple(cells.column_names),
         variables=tuple(variable.alias for variable in drawn),
-        data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
+        data=with_flags(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
     )
 
 

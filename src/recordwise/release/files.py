@@ -23,7 +23,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import read_tables
-from recordwise.release.formats.registry import known_formats, privacy_labels, require_held, require_packages
+from recordwise.release.formats.registry import known_formats, privacy_labels, require_packages, require_storable
 from recordwise.release.page.history import History
 from recordwise.release.published import Published
 from recordwise.release.release import Release
@@ -93,7 +93,7 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 def read_release(published: Published, policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
     """Build a release from release.json, policy.json and tables, unchecked."""
-    from recordwise.release.page.view import parts_of
+    from recordwise.release.page.view import parts_from_json
 
     page, bands = published.page, bands_from_json(policies.get("bands"))
     return Release(
@@ -104,7 +104,7 @@ def read_release(published: Published, policies: dict[str, Any], tables: dict[st
         digest=published.digest,
         head=published.head,
         private=published.privacy_label == PRIVATE,
-        parts=() if page is None else parts_of(page, bands),
+        parts=() if page is None else parts_from_json(page, bands),
         lattice=LatticePolicy.from_json(policies["lattice"], bands) if "lattice" in policies else None,
         firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
@@ -125,22 +125,22 @@ def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable
 # from them, without drawing again; no key or seed of the noise is kept anywhere.
 
 
-def place_of(ledger: Ledger, charge: Charge) -> Path:
+def recoverable_folder(ledger: Ledger, charge: Charge) -> Path:
     """The folder of the drawn tables of a charge."""
-    return tables_of(ledger.place, charge.sequence)
+    return tables_of(ledger.real_path, charge.sequence)
 
 
-def keep(release: Release, ledger: Ledger, charge: Charge) -> bool:
+def write_recoverable(release: Release, ledger: Ledger, charge: Charge) -> bool:
     """Write the drawn tables next to the ledger; False on failure."""
     sweep(ledger)
     try:
-        release.keep(place_of(ledger, charge))
+        release.write_recoverable(recoverable_folder(ledger, charge))
     except OutputError:
         return False
     return True
 
 
-def taken_up(ledger: Ledger, charge: Charge) -> Release:
+def recover(ledger: Ledger, charge: Charge) -> Release:
     """Return the release whose tables were stored for a charge.
 
     Recorded in the ledger if it was not yet.
@@ -150,14 +150,14 @@ def taken_up(ledger: Ledger, charge: Charge) -> Release:
         LedgerError: They are not those of the charge.
     """
 
-    place = place_of(ledger, charge)
+    place = recoverable_folder(ledger, charge)
     found = load_release(place)
     closed = ledger.closing(charge)
     if closed is None:
         # The tables were not recorded yet: they carry the head of the chain at their charge.
         if found.head != charge.head:
             raise _foreign(ledger, place)
-        head = ledger.released(charge, digest=found.digest, privacy_label=found.privacy_label)
+        head = ledger.record_release(charge, digest=found.digest, privacy_label=found.privacy_label)
         return replace(found, head=head)
     if closed.kind != "released" or closed.body.get("digest") != found.digest:
         raise _foreign(ledger, place)
@@ -174,7 +174,7 @@ def _foreign(ledger: Ledger, place: Path) -> LedgerError:
 
 def forget(ledger: Ledger, charge: Charge) -> None:
     """Remove the stored tables, their name first, once saved."""
-    place = place_of(ledger, charge)
+    place = recoverable_folder(ledger, charge)
     gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
     with suppress(OSError):
         os.rename(place, gone)
@@ -183,7 +183,7 @@ def forget(ledger: Ledger, charge: Charge) -> None:
 
 def sweep(ledger: Ledger) -> None:
     """Remove what killed processes left half-written or half-removed; what is complete stays."""
-    folder, name = os.path.split(ledger.place)
+    folder, name = os.path.split(ledger.real_path)
     pattern = re.compile(rf"\.({re.escape(name)}{re.escape(UNFINISHED_SUFFIX)}\d+)\.staging-\d+-\d+")
     with suppress(OSError):
         for target in {found[1] for each in os.listdir(folder) if (found := pattern.fullmatch(each))}:
@@ -217,8 +217,8 @@ def export(content: Content, file: str | Path, *, format: str, table: str | None
         )
     chosen, target = known[format], Path(file)
     require_packages((chosen,))
-    part = _part(content, chosen, table)
-    require_held(part, (chosen,))
+    part = _choose_content(content, chosen, table)
+    require_storable(part, (chosen,))
     if os.path.lexists(target):
         raise OutputError(folder=str(target), problem="already exists", advice="Choose a new file.")
     try:
@@ -234,18 +234,20 @@ def export(content: Content, file: str | Path, *, format: str, table: str | None
     return target
 
 
-def _part(content: Content, chosen: Format, table: str | None) -> Content:
+def _choose_content(content: Content, chosen: Format, table: str | None) -> Content:
     names = [each.name for each in content.tables]
     if table is not None and table not in names:
-        raise ParameterError(parameter="table", problem=f"is not in the release: {table!r}", advice=_listed(names))
+        raise ParameterError(parameter="table", problem=f"is not in the release: {table!r}", advice=_tables_text(names))
     if table is not None:
         return content.only(table)
     if len(names) > 1 and not chosen.whole:
         raise ParameterError(
-            parameter="table", problem=f"must be given: {chosen.name} has a file for each table", advice=_listed(names)
+            parameter="table",
+            problem=f"must be given: {chosen.name} has a file for each table",
+            advice=_tables_text(names),
         )
     return content
 
 
-def _listed(names: list[str]) -> str:
+def _tables_text(names: list[str]) -> str:
     return f"The tables are {', '.join(names)}."

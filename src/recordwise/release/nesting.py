@@ -22,7 +22,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
-from recordwise.plan.keys.cells import encoded
+from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
 from recordwise.postprocess.workload import Workload
@@ -71,15 +71,15 @@ def parents(
     for group in coarser_by:
         source = source_of(group, finer_by)
         assert source is not None
-        derived.append(_raised(group, source, finer.data.column(source.name), lists))
+        derived.append(_coarser_values(group, source, finer.data.column(source.name), lists))
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
     own = [coarser.data.column(group.name).take(pa.array(listed)) for group in coarser_by]
-    found = np.asarray(null_as(pc.index_in(_joined(derived), value_set=_joined(own)), OUTSIDE), np.int64)
+    found = np.asarray(null_as(pc.index_in(_cell_texts(derived), value_set=_cell_texts(own)), OUTSIDE), np.int64)
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
 
-def _raised(group: PublishedGroup, source: PublishedGroup, column: pa.ChunkedArray, lists: CodeLists) -> Any:
+def _coarser_values(group: PublishedGroup, source: PublishedGroup, column: pa.ChunkedArray, lists: CodeLists) -> Any:
     """The values of a group, from the column that determines it."""
     if isinstance(group.expression, Prefix):
         return pc.utf8_slice_codeunits(column, 0, group.expression.length)
@@ -115,14 +115,14 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
     return np.asarray(numpy_of(table.data.column(ALL_OTHER)), bool)
 
 
-def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+def _cell_texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Return one text per cell, with a special text for NULL."""
     texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Family:
+class Nesting:
     """The tables of one query, finest first, and its cells.
 
     Those of the finest table, the "all other" cells of the others, and the unpublished remainders.
@@ -151,7 +151,7 @@ class Family:
         return {table.name: table for table in self.query.tables}
 
     @property
-    def own(self) -> int:
+    def finest_count(self) -> int:
         """The number of cells that belong to the finest table."""
         return int(self.tables[0].data.num_rows)
 
@@ -186,21 +186,23 @@ class Family:
         keys, tables = self.tables[0].keys, len(self.tables)
         if len(keys) != 2 or self.remainders or ALL_OTHER in keys:
             return None
-        first, second = (numpy_of(encoded(self.tables[0].data.column(name)).indices) for name in keys)
+        first, second = (numpy_of(encode_column(self.tables[0].data.column(name)).indices) for name in keys)
         shape = (int(first.max()) + 1, int(second.max()) + 1)
         by_cell = sparse.csc_array(self.rows)
-        ordered = shape[0] * shape[1] == self.own and np.array_equal(first * shape[1] + second, np.arange(self.own))
+        ordered = shape[0] * shape[1] == self.finest_count and np.array_equal(
+            first * shape[1] + second, np.arange(self.finest_count)
+        )
         if not ordered or np.any(np.diff(by_cell.indptr) != tables):
             return None
         by_cell.sort_indices()
         starts = np.cumsum([0, *self.sizes.values()])[:-1]
-        labels = by_cell.indices.reshape(self.own, tables).astype(np.int64) - starts
+        labels = by_cell.indices.reshape(self.finest_count, tables).astype(np.int64) - starts
         return grid_workload(shape, dict(zip(self.sizes, np.ascontiguousarray(labels.T))))
 
     @property
     def remainders(self) -> bool:
         """Whether coarser cells may hold records of no finest cell."""
-        return bool(self.rows.shape[1] > self.own)
+        return bool(self.rows.shape[1] > self.finest_count)
 
     def column(self, statistic: PublishedStatistic, end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
@@ -227,7 +229,7 @@ class Family:
         return list(np.split(answers, np.cumsum(list(self.sizes.values()))[:-1]))
 
 
-def family_of(release: Release, query: PublishedQuery, *, complete: bool) -> Family:
+def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Nesting:
     """The tables of a described query and their cells."""
     by = {table.name: table.by for table in query.tables}
     if any(table.selected for table in query.tables):
@@ -243,7 +245,7 @@ def family_of(release: Release, query: PublishedQuery, *, complete: bool) -> Fam
         raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
     ordered = (tables[at], *(table for table in tables if table is not tables[at]))
     known, lists = complete or any(table.rest for table in query.tables), release.published.lists
-    return Family(
+    return Nesting(
         tables=ordered,
         rows=cell_rows(ordered, by, complete=known, lists=lists),
         query=query,
@@ -269,14 +271,14 @@ def cell_rows(
     finest, *others = tables
     owners = [(finest, np.arange(finest.data.num_rows))]
     for table in others:
-        known = ~rest_rows(table) if complete else _tiled(table, tables, by, lists)
+        known = ~rest_rows(table) if complete else _tiled_cells(table, tables, by, lists)
         own = np.flatnonzero(~known)
         owners += [(table, own)] if len(own) else []
     grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
     return sparse.csr_array(sparse.block_array(grid, format="csr"))
 
 
-def _tiled(
+def _tiled_cells(
     table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists
 ) -> BoolArray:
     """Return the cells that another table's cells make up completely."""

@@ -21,7 +21,7 @@ from recordwise.ledger.chain import Head
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
-from recordwise.plan.publication import Publication, StatusRules, Words
+from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.plan.statistics import Statistic, statistic_kind
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
@@ -676,10 +676,10 @@ class Published:
         return {table: list(found) for table, found in self.form["accuracy"].items()}
 
     @property
-    def words(self) -> Words:
+    def words(self) -> Labels:
         """Labels, units and who publishes it; those of a release of the first version are empty."""
         labels, units = (self.page or {}).get("labels", {}), self.form.get("units", {})
-        return Words(
+        return Labels(
             labels={str(name): str(word) for name, word in labels.items()},
             units={str(name): str(word) for name, word in units.items()},
             publication=Publication.from_json(self.form.get("publication", {})),
@@ -704,7 +704,7 @@ class Published:
 
 
 def release_json(
-    published: Published, tables: Sequence[ReleasedTable], words: Words, *, privacy_label: str, digest: str, head: Head
+    published: Published, tables: Sequence[ReleasedTable], words: Labels, *, privacy_label: str, digest: str, head: Head
 ) -> dict[str, Any]:
     """Write release.json but for the page and the digests of files: no row count, no exact totals."""
     said = {"units": dict(words.units), "publication": words.publication.to_json()}

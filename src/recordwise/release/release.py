@@ -12,7 +12,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
-from recordwise.plan.publication import Publication, StatusRules, Words
+from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.policy.bands import BandTable
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.loss_law import LatticePolicy
@@ -21,7 +21,13 @@ from recordwise.progress import reported
 from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content, content_of, datapackage_json
 from recordwise.release.formats.format import Format
-from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
+from recordwise.release.formats.registry import (
+    DEFAULT_FORMATS,
+    REQUIRED,
+    files_to_write,
+    formats_named,
+    require_storable,
+)
 from recordwise.release.page.history import History, history_of
 from recordwise.release.page.parts import PagePart
 from recordwise.release.published import Published, release_json
@@ -57,7 +63,7 @@ class Release:
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
     basic_tables: tuple[ReleasedTable, ...] = ()
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
-    words: Words = field(default_factory=Words)
+    words: Labels = field(default_factory=Labels)
     """Labels, units and who publishes it, for every file."""
     history: History | None = None
     """What earlier periods published about the same cells, for the page."""
@@ -308,9 +314,9 @@ class Release:
         from recordwise.release.page.view import page_json, view_of
 
         chosen, content = formats_named(formats), self.content()
-        require_held(content, chosen)
+        require_storable(content, chosen)
         with new_folder(folder, owner_only=owner_only) as staging:
-            files = list(written(content, chosen))
+            files = list(files_to_write(content, chosen))
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
@@ -325,7 +331,7 @@ class Release:
             write_json({**view.published.form, "page": saved, "sha256": digests}, staging / "release.json")
         return Path(folder)
 
-    def keep(self, folder: Path) -> None:
+    def write_recoverable(self, folder: Path) -> None:
         """Write what ``load_release`` needs into a new private folder.
 
         Only its owner can read it, until the release is saved.
@@ -339,7 +345,7 @@ class Release:
         from recordwise.release.page.view import page_json
 
         with new_folder(folder, owner_only=True) as staging:
-            for each, name, part in written(self.content(), formats_named((REQUIRED,))):
+            for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
                 each.write(part, staging / name)
             write_json(self._policies(), staging / "policy.json")
             write_json(self.to_json() | {"page": page_json(self, self.words.labels)}, staging / "release.json")
@@ -358,7 +364,7 @@ class Release:
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
         """The files beside the page, with descriptions; Parquet comes last."""
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
-        found = {name: each.description for each, name, _ in written(self.content(), ordered)}
+        found = {name: each.description for each, name, _ in files_to_write(self.content(), ordered)}
         found[DATA_PACKAGE] = "the data dictionary, as a data package with a schema for each table"
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
         found["release.json"] = "plan, mechanisms, budget and versions, and the digest of every file"

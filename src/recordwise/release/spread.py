@@ -31,7 +31,7 @@ from recordwise.postprocess.linear import (
     rank_of,
 )
 from recordwise.progress import tracked
-from recordwise.release.nesting import Family
+from recordwise.release.nesting import Nesting
 from recordwise.release.published import PublishedStatistic
 
 NORMAL_STEPS = 1000
@@ -41,7 +41,7 @@ LEAST_STEPS = 0.5
 """Gaussian noise of at least so many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
 
 
-def noise_of(family: Family, statistic: PublishedStatistic) -> "AnswerNoise":
+def noise_of(family: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """Return a statistic's noise in every table, by query if joined."""
     if not statistic.own:
         return _noise(family, statistic)
@@ -55,7 +55,7 @@ def noise_of(family: Family, statistic: PublishedStatistic) -> "AnswerNoise":
     return JoinedNoise(tuple(parts))
 
 
-def _noise(family: Family, statistic: PublishedStatistic) -> "OwnNoise":
+def _noise(family: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
     """The noise of a statistic of one query."""
     raw = family.column(statistic, "_sd") ** 2
     mechanism = statistic.mechanism()
@@ -74,20 +74,20 @@ def _noise(family: Family, statistic: PublishedStatistic) -> "OwnNoise":
         ]
         return VaryingNoise(raw, tuple(parts), step)
     served = [mechanism.at_share(family.described[name].share) for name in family.sizes]
-    return _fixed(raw, list(zip(parted, served)), step)
+    return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
 def _sized_noise(
-    family: Family, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
+    family: Nesting, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
     """Return noise by public sizes, cell by cell (T-SIZE)."""
     served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
     if any(each.variance_varies for each in mechanism.inside()):
         return VaryingNoise(raw, tuple(served), step)
-    return _fixed(raw, served, step)
+    return _fixed_noise(raw, served, step)
 
 
-def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
+def _fixed_noise(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
     """Return noise whose law does not depend on the total."""
     laws = [_law(mechanism, step) for _, mechanism in served]
     gaussian = all(mechanism.offers("noise_sigma") for _, mechanism in served)
@@ -384,10 +384,10 @@ def _crossing(
         right = np.where(far, 2 * right, right)
         below = surprise(right) - level
     right = np.where(none, 0.0, np.where(below > 0, np.inf, right))
-    return _narrowed(surprise, level, left, right, above, below)
+    return _narrow(surprise, level, left, right, above, below)
 
 
-def _narrowed(
+def _narrow(
     surprise: Callable[[FloatArray], FloatArray],
     level: float,
     left: FloatArray,
@@ -455,7 +455,7 @@ class FittedColumn:
 
 
 def best_fit(
-    family: Family,
+    family: Nesting,
     statistic: PublishedStatistic,
     noise: AnswerNoise,
     *,
@@ -477,26 +477,30 @@ def best_fit(
         value = weights.fit(answers)
     if noise.varies:
         ends = family.column(statistic, "_low"), family.column(statistic, "_high")
-        found = _moved(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
+        found = _moved_column(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
     elif noise.normal and weights.fitted is not None:
         found = _normal(weights, value, float(noise.step), confidence)
     else:
         found = _linear_draws(weights, value, noise, confidence=confidence, draws=draws, source=source)
-    return _untouched(family, statistic, weights, found if noise.known else _around(family, statistic, found))
+    return _with_published_intervals(
+        family, statistic, weights, found if noise.known else _around(family, statistic, found)
+    )
 
 
-def adds_up(family: Family, statistic: PublishedStatistic) -> bool:
+def adds_up(family: Nesting, statistic: PublishedStatistic) -> bool:
     """Return whether exact numbers of finer cells add up."""
     return statistic.rules.adds_up(statistic.of, firm=family.published.firm)
 
 
-def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
+def linear(family: Nesting, variances: FloatArray) -> Weights | CrossingWeights:
     """The best linear fit of a family's answers with these variances."""
     tree = family.tree
     return CrossingWeights.of(family.rows, variances, family.workload) if tree is None else tree.weights(variances)
 
 
-def _untouched(family: Family, statistic: PublishedStatistic, weights: Any, found: FittedColumn) -> FittedColumn:
+def _with_published_intervals(
+    family: Nesting, statistic: PublishedStatistic, weights: Any, found: FittedColumn
+) -> FittedColumn:
     """Keep the published interval of answers that no other informs."""
     alone = weights.untouched() if family.tree is None else ~family.tree.connected()
     ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
@@ -504,7 +508,7 @@ def _untouched(family: Family, statistic: PublishedStatistic, weights: Any, foun
     return FittedColumn(value=found.value, how=found.how, draws=found.draws, **kept)
 
 
-def _around(family: Family, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
+def _around(family: Nesting, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
     """Widen intervals of unknown laws to contain the answers' intervals."""
     low, high = (family.column(statistic, end) for end in ("_low", "_high"))
     return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
@@ -534,7 +538,7 @@ def _linear_draws(
     return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=how, draws=draws)
 
 
-def _moved(
+def _moved_column(
     weights: Any,
     value: FloatArray,
     used: FloatArray,

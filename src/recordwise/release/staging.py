@@ -40,7 +40,7 @@ def new_folder(folder: str | Path, *, owner_only: bool = False) -> Iterator[Path
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_stale(target)
-        staging, lock = _locked(target, mode=OWNER_ONLY if owner_only else EVERYONE)
+        staging, lock = _lock_new_folder(target, mode=OWNER_ONLY if owner_only else EVERYONE)
     except OSError as error:
         raise _failure(target, error) from None
     try:
@@ -70,7 +70,7 @@ def remove_stale(target: Path) -> None:
                 os.close(lock)
 
 
-def _locked(target: Path, *, mode: int) -> tuple[Path, int]:
+def _lock_new_folder(target: Path, *, mode: int) -> tuple[Path, int]:
     """Return a hidden folder locked by this process, retrying if removed."""
     number = 0
     while True:
@@ -78,11 +78,11 @@ def _locked(target: Path, *, mode: int) -> tuple[Path, int]:
         staging = target.parent / f".{target.name}.staging-{os.getpid()}-{number}"
         with suppress(FileExistsError):
             staging.mkdir(mode=mode)
-            if (lock := _taken(staging)) is not None:
+            if (lock := _try_lock(staging)) is not None:
                 return staging, lock
 
 
-def _taken(staging: Path) -> int | None:
+def _try_lock(staging: Path) -> int | None:
     """Lock a folder; None if another process removed it first."""
     with suppress(FileNotFoundError, BlockingIOError):
         lock = _lock(staging)

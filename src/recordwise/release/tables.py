@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.arrays import null_as, numpy_of, whole
+from recordwise.plan.arrays import null_as, numpy_of, single_array
 from recordwise.policy.policy import Policy
 
 
@@ -35,7 +35,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
         )
     total = hashlib.sha256(f"{column.type}".encode())
-    array = whole(column)
+    array = single_array(column)
     if array.null_count:
         total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):
@@ -106,7 +106,7 @@ class ReleasedTable:
         return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
 
 
-def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
+def with_flags(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
     """The table with flags in the metadata of some columns."""
     fields = [
         field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema

@@ -8,8 +8,8 @@ from typing import Any
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Ledger, amount_bounds, within
-from recordwise.ledger.looks import PREFLIGHT, counted_looks, wrong_looks
-from recordwise.ledger.periods import noted_bands, terms_before
+from recordwise.ledger.looks import PREFLIGHT, count_looks, wrong_looks
+from recordwise.ledger.periods import band_tables_in, terms_before
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
@@ -17,7 +17,7 @@ from recordwise.release.content import Content
 from recordwise.release.files import read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
-from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels, written
+from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
 from recordwise.release.published import Published
 from recordwise.release.staging import file_problems
 from recordwise.release.tables import digest_of, without_fits
@@ -109,7 +109,7 @@ def wrong_sums(events: list[Event]) -> list[str]:
     bands: dict[str, BandTable] = {}
     for event in events:
         try:
-            bands |= noted_bands([event])
+            bands |= band_tables_in([event])
             if event.kind != "charged":
                 continue
             period = event.body.get("period")
@@ -155,19 +155,19 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
     if entry.kind != "released":
         return [f"names event {length}, which is not a release"]
     try:
-        return _wrong_words(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
+        return _wrong_facts(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
     except UNREADABLE:
         return ["its files cannot be read"]
 
 
-def _wrong_words(release: Published, policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
+def _wrong_facts(release: Published, policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
     """Return facts in release.json and policy.json that contradict the ledger."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
-    looks = counted_looks(events[: entry.body["charge"]])
+    looks = count_looks(events[: entry.body["charge"]])
     pairs = {
         # Releases of earlier versions say only whether there was a look other than a preflight.
         "release.json states different looks": (looks if release.looks is None else release.looks, looks),
-        "release.json says otherwise whether records were viewed": (_viewed(release, looks), bool(looks)),
+        "release.json says otherwise whether records were viewed": (_looks_agree(release, looks), bool(looks)),
         "release.json states a different digest": (release.digest, entry.body["digest"]),
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies["mark"], entry.body["mark"]),
@@ -187,7 +187,7 @@ def _wrong_words(release: Published, policies: dict[str, Any], entry: Event, eve
     return [f"{problem} than the ledger" for problem, (found, true) in pairs.items() if found != true]
 
 
-def _viewed(release: Published, looks: dict[str, int]) -> bool:
+def _looks_agree(release: Published, looks: dict[str, int]) -> bool:
     """Return whether records were looked at, corrected for earlier versions."""
     stated = bool(looks) if release.looked_at_records is None else release.looked_at_records
     return stated if release.looks is not None or set(looks) - {PREFLIGHT} else bool(looks)
@@ -221,7 +221,7 @@ def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], en
 def _same(each: Format, path: Path, content: Content) -> bool:
     """Return whether a file is in the release with this content."""
     try:
-        parts = {name: part for _, name, part in written(content, (each,))}
+        parts = {name: part for _, name, part in files_to_write(content, (each,))}
         return path.name in parts and each.same(parts[path.name], path)
     except UNREADABLE:
         return False

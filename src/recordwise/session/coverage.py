@@ -71,7 +71,7 @@ def public_tables(plan: Plan) -> tuple[PlannedTable, ...]:
 def covered_tables(plan: Plan) -> tuple[PlannedTable, ...]:
     """Return tables that count records by public cell, then by condition."""
     public = public_tables(plan)
-    asked = [_counted(table) if table in public else table for table in plan.tables()]
+    asked = [_with_count(table) if table in public else table for table in plan.tables()]
     wholes: dict[Predicate | None, PlannedTable] = {}
     for table in public:
         whole = Level((), Fraction(1))
@@ -81,7 +81,7 @@ def covered_tables(plan: Plan) -> tuple[PlannedTable, ...]:
     return (*asked, *wholes.values())
 
 
-def _counted(table: PlannedTable) -> PlannedTable:
+def _with_count(table: PlannedTable) -> PlannedTable:
     return replace(table, totals=tuple(dict.fromkeys((*table.totals, COUNTED))))
 
 
@@ -90,26 +90,26 @@ Found = tuple[TableTotals | FoundTotals, ...]
 
 def without_counts(plan: Plan, found: Found) -> Found:
     """What the plan itself asked for."""
-    held = {_place(each.table): each for each in found}
-    return tuple(replace(held[_place(table)], table=table) for table in plan.tables())
+    held = {_table_id(each.table): each for each in found}
+    return tuple(replace(held[_table_id(table)], table=table) for table in plan.tables())
 
 
 def coverage(plan: Plan, found: Found) -> tuple[Coverage, ...]:
     """CONFIDENTIAL: what the counts of ``covered_tables`` say."""
     records = {each.table.condition: int(_counts(each).sum()) for each in found if each.table.level < 0}
-    public = {_place(table) for table in public_tables(plan)}
-    held = {_place(each.table): each for each in found if _place(each.table) in public}
-    return tuple(_covered(plan, each, held, records[each.table.condition]) for each in held.values())
+    public = {_table_id(table) for table in public_tables(plan)}
+    held = {_table_id(each.table): each for each in found if _table_id(each.table) in public}
+    return tuple(_coverage(plan, each, held, records[each.table.condition]) for each in held.values())
 
 
-def _place(table: PlannedTable) -> tuple[int, int]:
+def _table_id(table: PlannedTable) -> tuple[int, int]:
     return table.query, table.level
 
 
 Held = Mapping[tuple[int, int], TableTotals | FoundTotals]
 
 
-def _covered(plan: Plan, found: TableTotals | FoundTotals, held: Held, records: int) -> Coverage:
+def _coverage(plan: Plan, found: TableTotals | FoundTotals, held: Held, records: int) -> Coverage:
     counts, above = _counts(found), _in_coarser_rests(found, held)
     return Coverage(
         name=table_name(plan, found.table),

@@ -46,7 +46,7 @@ class Looks:
         digest = self._digest(queries)
         if digest is None and self.planned is not None:
             digest = plan_digest(self.planned, self.ledger.series)
-        if not self.ledger.kept:
+        if not self.ledger.on_disk:
             warnings.warn(UNKEPT_LOOK, UnkeptLedgerWarning, stacklevel=4)
         self.ledger.look(command, plan=digest)
 
@@ -70,13 +70,13 @@ def plan_digest(plan: Plan, series: Series | None) -> str | None:
 
 def enter_look(file: PlanFile, command: str) -> None:
     """Enter a look in the ledger of a plan, created if needed."""
-    with kept_ledger(file) as ledger:
+    with plan_ledger(file) as ledger:
         ledger.look(command, plan=plan_digest(file.plan, ledger.series))
         ledger.settle()
 
 
 @contextmanager
-def kept_ledger(file: PlanFile) -> Iterator[Ledger]:
+def plan_ledger(file: PlanFile) -> Iterator[Ledger]:
     """The ledger that a plan names."""
     ledger = Ledger(
         file.ledger, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series

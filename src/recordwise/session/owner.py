@@ -145,9 +145,9 @@ class Owner:
         """
         plan = Plan(schema=self._schema, queries=queries)
         self._looks.enter("owner.unmatched", queries, data=data)
-        return {table_name(plan, table): self._unmatched(plan, table, at_most) for table in public_tables(plan)}
+        return {table_name(plan, table): self._unmatched_cells(plan, table, at_most) for table in public_tables(plan)}
 
-    def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
+    def _unmatched_cells(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
         query = replace(
             plan.queries[table.query],
             groups=table.shape.groups,
@@ -216,7 +216,7 @@ class Owner:
             GroupLossError: A policy alone has a delta, for which the losses of single records give no bound.
         """
         if isinstance(of, Policy):
-            return self._joined(of, bound, edges)
+            return self._summarize_firms(of, bound, edges)
         plan = Plan(schema=self._schema, queries=(of, *more))
         tables, passes = firm_tables([plan]), self._engine.owner_passes()
         self._looks.enter("owner.firm_loss_summary", plan.queries)
@@ -225,7 +225,7 @@ class Owner:
         rho, *deltas = read_summaries(found, asked)
         return replace(rho, deltas=deltas[0]) if deltas else rho
 
-    def _joined(self, policy: Policy, bound: str, edges: Sequence[float]) -> LossSummary:
+    def _summarize_firms(self, policy: Policy, bound: str, edges: Sequence[float]) -> LossSummary:
         if policy.delta_terms:
             raise GroupLossError(
                 reason="private key selection has a delta, and a policy does not say which units share a key; give the queries"
@@ -298,7 +298,7 @@ class OwnerView:
         plan = Plan(schema=self.schema, queries=(query,))
         selection = plan.selection(one_table(plan))
         extra = Policy() if selection is None else without_delta(selection.policy(self.schema))
-        plan = self._listed(plan)
+        plan = self._with_found_cells(plan)
         (table,) = plan.tables()
         trees = realized_trees(plan, table, extra, self._engine.dialect)
         counted = self._engine.owner_passes().summarize_many_beside_totals(plan, table, list(trees.values())).reveal()
@@ -349,13 +349,13 @@ class OwnerView:
         """Return the inputs of contributor rules for each public cell."""
         if by_firm and self.schema.firm is None:
             raise ParameterError(parameter="by_firm", problem="needs a firm in the schema")
-        plan = self._listed(Plan(schema=self.schema, queries=(query,)))
+        plan = self._with_found_cells(Plan(schema=self.schema, queries=(query,)))
         (table,) = plan.tables()
         found = self._engine.owner_passes().contributors(plan, table, measure, by_firm=by_firm).reveal()
         cells = plan.cells(table).num_rows if table.shape.groups else 1
         return read_contributors(found, cells, float(self._step(measure)))
 
-    def _listed(self, plan: Plan) -> Plan:
+    def _with_found_cells(self, plan: Plan) -> Plan:
         """Return the plan with observed cells in place of selected keys."""
         if plan.selection(one_table(plan)) is None:
             return plan

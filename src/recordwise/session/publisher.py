@@ -15,7 +15,7 @@ from recordwise.ledger.chain import Event
 from recordwise.ledger.charges import Charge
 from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import band_forms, periods_of
-from recordwise.mechanisms.external import Declared, declared_function
+from recordwise.mechanisms.external import DeclaredClass, declared_function
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
 from recordwise.plan.describe import (
@@ -31,7 +31,7 @@ from recordwise.plan.describe import (
     versions,
 )
 from recordwise.plan.plan import Plan
-from recordwise.plan.publication import Words
+from recordwise.plan.publication import Labels
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
@@ -43,7 +43,7 @@ from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
-from recordwise.session.sizes import check_own_sizes, promise, raised, with_sizes
+from recordwise.session.sizes import check_release_sizes, promise, raise_bands, with_sizes
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 # periods.
 
 
-def revised(ledger: Ledger) -> tuple[dict[str, Any], ...]:
+def revised_releases(ledger: Ledger) -> tuple[dict[str, Any], ...]:
     """Return the releases that a revision of the same period replaces.
 
     Those of the revision before, with their days and digests.
@@ -93,7 +93,7 @@ def _version(event: Event, charges: dict[int, Event]) -> dict[str, Any]:
     return {"revision": charge.body.get("revision", 0), "date": event.time[:10], "digest": event.body["digest"]}
 
 
-def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def series_json(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return release.json's part about the series; empty outside a series."""
     series = ledger.series
     if series is None:
@@ -104,7 +104,7 @@ def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, An
             "period": each.name,
             "policy": each.spent.to_json(),
             "budget": None if each.budget is None else each.budget.to_json(),
-            "budget_declared": each.declared_words(),
+            "budget_declared": each.declared_text(),
         }
         for each in known
     ]
@@ -140,7 +140,7 @@ class Publisher:
     budget: Policy | None
     stated: dict[str, Any]
     """What the session says about itself in every release."""
-    words: Words = field(default_factory=Words)
+    words: Labels = field(default_factory=Labels)
     """The words of every release."""
     max_outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None: any."""
@@ -157,7 +157,7 @@ class Publisher:
     ) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
 
-        ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``saved``.
+        ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``.
         """
         plan = with_sizes(plan)
         firms, described = firm_policy(plan), plan_json(plan)
@@ -167,21 +167,21 @@ class Publisher:
         if refuse_repeat and identity is not None and self.ledger.charge_of(identity) is not None:
             raise self.ledger.already(identity)
         if is_private(rng):
-            check_own_sizes(plan, self.ledger)
-        if (fitting := raised(plan, self.ledger)) is not plan:
+            check_release_sizes(plan, self.ledger)
+        if (fitting := raise_bands(plan, self.ledger)) is not plan:
             plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
             policy = firms.policy()
         paper, name = plan_policy(plan, tight=False), query_names(plan)
         lattice = lattice_policy(plan)
-        revises = revised(self.ledger)
+        revises = revised_releases(self.ledger)
         self.ledger.check(policy, query=name)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
-            exact = self._covered(plan, names.declared_names())
-            prepared = [(each, _prepared(plan, each, confidence)) for each in exact]
+            exact = self._covered_totals(plan, names.declared_names())
+            prepared = [(each, _prepare(plan, each, confidence)) for each in exact]
         tell("charging the ledger")
         used = schema_json(names)
         with self.ledger.charging(
@@ -189,20 +189,20 @@ class Publisher:
         ) as charge:
             tell("drawing noise")
             tables = in_turn(
-                publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
+                publish_table(plan, each.table, *_reveal(each), ready, rng, confidence=confidence)
                 for each, ready in prepared
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
             stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
-            stated |= series_stated(self.ledger, charge, revises) | _declared(declared_elsewhere(plan))
+            stated |= series_json(self.ledger, charge, revises) | _declared_json(declared_elsewhere(plan))
             parts = page_parts(plan)
-            drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+            drawn = self._make_release(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
             drawn = replace(drawn, firms=firms, lattice=lattice)
-            if not (keep and self.ledger.kept and files.keep(drawn, self.ledger, charge)):
-                return self._recorded(drawn, charge)
+            if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
+                return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
-        return self._recorded(drawn, charge)
+        return self._record(drawn, charge)
 
     def resume(self, plan: Plan) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.
@@ -218,19 +218,19 @@ class Publisher:
             return None
         if not self.waiting(plan):
             raise self.ledger.already(identity)
-        release = files.taken_up(self.ledger, charge)
+        release = files.recover(self.ledger, charge)
         self.ledger.settle()
         return release
 
     def waiting(self, plan: Plan) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
         charge = self.ledger.charge_of(self.identity(plan))
-        return charge is not None and self.ledger.kept and files.place_of(self.ledger, charge).is_dir()
+        return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
 
-    def saved(self, plan: Plan) -> None:
+    def finish(self, plan: Plan) -> None:
         """Remove the tables stored for a release whose folder is complete."""
         charge = self.ledger.charge_of(self.identity(plan))
-        if charge is not None and self.ledger.kept:
+        if charge is not None and self.ledger.on_disk:
             files.forget(self.ledger, charge)
 
     def identity(self, plan: Plan) -> ReleaseIdentity:
@@ -248,7 +248,7 @@ class Publisher:
             raise ParameterError(parameter="a release that is made once or kept", problem=problem, advice=UNNAMED)
         return None if reason else release_identity(plan, described, policy, self.ledger.series)
 
-    def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
+    def _covered_totals(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """Return the exact totals if the published cells contain the records."""
         if self.max_outside is None:
             return self.engine.totals(plan, names=names)
@@ -272,10 +272,10 @@ class Publisher:
             data = external_table(external.run(rows), name)
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
             stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
-            stated |= series_stated(self.ledger, charge, ())
-            stated |= _declared([declared_function(external.call, name=external.name)])
-            drawn = self._drawn((table,), policy, policy, stated, charge, private=private, parts=parts)
-            return self._recorded(replace(drawn, firms=firms), charge)
+            stated |= series_json(self.ledger, charge, ())
+            stated |= _declared_json([declared_function(external.call, name=external.name)])
+            drawn = self._make_release((table,), policy, policy, stated, charge, private=private, parts=parts)
+            return self._record(replace(drawn, firms=firms), charge)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -290,13 +290,13 @@ class Publisher:
         except Exception as error:
             raise EngineError(engine=self.engine.dialect, kind=type(error).__name__) from None
 
-    def _recorded(self, drawn: Release, charge: Charge) -> Release:
+    def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""
-        head = self.ledger.released(charge, digest=drawn.digest, privacy_label=drawn.privacy_label)
+        head = self.ledger.record_release(charge, digest=drawn.digest, privacy_label=drawn.privacy_label)
         self.ledger.settle()
         return replace(drawn, head=head)
 
-    def _drawn(
+    def _make_release(
         self,
         tables: tuple[ReleasedTable, ...],
         policy: Policy,
@@ -320,11 +320,11 @@ class Publisher:
             head=charge.head,
             private=private,
             parts=parts,
-            words=replace(self.words, publication=self.words.publication.dated(_today())),
+            words=replace(self.words, publication=self.words.publication.with_date(_today())),
         )
 
 
-def _declared(found: Iterable[Declared]) -> dict[str, Any]:
+def _declared_json(found: Iterable[DeclaredClass]) -> dict[str, Any]:
     """What release.json says about losses that other packages answer for."""
     listed = [each.to_json() for each in found]
     return {"declared_elsewhere": listed} if listed else {}
@@ -334,7 +334,7 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
+def _prepare(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
     """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):
         return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
@@ -342,7 +342,7 @@ def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -
     return None
 
 
-def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
+def _reveal(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
     """Return a table's cells and exact numbers, CONFIDENTIAL.
 
     Noise is added to them next; nothing else may use them.

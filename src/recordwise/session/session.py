@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.engine import Engine
-from recordwise.engines.registry import opened_engine, opened_source
+from recordwise.engines.registry import open_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
 from recordwise.errors import ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import UNKEPT, Ledger
-from recordwise.ledger.looks import looks_in_words
+from recordwise.ledger.looks import looks_text
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
-from recordwise.plan.keys.hierarchies import Hierarchy, hierarchy_words
+from recordwise.plan.keys.hierarchies import Hierarchy, with_hierarchy_labels
 from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.plan import Plan
-from recordwise.plan.publication import Words
+from recordwise.plan.publication import Labels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK, CollapseRule, Measure, Schema, check_tuned_on, check_tuning
 from recordwise.plan.statistics import StatisticMechanism
@@ -73,17 +73,17 @@ class Unfinished:
             queries: The queries, as for ``Session.run``.
 
         Returns:
-            True until ``saved``, if the disk took them.
+            True until ``finish``, if the disk took them.
         """
         return self._publisher.waiting(self._plan_of(queries))
 
-    def saved(self, *queries: Query) -> None:
+    def finish(self, *queries: Query) -> None:
         """Remove the stored tables of a release whose files are complete.
 
         Args:
             queries: The queries, as for ``Session.run``.
         """
-        self._publisher.saved(self._plan_of(queries))
+        self._publisher.finish(self._plan_of(queries))
 
 
 def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Session:
         tuned_on: str | None = None,
         tuning_reason: str | None = None,
         max_outside: Number | str = "0.01",
-        words: Words | None = None,
+        words: Labels | None = None,
         series: Series | None = None,
     ) -> None:
         check_tuned_on(tuned_on)
@@ -202,10 +202,10 @@ class Session:
         self._planned: Plan | None = None
         self.max_outside, self.words = (
             read_outside(max_outside),
-            hierarchy_words(words or Words(), self.schema.hierarchies),
+            with_hierarchy_labels(words or Labels(), self.schema.hierarchies),
         )
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
-        self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
+        self._engine = open_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
             self._ledger = Ledger(
                 ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget, series=series
@@ -238,7 +238,7 @@ class Session:
     def __repr__(self) -> str:
         if self._closed:
             return f"<Session: {self.dataset!r}, closed>"
-        schema, ledger = self.schema, self._ledger.path if self._ledger.kept else "in memory"
+        schema, ledger = self.schema, self._ledger.path if self._ledger.on_disk else "in memory"
         columns = f"measures {', '.join(schema.measure_names()) or 'none'}, columns {', '.join(schema.column_names()) or 'none'}"
         charges = sum(event.kind == "charged" for event in self.history())
         spent = f"{charges} charge{'' if charges == 1 else 's'}"
@@ -463,9 +463,9 @@ class Session:
 
     def _check_terms(self) -> None:
         """Check that a release may be made; warn of an in-memory ledger."""
-        listed, looks = self.schema.hierarchies, looks_in_words(self._ledger.looks())
+        listed, looks = self.schema.hierarchies, looks_text(self._ledger.looks())
         check_tuning(self.tuned_on, self.tuning_reason, looks=looks, hierarchies=listed)
-        if not self._ledger.kept and not self._warned_unkept:
+        if not self._ledger.on_disk and not self._warned_unkept:
             self._warned_unkept = True
             warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)
 

@@ -133,7 +133,7 @@ class Simulation:
         query = self.plan.queries[own.query]
         drawn, cells = query.draws(), _cells(found)
         kept = {each: self._values(each, found) for each in drawn if each.totals(self.plan.schema)}
-        exact = {each: self._whole(own, each, cells, value) for each, value in kept.items()}
+        exact = {each: self._unclamped(own, each, cells, value) for each, value in kept.items()}
         variables = [*query.statistics, *(each for each in drawn if each not in query.statistics)]
         quantiles = {each.alias: self._quantile(own, each, found) for each in variables if each.bins()}
         read_off = {alias: pair for alias, pair in quantiles.items() if pair is not None}
@@ -159,7 +159,7 @@ class Simulation:
         values = CellValues.of(listed.position, listed.amount, listed.times, table.cells).with_zeros(on_grid.records)
         return values.quantile(float(part.p)), on_grid.quantile(float(part.p))
 
-    def _whole(self, own: PlannedTable, part: Drawable, cells: pa.Table, kept: FloatArray) -> FloatArray:
+    def _unclamped(self, own: PlannedTable, part: Drawable, cells: pa.Table, kept: FloatArray) -> FloatArray:
         """The values without clamping, where there is any."""
         if not _is_clamped(part, self.plan.schema):
             return kept
@@ -167,7 +167,7 @@ class Simulation:
         values = self._values(Sum(measure=str(part.of), mechanism=FOR_OWNER), other)
         if not cells.num_columns or isinstance(other, TableTotals):
             return values
-        return Keys(Rows.of(cells)).matched(_cells(other), values)
+        return Keys(Rows.of(cells)).match_values(_cells(other), values)
 
     def _values(self, part: Drawable, found: TableTotals | FoundTotals) -> FloatArray:
         """Return the exact values in units, combining both signed parts."""
@@ -177,7 +177,7 @@ class Simulation:
         return (rows[0] if len(rows) == 1 else rows[0] - rows[1]) * float(step)
 
     @cached_property
-    def _prepared(self) -> tuple[tuple[TableTotals | FoundTotals, PreparedTable | None], ...]:
+    def _prepared_tables(self) -> tuple[tuple[TableTotals | FoundTotals, PreparedTable | None], ...]:
         return tuple((each, self._mechanisms(each)) for each in self._found)
 
     def _mechanisms(self, found: TableTotals | FoundTotals) -> PreparedTable | None:
@@ -186,7 +186,7 @@ class Simulation:
         return prepare_table(self.plan, found.table, found.cells, confidence=self._confidence)
 
     @cached_property
-    def _described(self) -> Published:
+    def _description(self) -> Published:
         listed = self.plan.schema.hierarchies
         stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
         stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
@@ -205,14 +205,14 @@ class Simulation:
             publish_table(
                 self.plan, each.table, _cells(each), each.exact.reveal(), ready, rng, confidence=self._confidence
             )
-            for each, ready in self._prepared
+            for each, ready in self._prepared_tables
         )
         policy = plan_policy(self.plan)
         return Release(
             tables=tables,
             policy=policy,
             paper_policy=policy,
-            published=self._described,
+            published=self._description,
             digest=digest_of({table.name: table.data for table in tables}, policy),
             head=START,
             private=False,
@@ -267,10 +267,10 @@ def _of_variables(
 
 
 def _value(statistic: Statistic, drawn: tuple[Drawable, ...], values: dict[Drawable, FloatArray]) -> FloatArray:
-    top, bottom = (_added(form, values) for form in statistic.forms(drawn))
+    top, bottom = (_weighted_sum(form, values) for form in statistic.forms(drawn))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(top if not statistic.forms(drawn)[1] else top / bottom)
 
 
-def _added(form: Form, values: dict[Drawable, FloatArray]) -> Any:
+def _weighted_sum(form: Form, values: dict[Drawable, FloatArray]) -> Any:
     return sum((float(share) * values[part] for part, share in form), 0.0)

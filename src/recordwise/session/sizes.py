@@ -55,13 +55,13 @@ def with_sizes(plan: Plan) -> Plan:
     waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
     if not waiting:
         return plan
-    read: dict[int, Keys] = {own: _read(keys) for own, keys in waiting.items()}
+    read: dict[int, Keys] = {own: _read_waiting(keys) for own, keys in waiting.items()}
     return replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries))
 
 
 def query_with_sizes(query: Query) -> Query:
     """Return a query with sizes of earlier releases read and verified."""
-    return _with_lists(query, {id(keys): _read(keys) for keys in query.key_lists if _waits(keys)})
+    return _with_lists(query, {id(keys): _read_waiting(keys) for keys in query.key_lists if _waits(keys)})
 
 
 def _with_lists(query: Query, read: Mapping[int, Keys]) -> Query:
@@ -72,15 +72,15 @@ def _waits(keys: Keys) -> bool:
     return keys.sizes is not None and bool(keys.sizes.waiting)
 
 
-def _read(keys: Keys) -> Keys:
+def _read_waiting(keys: Keys) -> Keys:
     sizes = keys.sizes
     assert sizes is not None
     for name, given in sizes.waiting.items():
-        sizes = sizes.joined(name, *_sizes(keys, given))
+        sizes = sizes.joined(name, *_sizes_of_release(keys, given))
     return Keys(keys.domain, sizes=sizes)
 
 
-def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
+def _sizes_of_release(keys: Keys, given: FromRelease) -> tuple[Any, str]:
     """Return the published column at the keys' cells, and the digest."""
     release = load_release(given.release)
     if not release.private:
@@ -93,19 +93,19 @@ def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
     having = [each for each in release.tables if set(each.keys) <= wanted and given.column in each.data.column_names]
     fitting = [each for each in having if set(each.keys) == wanted]
     # Keys may have columns for coarser levels of their codes, by which the release need not be.
-    fitting = fitting or [each for each in having if each.keys and keys.told_apart(each.keys)]
+    fitting = fitting or [each for each in having if each.keys and keys.are_distinct_by(each.keys)]
     if len(fitting) != 1:
         raise KeysError(
             column=f"the release '{given.release}'",
             problem=f"has no single table by {' x '.join(sorted(wanted))} with a column '{given.column}'",
         )
     data = fitting[0].data
-    return keys.matched(data, as_sizes(given.column, data.column(given.column))), f"{RELEASE}{release.digest}"
+    return keys.match_values(data, as_sizes(given.column, data.column(given.column))), f"{RELEASE}{release.digest}"
 
 
-def raised(plan: Plan, ledger: Ledger) -> Plan:
+def raise_bands(plan: Plan, ledger: Ledger) -> Plan:
     """Raise bands of release-sized cells until the budget covers the charge."""
-    if ledger.budget is None or not _own_sizes(plan):
+    if ledger.budget is None or not _release_digests(plan):
         return plan
     for _ in range(MOST_RAISES):
         policy = plan_policy(plan)
@@ -121,13 +121,13 @@ def raised(plan: Plan, ledger: Ledger) -> Plan:
     return plan
 
 
-def _own_sizes(plan: Plan) -> list[str]:
+def _release_digests(plan: Plan) -> list[str]:
     """The digests of the earlier releases of ours that sizes are from."""
     sources = dict.fromkeys(source for sizes in _all_sizes(plan) for source in sizes.sized_on)
     return [source.removeprefix(RELEASE) for source in sources if source.startswith(RELEASE)]
 
 
-def check_own_sizes(plan: Plan, ledger: Ledger) -> None:
+def check_release_sizes(plan: Plan, ledger: Ledger) -> None:
     """Refuse sizes from an earlier release unless a budget covers both (T-SIZE).
 
     A declared budget of this ledger must cover that release and what is charged now.
@@ -135,14 +135,14 @@ def check_own_sizes(plan: Plan, ledger: Ledger) -> None:
     Raises:
         KeysError: No budget is declared, or the ledger was not charged for the release.
     """
-    problem = _uncovered(_own_sizes(plan), ledger)
+    problem = _budget_problem(_release_digests(plan), ledger)
     if problem is not None:
         folders = dict.fromkeys(each.release for sizes in _all_sizes(plan) for each in sizes.read.values())
         column = f"the release {' or '.join(map(repr, folders))}" if folders else "the release that sizes are from"
         raise KeysError(column=column, problem=problem, advice=DECLARE if ledger.budget is None else SAME_LEDGER)
 
 
-def _uncovered(digests: list[str], ledger: Ledger) -> str | None:
+def _budget_problem(digests: list[str], ledger: Ledger) -> str | None:
     """Return why no declared budget covers some releases, or None."""
     if not digests:
         return None
@@ -180,7 +180,7 @@ def _raised_at(plan: Plan, witness: dict[str, Any] | None) -> Plan | None:
         return None
     queries = []
     for query in plan.queries:
-        lists = tuple(_changed(keys, changes) for keys in query.key_lists)
+        lists = tuple(_with_bands(keys, changes) for keys in query.key_lists)
         queries.append(replace(query, key_lists=lists))
     return replace(plan, queries=tuple(queries))
 
@@ -209,7 +209,7 @@ def _one_up(table: BandTable, band: int) -> BandTable:
     return BandTable(table.columns, edges, table.values, table.places, bands, table.level)
 
 
-def _changed(keys: Keys, changes: dict[str, BandTable]) -> Keys:
+def _with_bands(keys: Keys, changes: dict[str, BandTable]) -> Keys:
     if keys.sizes is None:
         return keys
     # A table that was raised before is raised further; the one it replaces is that of the sizes.
@@ -228,7 +228,7 @@ def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
     """Return a sized release's promise over time; empty without sized noise."""
     if not _all_sizes(plan) or not _tables(plan):
         return {}
-    if not _own_sizes(plan):
+    if not _release_digests(plan):
         return {"sized_noise": FROM_ELSEWHERE}
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
-    return {"sized_noise": within if _uncovered(_own_sizes(plan), ledger) is None else NOTHING_PROMISED}
+    return {"sized_noise": within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from recordwise.errors import SourceError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.synthetic.establishments import IntArray, employment, figures, firm, payroll, scrambled, uniforms
+from recordwise.synthetic.establishments import IntArray, employment, figures, firm, payroll, scrambled_ids, uniforms
 
 FILE = "cbp_county_2017.parquet"
 COLUMNS = ["fips", "naics", "digits", "establishments", "employees", "payroll_1000usd"]
@@ -88,14 +88,14 @@ class CountyTable:
         paid = payroll(emp, wages, stream(4), stream(5)).astype(np.float64)
         bounds = np.cumsum(counts) - counts
         number = np.arange(start, start + len(cell), dtype=np.int64)
-        payann = scaled(paid, bounds, counts, self.payroll[first:last])
+        payann = scale_to_totals(paid, bounds, counts, self.payroll[first:last])
         return pa.record_batch(
             {
-                "estab_id": scrambled(number),
+                "estab_id": scrambled_ids(number),
                 "firm_id": firm(number, rows, stream(8), stream(9)),
                 "county": self.county.take(pa.array(cell)),
                 "naics": self.naics.take(pa.array(cell)),
-                "emp": scaled(emp, bounds, counts, self.employees[first:last]),
+                "emp": scale_to_totals(emp, bounds, counts, self.employees[first:last]),
                 "payann": payann,
                 "payqtr1": np.floor(payann * (0.15 + 0.1 * (stream(6) + stream(7)))).astype(np.int64),
             }
@@ -113,7 +113,7 @@ class CountyTable:
         return steps[industry], wages[industry]
 
 
-def scaled(values: FloatArray, bounds: IntArray, counts: IntArray, totals: FloatArray) -> IntArray:
+def scale_to_totals(values: FloatArray, bounds: IntArray, counts: IntArray, totals: FloatArray) -> IntArray:
     """Return integers in proportion to ``values`` with each cell's total."""
     sums = np.add.reduceat(values, bounds)
     even = np.repeat(sums == 0, counts)

@@ -195,7 +195,7 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
     number = np.arange(start, start + count, dtype=np.int64)
     return pa.record_batch(
         {
-            "estab_id": scrambled(number),
+            "estab_id": scrambled_ids(number),
             "firm_id": firm(number, rows, stream(8), stream(9)),
             "county": _text(pairs.county[pair], known.counties),
             "naics": _text(industry, known.industries),
@@ -236,7 +236,7 @@ def firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) ->
     return np.where(chained < CHAINED, 2 * chain, 2 * number + 1)
 
 
-def scrambled(number: IntArray) -> IntArray:
+def scrambled_ids(number: IntArray) -> IntArray:
     """Return distinct ids in scrambled order, by an odd multiplier."""
     mixed = number.astype(np.uint64) * np.uint64(0x2545F4914F6D)
     return (mixed & np.uint64(2**ID_BITS - 1)).astype(np.int64)

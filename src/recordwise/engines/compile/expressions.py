@@ -64,19 +64,21 @@ def constant(value: Literal | int) -> exp.Expr:
     return exp.Literal.number(int(value))
 
 
-def balanced(kind: type[exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
+def balanced_tree(kind: type[exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
     """Return AND or OR of many parts as a shallow tree."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    return exp.Paren(this=kind(this=balanced(kind, parts[:middle]), expression=balanced(kind, parts[middle:])))
+    return exp.Paren(
+        this=kind(this=balanced_tree(kind, parts[:middle]), expression=balanced_tree(kind, parts[middle:]))
+    )
 
 
 def predicate_tree(predicate: Predicate, schema: Schema) -> exp.Expr:
     """A predicate as a truth value with SQL's three-valued logic."""
     if isinstance(predicate, And | Or):
         kind = exp.And if isinstance(predicate, And) else exp.Or
-        return balanced(kind, [predicate_tree(part, schema) for part in predicate.parts])
+        return balanced_tree(kind, [predicate_tree(part, schema) for part in predicate.parts])
     if isinstance(predicate, Not):
         return exp.Not(this=exp.Paren(this=predicate_tree(predicate.part, schema)))
     operand = expression_tree(predicate.operand, schema)
@@ -177,7 +179,7 @@ def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
     """
     needs = []
     for measure, at in splitting.thresholds:
-        value = size_tree(measure, schema)
+        value = absolute_tree(measure, schema)
         whole = exp.IntDiv(this=value, expression=threshold_tree(measure, at, schema))
         rest = exp.Mod(this=value.copy(), expression=threshold_tree(measure, at, schema))
         remainder = exp.GT(this=rest, expression=constant(0))
@@ -186,7 +188,7 @@ def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
     return greatest(constant(1), *needs)
 
 
-def size_tree(measure: str, schema: Schema) -> exp.Expr:
+def absolute_tree(measure: str, schema: Schema) -> exp.Expr:
     """The absolute value of a measure, in steps."""
     declared = schema.measure(measure)
     return exp.Abs(this=column(measure)) if declared is not None and declared.signed else column(measure)

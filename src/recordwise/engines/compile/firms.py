@@ -97,8 +97,8 @@ def single_units_tree(
     for number, each in enumerate(tables):
         if each.table.condition is not None:
             amounts = amounts.select(aliased(predicate_tree(each.table.condition, schema), f"table_of_unit_{number}"))
-    rho = [_added(_terms(tables, number, dialect, delta=False)) for number in range(count)]
-    delta = [_added(_terms(tables, number, dialect, delta=True)) for number in range(count)]
+    rho = [_sum_tree(_terms(tables, number, dialect, delta=False)) for number in range(count)]
+    delta = [_sum_tree(_terms(tables, number, dialect, delta=True)) for number in range(count)]
     values = [*rho, *(least(float_tree(1.0), chance) for chance in delta)]
     named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
     return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS, copy=False))
@@ -196,12 +196,12 @@ class _Cells:
         losses: list[exp.Expr] = []
         for each in values:
             joined = self.aggregate(exp.Sum(this=each))
-            loss = self._renamed(terms_sql(part.policy.rho, self.dialect), {name: joined}, part)
+            loss = self._over_cells(terms_sql(part.policy.rho, self.dialect), {name: joined}, part)
             nothing = exp.EQ(this=joined.copy(), expression=zero.copy())
             losses.append(exp.Case(ifs=[exp.If(this=nothing, true=zero.copy())], default=loss))
-        return _added(losses)
+        return _sum_tree(losses)
 
-    def _renamed(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
+    def _over_cells(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
         """Rewrite a formula over a record's columns for a cell's."""
         groups = {each.name: self.aggregate(exp.Min(this=column(each.name))) for each in part.policy.columns()}
         groups |= {each.key: self.aggregate(exp.Min(this=band_sql(each))) for each in part.policy.bands().values()}
@@ -223,12 +223,12 @@ class _Cells:
         joined = joined.from_(inner.subquery(UNITS, copy=False)).group_by(column(self.schema.firm or "", UNITS), *keys)
         chances = [each for plan in delta for each in plan]
         each_cell = exp.select(
-            column(FIRM_ID, CELLS), *(aliased(_added(list(plan)), f"l{i}") for i, plan in enumerate(rho))
+            column(FIRM_ID, CELLS), *(aliased(_sum_tree(list(plan)), f"l{i}") for i, plan in enumerate(rho))
         )
         each_cell = each_cell.select(*(aliased(tree, f"d{i}") for i, tree in enumerate(chances)))
         each_cell = each_cell.from_(joined.subquery(CELLS, copy=False))
         place = iter(range(len(chances)))
-        deltas = [_added([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
+        deltas = [_sum_tree([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
         values = [*(exp.Sum(this=column(f"l{i}", EACH)) for i in range(len(rho))), *deltas]
         named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
         select = exp.select(column(FIRM_ID, EACH), *named).from_(each_cell.subquery(EACH, copy=False))
@@ -259,7 +259,7 @@ def least(first: exp.Expr, second: exp.Expr) -> exp.Expr:
     return exp.Least(this=first, expressions=[second], ignore_nulls=False)
 
 
-def _added(trees: Sequence[exp.Expr]) -> exp.Expr:
+def _sum_tree(trees: Sequence[exp.Expr]) -> exp.Expr:
     if not trees:
         return float_tree(0.0)
     total = trees[0]

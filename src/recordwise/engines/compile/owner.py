@@ -18,12 +18,12 @@ from sqlglot import exp
 from recordwise.engines.compile.expressions import (
     ELEMENT,
     RECORDS,
+    absolute_tree,
     aliased,
     column,
     constant,
     expression_tree,
     predicate_tree,
-    size_tree,
 )
 from recordwise.engines.compile.totals import Base, Names, additive_tree, at_positions, firm_counts_tree, key_columns
 from recordwise.errors import ParameterError
@@ -53,7 +53,7 @@ def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
         lent, place = f"b{number}", constant(0)
         for at, (own, held) in enumerate(zip(table.columns, table.values)):
             coded = f"{lent}v{at}"
-            same = _same(_own_column(column_sql(own)), column(LISTED, coded), nulls=None in held)
+            same = _same(_record_column(column_sql(own)), column(LISTED, coded), nulls=None in held)
             select = select.join(exp.to_table(_codes_name(table, at)).as_(coded), on=same, join_type="left")
             place = exp.Add(this=place, expression=column(PLACE, coded)) if at else column(PLACE, coded)
         band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
@@ -75,7 +75,7 @@ def _codes_name(table: BandTable, at: int) -> str:
     return f"{table.key}_{at}"
 
 
-def _own_column(tree: exp.Expr) -> exp.Expr:
+def _record_column(tree: exp.Expr) -> exp.Expr:
     """An expression of the records' columns, named as theirs."""
     found: exp.Expr = tree.copy()
     for node in found.find_all(exp.Column):
@@ -101,7 +101,7 @@ def _arrow_value(value: Value) -> str | bool | int:
     return value.value if isinstance(value, Truth) else value if isinstance(value, str) else int(value)
 
 
-def counted(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> exp.Select:
+def distinct_records(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> exp.Select:
     """Return distinct records with their counts.
 
     Distinct in ``values``; all records where most differ. One measure and the band of a cell have far fewer
@@ -161,12 +161,12 @@ def histogram_tree(
 
     Bin i holds edges[i-1] < value <= edges[i].
     """
-    inner = counted(_selected(schema, [value], condition), [value], schema)
+    inner = distinct_records(_select_records(schema, [value], condition), [value], schema)
     valued = exp.select(aliased(value.copy(), VALUE), column(ALIKE)).from_(inner.subquery("amounts", copy=False))
     return binned_tree(valued, edges, ALIKE)
 
 
-def _selected(schema: Schema, values: Sequence[exp.Expr], condition: Predicate | None) -> exp.Select:
+def _select_records(schema: Schema, values: Sequence[exp.Expr], condition: Predicate | None) -> exp.Select:
     """The records of a condition as ``amounts_tree`` has them."""
     inner = amounts_tree(schema, values)
     return inner if condition is None else inner.where(predicate_tree(condition, schema))
@@ -174,7 +174,7 @@ def _selected(schema: Schema, values: Sequence[exp.Expr], condition: Predicate |
 
 def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
     """Several histograms in one pass; see ``many_binned_tree``."""
-    inner = counted(_selected(schema, values, condition), values, schema)
+    inner = distinct_records(_select_records(schema, values, condition), values, schema)
     valued = named_values(values).select(column(ALIKE)).from_(inner.subquery("amounts", copy=False), copy=False)
     return many_binned_tree(valued, len(values), ALIKE)
 
@@ -378,17 +378,17 @@ def beside_tree(
     ``value`` may use ``total0``, ``total1``... of the record's cell.
     """
     valued = exp.select(aliased(value.copy(), VALUE))
-    return binned_tree(_joined(valued, [value], base, table, names, keys, schema), edges)
+    return binned_tree(_join_totals(valued, [value], base, table, names, keys, schema), edges)
 
 
 def many_beside_tree(
     values: Sequence[exp.Expr], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """Several such histograms in one pass over the records."""
-    return many_binned_tree(_joined(named_values(values), values, base, table, names, keys, schema), len(values))
+    return many_binned_tree(_join_totals(named_values(values), values, base, table, names, keys, schema), len(values))
 
 
-def _joined(
+def _join_totals(
     select: exp.Select,
     values: Sequence[exp.Expr],
     base: Base,
@@ -401,11 +401,11 @@ def _joined(
     assert totals is not None
     cell_totals = totals.subquery("cell", copy=False)
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
-    located = _located(table, keys, schema, values).subquery("located", copy=False)
+    located = _locate_records(table, keys, schema, values).subquery("located", copy=False)
     return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
 
 
-def _located(table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
+def _locate_records(table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
     """Return records of public cells with the positions of those."""
     inner = amounts_tree(schema, values)
     if table.condition is not None:
@@ -475,7 +475,7 @@ def contributors_tree(contributions: str) -> exp.Select:
 
 def _amounts(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
     """Return nonzero contributions, unsigned, with their cells' positions."""
-    size = size_tree(measure, schema)
+    size = absolute_tree(measure, schema)
     used = [measure, *([schema.firm or ""] if by_firm else [])]
     rows = exp.select(*key_columns(table, lambda each: expression_tree(each, schema)), *map(column, used)).from_(
         RECORDS

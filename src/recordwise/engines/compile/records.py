@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, aliased, balanced, column, constant, prefix_tree
+from recordwise.engines.compile.expressions import RECORDS, aliased, balanced_tree, column, constant, prefix_tree
 from recordwise.errors import SourceError
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
 from recordwise.policy.columns import WRITTEN
@@ -86,7 +86,7 @@ SPELLING = "is a whole number written as a float, or has blanks around it"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StorageType:
     """The storage of a source's column.
 
     ``other`` covers types allowed only for ids; ``text`` measures come from CSV. ``steps``: a measure that a
@@ -111,22 +111,22 @@ class Check:
     broken: exp.Expr
 
 
-def records_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Expr:
+def records_tree(schema: Schema, stored: dict[str, StorageType]) -> exp.Expr:
     """CREATE VIEW records: a record is a row of the source."""
     select = with_derived(rows_select(schema, stored).from_(SOURCE), schema, "rows")
     temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
 
 
-def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
+def rows_select(schema: Schema, stored: dict[str, StorageType]) -> exp.Select:
     """Return the selection of a row's columns.
 
     Ids as they are, measures in steps, conditional columns in their declared type.
     """
     ids = [column(name) for name in (schema.unit, schema.firm) if name]
     held = [measure for measure in schema.measures if not measure.derive]
-    steps = [named(steps_tree(measure, stored[measure.name]), measure.name) for measure in held]
-    conditional = [named(_conditional_tree(each, stored[each.name]), each.name) for each in schema.columns]
+    steps = [quoted_alias(steps_tree(measure, stored[measure.name]), measure.name) for measure in held]
+    conditional = [quoted_alias(_conditional_tree(each, stored[each.name]), each.name) for each in schema.columns]
     return exp.select(*ids, *steps, *conditional)
 
 
@@ -138,11 +138,13 @@ def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
 def _with_measures(records: exp.Select, schema: Schema, name: str) -> exp.Select:
     if not any(measure.derive for measure in schema.measures):
         return records
-    derived = [named(_derived(measure, schema), measure.name) for measure in schema.measures if measure.derive]
+    derived = [
+        quoted_alias(_derived_tree(measure, schema), measure.name) for measure in schema.measures if measure.derive
+    ]
     return exp.select(exp.Star(), *derived).from_(records.subquery(name, copy=False))
 
 
-def _derived(measure: Measure, schema: Schema) -> exp.Expr:
+def _derived_tree(measure: Measure, schema: Schema) -> exp.Expr:
     """Return a linear form in whole numbers of its steps."""
     total: exp.Expr | None = None
     for base, multiple in policy_measure(measure.name, schema).multiples():
@@ -152,18 +154,18 @@ def _derived(measure: Measure, schema: Schema) -> exp.Expr:
     return exp.Paren(this=total)
 
 
-def named(tree: exp.Expr, name: str) -> exp.Expr:
+def quoted_alias(tree: exp.Expr, name: str) -> exp.Expr:
     return aliased(tree, exp.to_identifier(name, quoted=True))
 
 
-def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
+def checks(schema: Schema, stored: dict[str, StorageType]) -> Iterator[Check]:
     """Every check of the validation pass, column by column."""
     for identifier in [schema.unit, *([schema.firm] if schema.firm else [])]:
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
         if stored[identifier].untyped:
             spelled = exp.RegexpLike(this=column(identifier), expression=exp.Literal.string(SPELLED))
             yield Check(identifier, SPELLING, spelled)
-    for measure in schema.held_measures():
+    for measure in schema.record_measures():
         yield from _measure_checks(measure, stored[measure.name])
     for each in schema.columns:
         if each.null == "refuse":
@@ -173,7 +175,7 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
             yield Check(each.name, f"cannot be read as {each.type}", unread)
 
 
-def _unread(given: Column, stored: Stored) -> exp.Expr | None:
+def _unread(given: Column, stored: StorageType) -> exp.Expr | None:
     """Return where a stored value lacks the declared type.
 
     None if the storage cannot hold such a value.
@@ -183,20 +185,20 @@ def _unread(given: Column, stored: Stored) -> exp.Expr | None:
         changed = exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)
         # Spark makes 2^63 the largest whole number of 64 bits, which as a float is 2^63 again.
         beyond = exp.GTE(this=raw.copy(), expression=exp.Literal.number(f"{float(2**63)!r}"))
-        return _and(_known(raw), exp.or_(_is_null(value), changed, beyond))
+        return _and(_is_known(raw), exp.or_(_is_null(value), changed, beyond))
     if given.type == "date":
         years = exp.Extract(this=exp.Var(this="YEAR"), expression=value.copy())
         outside = exp.or_(
             exp.LT(this=years, expression=constant(1)), exp.GT(this=years.copy(), expression=constant(9999))
         )
         # The year of an infinite date is NULL.
-        return _and(_known(raw), exp.Coalesce(this=outside, expressions=[exp.true()]))
+        return _and(_is_known(raw), exp.Coalesce(this=outside, expressions=[exp.true()]))
     if stored.kind == "text" and given.type != "text":
-        return _and(_known(raw), _is_null(value))
+        return _and(_is_known(raw), _is_null(value))
     return None
 
 
-def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
+def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
     name, raw = measure.name, column(measure.name)
     if measure.null == "refuse":
         yield Check(name, "is NULL", _is_null(raw))
@@ -207,13 +209,13 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     # A comparison with NULL is not true, so only floats need an additional test: NaN is above every bound.
     known: exp.Expr = exp.true()
     if stored.kind == "text":
-        known, raw = _known(raw), _read_number(raw, stored)
+        known, raw = _is_known(raw), _read_number(raw, stored)
         yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)))
     if stored.kind in FLOATS:
         finite = exp.not_(exp.or_(exp.IsNan(this=raw), exp.IsInf(this=raw)))
         yield Check(name, NAN, exp.IsNan(this=raw))
         yield Check(name, INFINITE, exp.IsInf(this=raw))
-        known = _and(_known(raw), finite)
+        known = _and(_is_known(raw), finite)
     limit = _limit_tree(largest_steps(measure, stored) * measure.step, stored)
     least = exp.Neg(this=exp.Paren(this=limit.copy())) if measure.signed else constant(0)
     above, below = exp.GT(this=raw, expression=limit), exp.LT(this=raw.copy(), expression=least)
@@ -228,7 +230,7 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
         yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]))
 
 
-def largest_steps(measure: Measure, stored: Stored) -> int:
+def largest_steps(measure: Measure, stored: StorageType) -> int:
     """Return the most steps a record may have.
 
     Its public bound, or what a float can hold exactly (T-LATTICE).
@@ -240,7 +242,7 @@ def largest_steps(measure: Measure, stored: Stored) -> int:
     return min(measure.bound_steps, exact if measure.step.denominator == 1 else min(exact, FLOAT_LATTICE_LIMIT))
 
 
-def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
+def _limit_tree(limit: Fraction, stored: StorageType) -> exp.Expr:
     """Return the bound in stored units, rounded down."""
     if stored.kind in FLOATS:
         return exp.Div(
@@ -255,7 +257,7 @@ def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
     return constant(int(limit // 1))
 
 
-def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | None:
+def _off_lattice(measure: Measure, stored: StorageType, raw: exp.Expr) -> exp.Expr | None:
     """Return whether a value lies between two lattice points.
 
     None if the storage cannot hold such a value.
@@ -272,7 +274,7 @@ def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | 
     return exp.NEQ(this=nearest, expression=raw.copy())
 
 
-def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
+def steps_tree(measure: Measure, stored: StorageType) -> exp.Expr:
     """Return a stored value in whole steps.
 
     A missing one is 0 if the measure declares it.
@@ -281,7 +283,7 @@ def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
     return steps if measure.null == "refuse" else exp.Coalesce(this=steps, expressions=[constant(0)])
 
 
-def _stored_steps(measure: Measure, stored: Stored) -> exp.Expr:
+def _stored_steps(measure: Measure, stored: StorageType) -> exp.Expr:
     raw, step = column(measure.name), measure.step
     if stored.kind == "steps":
         return raw
@@ -295,7 +297,7 @@ def _stored_steps(measure: Measure, stored: Stored) -> exp.Expr:
     return _cast(exp.IntDiv(this=scaled, expression=constant(down)), "BIGINT")
 
 
-def _whole_tree(stored: Stored, raw: exp.Expr) -> exp.Expr:
+def _whole_tree(stored: StorageType, raw: exp.Expr) -> exp.Expr:
     """The digits of an integer or a decimal as a 128-bit integer."""
     if stored.kind == "decimal" and stored.scale:
         unit = exp.Cast(this=constant(10**stored.scale), to=exp.DataType.build(f"DECIMAL({stored.scale + 1}, 0)"))
@@ -316,24 +318,24 @@ def _float_steps(step: Fraction, raw: exp.Expr) -> exp.Expr:
     return _try(exp.Round(this=scaled), "BIGINT")
 
 
-def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
+def _conditional_tree(given: Column, stored: StorageType) -> exp.Expr:
     raw = column(given.name)
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
     target = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE"}[given.type]
     if stored.kind == "text" and target == "DATE":
-        return _read(raw, target, first=10)
+        return _parse_text(raw, target, first=10)
     if stored.kind == "text":
-        return _read(raw, target)
+        return _parse_text(raw, target)
     return _try(raw, target) if _whole_float(given, stored) else _cast(raw, target)
 
 
-def _whole_float(given: Column, stored: Stored) -> bool:
+def _whole_float(given: Column, stored: StorageType) -> bool:
     """Return whether whole numbers are stored as floats."""
     return given.type == "integer" and stored.kind in ("number", "float")
 
 
-def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
+def type_problem(name: str, role: str, stored: StorageType) -> SourceError | None:
     """Return an error if a role cannot use its column's storage."""
     usable = {
         "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
@@ -355,20 +357,20 @@ def _cast(tree: exp.Expr, to: str) -> exp.Expr:
     return exp.Cast(this=tree, to=exp.DataType(this=exp.DType[to]))
 
 
-def _read_number(text: exp.Expr, stored: Stored) -> exp.Expr:
+def _read_number(text: exp.Expr, stored: StorageType) -> exp.Expr:
     """Read a text as a number.
 
     With a decimal comma a point is refused, and the reverse: neither is a thousands separator.
     """
     if not stored.comma:
-        return _read(text, "DOUBLE")
+        return _parse_text(text, "DOUBLE")
     pattern = exp.Literal.string(READABLE["DOUBLE"].replace("[.]", "[,]"))
     plain = exp.RegexpLike(this=text.copy(), expression=pattern)
     pointed = exp.Anonymous(this="REPLACE", expressions=[text.copy(), exp.Literal.string(","), exp.Literal.string(".")])
     return exp.Case(ifs=[exp.If(this=plain, true=_try(pointed, "DOUBLE"))])
 
 
-def _read(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
+def _parse_text(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
     """Read a text as a number, date or truth value.
 
     Or its first characters; NULL where it is none. Engines alone would accept different forms: 1_000, 5d or
@@ -387,7 +389,7 @@ def _is_null(tree: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Is(this=tree.copy(), expression=exp.null()))
 
 
-def _known(tree: exp.Expr) -> exp.Expr:
+def _is_known(tree: exp.Expr) -> exp.Expr:
     return exp.not_(_is_null(tree))
 
 
@@ -400,21 +402,21 @@ BROKEN = "broken"
 
 def broken_tree(found: list[Check], table: str = SOURCE, *, beside: Sequence[exp.Expr] = ()) -> exp.Expr:
     """Count the records that meet any condition, in one pass."""
-    return exp.select(aliased(_counted(any_broken(found)), BROKEN), *beside).from_(table)
+    return exp.select(aliased(_count_where(any_broken(found)), BROKEN), *beside).from_(table)
 
 
 def any_broken(found: Sequence[Check]) -> exp.Expr:
     """Whether a record meets any of the conditions."""
-    return balanced(exp.Or, [check.broken.copy() for check in found])
+    return balanced_tree(exp.Or, [check.broken.copy() for check in found])
 
 
 def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
     """One pass: how many records meet each condition."""
-    counts = [aliased(_counted(check.broken), f"c{number}") for number, check in enumerate(found)]
+    counts = [aliased(_count_where(check.broken), f"c{number}") for number, check in enumerate(found)]
     return exp.select(*counts).from_(table)
 
 
-def _counted(condition: exp.Expr) -> exp.Expr:
+def _count_where(condition: exp.Expr) -> exp.Expr:
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=condition))
 
 
@@ -430,7 +432,7 @@ _RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.
 
 
 def collapsed_tree(
-    schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = (), *, widened: bool = False
+    schema: Schema, stored: dict[str, StorageType], found: Sequence[Check] = (), *, widened: bool = False
 ) -> exp.Select:
     """Return one row for each unit.
 
@@ -442,7 +444,7 @@ def collapsed_tree(
     if found:
         unit, *others = rows.expressions
         aside = exp.Case(ifs=[exp.If(this=any_broken(found), true=exp.null())], default=unit.copy())
-        rows.set("expressions", [named(aside, schema.unit), *others])
+        rows.set("expressions", [quoted_alias(aside, schema.unit), *others])
     grouped = [column(name) for name in (schema.unit, *same_names(schema))]
     select = exp.select(*grouped)
     for name, rule in schema.collapse or ():
@@ -450,7 +452,7 @@ def collapsed_tree(
             value = column(name)
             if widened and rule == "sum":
                 value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128))
-            select = select.select(named(_RULES[rule](this=value), name))
+            select = select.select(quoted_alias(_RULES[rule](this=value), name))
     return select.from_(rows.from_(SOURCE).subquery("rows", copy=False)).group_by(*(tree.copy() for tree in grouped))
 
 
@@ -471,7 +473,7 @@ def collapsed_records_tree(schema: Schema) -> exp.Expr:
 def _narrow(name: str, rule: str) -> exp.Expr:
     if rule != "sum":
         return column(name)
-    return named(exp.Cast(this=column(name), to=exp.DataType(this=exp.DType.BIGINT)), name)
+    return quoted_alias(exp.Cast(this=column(name), to=exp.DataType(this=exp.DType.BIGINT)), name)
 
 
 def same_names(schema: Schema) -> tuple[str, ...]:
@@ -526,7 +528,7 @@ MOST_APART = 16
 
 def different_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """Count ids and distinct ids by group-by, ignoring NULL."""
-    return _summed(exp.Count(this=exp.Star()), _known_ids(schema, table).group_by(column(schema.unit)))
+    return _total_over_groups(exp.Count(this=exp.Star()), _known_ids(schema, table).group_by(column(schema.unit)))
 
 
 def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
@@ -538,7 +540,7 @@ def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = 
     taken = exp.select(aliased(column(schema.unit) if by is None else by, ID)).from_(table)
     taken = taken.where(exp.not_(_unknown(schema))).hint(exp.Anonymous(this="REPARTITION", expressions=[column(ID)]))
     grouped = exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(taken.subquery("taken", copy=False))
-    return _summed(exp.Count(this=exp.Star()), grouped.group_by(column(ID)))
+    return _total_over_groups(exp.Count(this=exp.Star()), grouped.group_by(column(ID)))
 
 
 def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
@@ -551,7 +553,7 @@ def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), exp.DType.BIGINT), expression=place)
     marked = aliased(exp.BitwiseOrAgg(this=bit), "bits")
     grouped = _known_ids(schema, table).select(marked).group_by(word)
-    return _summed(_total(exp.BitwiseCount(this=column("bits"))), grouped)
+    return _total_over_groups(_total(exp.BitwiseCount(this=column("bits"))), grouped)
 
 
 def _known_ids(schema: Schema, table: str) -> exp.Select:
@@ -562,7 +564,7 @@ def _unknown(schema: Schema) -> exp.Expr:
     return exp.Is(this=column(schema.unit), expression=exp.null())
 
 
-def _summed(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
+def _total_over_groups(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
     return exp.select(aliased(_total(column(KNOWN)), KNOWN), aliased(different, DIFFERENT)).from_(
         grouped.subquery("ids", copy=False)
     )
@@ -595,7 +597,7 @@ def close(span: Mapping[str, int]) -> bool:
     return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
 
 
-def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
+def fingerprints_tree(schema: Schema, stored: StorageType, table: str = SOURCE) -> exp.Expr:
     """Return each id as a 64-bit number or hash."""
     unit = column(schema.unit)
     if stored.kind == "integer":

@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import (
     RECORDS,
+    absolute_tree,
     aliased,
-    balanced,
+    balanced_tree,
     column,
     constant,
     expression_tree,
@@ -25,7 +26,6 @@ from recordwise.engines.compile.expressions import (
     pieces_tree,
     predicate_tree,
     prefix_tree,
-    size_tree,
     threshold_tree,
 )
 from recordwise.errors import PlanError
@@ -173,7 +173,7 @@ def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
     if not wanted:
         return None
     conditions = list(dict.fromkeys(condition for _, condition in wanted))
-    select = _grouped(base, schema, RECORDS)
+    select = _group_cells(base, schema, RECORDS)
     for number, (total, condition) in enumerate(wanted):
         value = _additive_tree(total, schema)
         if condition is not None and len(conditions) > 1:
@@ -181,7 +181,7 @@ def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
         select.select(aliased(value, f"a{number}"), copy=False)
     known = [condition for condition in conditions if condition is not None]
     if len(known) == len(conditions):
-        select = select.where(balanced(exp.Or, [predicate_tree(condition, schema) for condition in known]))
+        select = select.where(balanced_tree(exp.Or, [predicate_tree(condition, schema) for condition in known]))
     return select
 
 
@@ -195,7 +195,7 @@ def _columns(base: Base, schema: Schema) -> exp.Select:
     return exp.select(*(aliased(expression_tree(e, schema), f"g{i}") for i, e in enumerate(base.expressions)))
 
 
-def _grouped(base: Base, schema: Schema, table: str) -> exp.Select:
+def _group_cells(base: Base, schema: Schema, table: str) -> exp.Select:
     select = _columns(base, schema).from_(table)
     return select.group_by(*(expression_tree(each, schema) for each in base.expressions))
 
@@ -236,10 +236,10 @@ def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> e
         return None
     if table.rest is not None:
         added = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
-        return _by_place(base, table, names.cells, added, list(dict.fromkeys(columns.values())), keys)
+        return _totals_by_position(base, table, names.cells, added, list(dict.fromkeys(columns.values())), keys)
     rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
     sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
-    return at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums))
+    return at_keys(table, rolled or _roll_up(base, table, names.cells, sums), keys, list(sums))
 
 
 def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
@@ -252,8 +252,8 @@ def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -
     pairs = names.firms[base.firm_conditions().index(table.condition)]
     firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
     if table.rest is not None:
-        return _by_place(base, table, pairs, firms, [FIRM], keys)
-    return at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms))
+        return _totals_by_position(base, table, pairs, firms, [FIRM], keys)
+    return at_keys(table, _roll_up(base, table, pairs, firms), keys, list(firms))
 
 
 def _is_finest(base: Base, table: PlannedTable) -> bool:
@@ -263,27 +263,27 @@ def _is_finest(base: Base, table: PlannedTable) -> bool:
 
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
     """Return the finest cells unchanged, one row each."""
-    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rollup_tree(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
     return select.select(*(aliased(column(each), name) for name, each in columns.items())).from_(source)
 
 
-def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
+def _roll_up(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
     """Roll all finest cells up to a level (T-ROLLUP)."""
-    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rollup_tree(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
     select = select.select(*(aliased(tree, name) for name, tree in totals.items())).from_(source)
     return select.group_by(*(tree.copy() for tree in groups)) if groups else select
 
 
-def _by_place(
+def _totals_by_position(
     base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr], used: list[str], keys: str
 ) -> exp.Select:
     """Return the totals of listed cells and of rests.
 
     A rest joins several finest cells, so they are placed before they are totaled.
     """
-    rows = exp.select(*key_columns(table, lambda each: rolled_up(base, each)), *map(column, used)).from_(source)
+    rows = exp.select(*key_columns(table, lambda each: rollup_tree(base, each)), *map(column, used)).from_(source)
     select = exp.select(column(POSITION), *(aliased(tree, name) for name, tree in totals.items()))
     return select.from_(at_positions(rows, table, keys, used).subquery("located", copy=False)).group_by(
         column(POSITION)
@@ -303,7 +303,7 @@ def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str
     return select.from_(rolled.subquery("rolled", copy=False)).join(listed, on=exp.and_(*matches), join_type="inner")
 
 
-def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
+def rollup_source(base: Base, wanted: Expression) -> tuple[int, int | None]:
     """Return a group's finest-cell column and prefix length.
 
     None for the full value.
@@ -313,9 +313,9 @@ def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
     return number, None if whole else wanted.length  # type: ignore[union-attr]
 
 
-def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
+def rollup_tree(base: Base, wanted: Expression) -> exp.Expr:
     """The group of a level, computed from the finest cells."""
-    number, length = rolled_from(base, wanted)
+    number, length = rollup_source(base, wanted)
     source = column(f"g{number}")
     return source if length is None else prefix_tree(source, length)
 
@@ -352,12 +352,12 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
     if table.rest is not None:
         guessed, ours = at_positions(guessed, table, keys, ["amount", GUESS]), [column(POSITION, "guessed")]
     placed = (
-        exp.select(*ours, aliased(_decided(), BIN), aliased(exp.Count(this=exp.Star()), HELD))
+        exp.select(*ours, aliased(_corrected_guess(), BIN), aliased(exp.Count(this=exp.Star()), HELD))
         .from_(guessed.subquery("guessed", copy=False))
         .join(
             exp.to_table(grid).as_("grid"), on=exp.EQ(this=column(GUESS, "guessed"), expression=column(GUESS, "grid"))
         )
-        .group_by(*(tree.copy() for tree in ours), _decided())
+        .group_by(*(tree.copy() for tree in ours), _corrected_guess())
     )
     return placed if table.rest is not None else at_keys(table, placed, keys, [BIN, HELD])
 
@@ -382,7 +382,7 @@ def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=first, true=constant(0))], default=whole)
 
 
-def _decided() -> exp.Expr:
+def _corrected_guess() -> exp.Expr:
     guess, amount = column(GUESS, "guessed"), column("amount", "guessed")
     one = constant(1)
     before = exp.LTE(this=amount, expression=column(BELOW, "grid"))
@@ -404,7 +404,7 @@ def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: Add
     A finest cell may exist only because of another query; publishing it would reveal a record that this query
     must not see.
     """
-    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rollup_tree(base, group.expression) for group in table.shape.groups]
     pieces = exp.Sum(this=column(f"a{base.additive().index((counted, table.condition))}"))
     return (
         exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
@@ -457,7 +457,7 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     thresholds = dict(splitting.thresholds)
     for measure in schema.measure_names():
         if measure in thresholds:
-            cut = _cut(measure, threshold_tree(measure, thresholds[measure], schema), schema)
+            cut = _piece_tree(measure, threshold_tree(measure, thresholds[measure], schema), schema)
         else:
             first = exp.EQ(this=column(PIECE), expression=constant(1))
             cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
@@ -469,9 +469,9 @@ def _piece_numbers(splitting: Splitting, schema: Schema) -> exp.Expr:
     return exp.Explode(this=exp.GenerateSeries(start=constant(1), end=pieces_tree(splitting, schema)))
 
 
-def _cut(measure: str, at: exp.Expr, schema: Schema) -> exp.Expr:
+def _piece_tree(measure: str, at: exp.Expr, schema: Schema) -> exp.Expr:
     before = exp.Mul(this=exp.Paren(this=exp.Sub(this=column(PIECE), expression=constant(1))), expression=at)
-    rest = exp.Paren(this=exp.Sub(this=size_tree(measure, schema), expression=before))
+    rest = exp.Paren(this=exp.Sub(this=absolute_tree(measure, schema), expression=before))
     piece = greatest(constant(0), least(rest, at.copy()))
     declared = schema.measure(measure)
     if declared is None or not declared.signed:

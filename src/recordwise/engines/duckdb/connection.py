@@ -16,7 +16,7 @@ from recordwise.engines.compile.records import (
     DIFFERENT,
     KNOWN,
     SOURCE,
-    Stored,
+    StorageType,
     bits_tree,
     close,
     different_tree,
@@ -148,14 +148,14 @@ def all_different(numbers: Numbers) -> bool:
     left = numbers
     with ThreadPoolExecutor(2) as pool:
         for spread in SPREADS:
-            found = _left_over(left, spread, pool)
+            found = _remaining_numbers(left, spread, pool)
             if found is None:
                 return False
             left = found
     return bool(np.unique(left).size == left.size)
 
 
-def _left_over(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
+def _remaining_numbers(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
     """Return the numbers without a slot, or None on a duplicate."""
     bits = min(numbers.size.bit_length() + 1, MOST_BITS)
     # Only places that were written are read.
@@ -193,7 +193,7 @@ MOST_HELD = 12_000_000
 """With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
 
 
-def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, table: str = SOURCE) -> int:
+def repeated_ids(connection: Connection, schema: Schema, stored: StorageType, *, table: str = SOURCE) -> int:
     """Count the repeated ids, ignoring NULL."""
     if stored.kind == "integer" and _close(connection, schema, table):
         return _repeats(connection, bits_tree(schema, table))

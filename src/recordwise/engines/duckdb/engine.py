@@ -18,7 +18,7 @@ from recordwise.engines.compile.records import (
     MOST_DIGITS,
     SOURCE,
     Check,
-    Stored,
+    StorageType,
     any_aside_tree,
     checks,
     code_lists,
@@ -33,20 +33,20 @@ from recordwise.engines.engine import (
     REPEATS,
     Engine,
     broken_rows,
-    check_headed,
+    check_header,
     check_present,
     check_types,
     differing_units,
     watched_files,
 )
-from recordwise.engines.sources.copy import copied, copy_records, forget_copy
+from recordwise.engines.sources.copy import copy_method, copy_records, forget_copy
 from recordwise.engines.sources.files import (
     check_parquet,
     check_quotes,
     named_by_folders,
     open_typed,
     plain_table,
-    torn,
+    torn_line_error,
 )
 from recordwise.engines.totals import Passes
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
@@ -54,22 +54,22 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Source, open_source
 
 _INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
-_KINDS: dict[str, Stored] = {
-    **{name: Stored("integer") for name in _INTEGERS},
-    "ubigint": Stored("wide"),
-    "hugeint": Stored("wide"),
-    "float": Stored("float"),
-    "double": Stored("float"),
-    "varchar": Stored("text"),
-    "boolean": Stored("boolean"),
-    **{name: Stored("date") for name in ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")},
-    "timestamp with time zone": Stored("zoned"),
+_KINDS: dict[str, StorageType] = {
+    **{name: StorageType("integer") for name in _INTEGERS},
+    "ubigint": StorageType("wide"),
+    "hugeint": StorageType("wide"),
+    "float": StorageType("float"),
+    "double": StorageType("float"),
+    "varchar": StorageType("text"),
+    "boolean": StorageType("boolean"),
+    **{name: StorageType("date") for name in ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")},
+    "timestamp with time zone": StorageType("zoned"),
 }
 
 
-def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
+def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, StorageType]:
     """Create the view and check that every declared column exists."""
-    how = copied(source)
+    how = copy_method(source)
     try:
         found = _bind(connection.duckdb, source, schema) if how is None else how.columns(source, schema)
         stored = found if isinstance(found, dict) else _types(connection.duckdb.from_arrow(found))
@@ -82,16 +82,16 @@ def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, St
     return stored
 
 
-def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, Stored]:
+def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, StorageType]:
     if isinstance(source, Frame):
         check_present(schema.names(), source.table.column_names)
         # Names that differ by case only are one to DuckDB, so both come along and the table is refused.
         wanted = {name.casefold() for name in schema.names()}
         declared = [name for name in source.table.column_names if name.casefold() in wanted]
-        connection.register(SOURCE, _owned(plain_table(source.table.select(declared))))
+        connection.register(SOURCE, _deep_copy(plain_table(source.table.select(declared))))
         return _types(connection.table(SOURCE))
     if isinstance(source, CsvFiles):
-        check_headed(schema.names(), source.header())
+        check_header(schema.names(), source.header())
         relation, comma = _csv(connection, source), source.decimal == ","
     else:
         assert isinstance(source, ParquetFiles)
@@ -103,8 +103,8 @@ def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     return {name: replace(stored, comma=comma, untyped=untyped) for name, stored in _types(relation).items()}
 
 
-def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, Stored]:
-    return {name: _stored(kind) for name, kind in zip(relation.columns, relation.types)}
+def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, StorageType]:
+    return {name: _storage_type(kind) for name, kind in zip(relation.columns, relation.types)}
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles, schema: Schema) -> duckdb.DuckDBPyRelation:
@@ -136,7 +136,7 @@ def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.Duck
     )
 
 
-def _owned(table: pa.Table) -> pa.Table:
+def _deep_copy(table: pa.Table) -> pa.Table:
     """Copy rows into memory that no one else can write.
 
     Arrow borrows memory from numpy and pandas. Concatenating an array with an empty one copies it.
@@ -148,12 +148,12 @@ def _owned(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def _stored(kind: Any) -> Stored:
+def _storage_type(kind: Any) -> StorageType:
     name = str(kind.id)
     if name == "decimal":
         width, scale = (int(value) for _, value in kind.children)
-        return Stored("decimal", scale) if width + scale <= MOST_DIGITS else Stored("other")
-    return _KINDS.get(name, Stored("other"))
+        return StorageType("decimal", scale) if width + scale <= MOST_DIGITS else StorageType("other")
+    return _KINDS.get(name, StorageType("other"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +168,12 @@ class DuckDBStore:
     def of_cells(self, tree: exp.Expr) -> pa.Table:
         return self.connection.fetch(tree)
 
-    def keep_cells(self, name: str, tree: exp.Expr) -> None:
+    def store_cells(self, name: str, tree: exp.Expr) -> None:
         temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
         self.connection.run(exp.Create(this=exp.to_table(name), kind="TABLE", expression=tree, properties=temporary))
 
-    def keep_pairs(self, name: str, tree: exp.Expr) -> None:
-        self.keep_cells(name, tree)
+    def store_pairs(self, name: str, tree: exp.Expr) -> None:
+        self.store_cells(name, tree)
 
     def lend(self, name: str, table: pa.Table) -> None:
         self.connection.duckdb.register(name, table)
@@ -200,17 +200,17 @@ class DuckDB(Engine):
     ) -> None:
         self._source = open_typed(source, schema, open_source)
         watched = watched_files(self._source)
-        read = watched if copied(self._source) is None else ()
+        read = watched if copy_method(self._source) is None else ()
         self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads)
         super().__init__(Passes(DuckDBStore(self._connection), schema), files=watched)
         self._prepared = False
         try:
-            self._stored = self._bound()
+            self._stored = self._bind_columns()
         except BaseException:
             self._release()
             raise
 
-    def _bound(self) -> dict[str, Stored]:
+    def _bind_columns(self) -> dict[str, StorageType]:
         """Return how each column is stored, refusing unusable types."""
         stored = bind(self._connection, self._source, self.schema)
         check_types(self.schema, stored)
@@ -223,7 +223,7 @@ class DuckDB(Engine):
             self._check_rows(schema)
         except EngineError:
             if isinstance(self._source, CsvFiles):
-                raise torn(self._source) from None
+                raise torn_line_error(self._source) from None
             raise
 
     def _check_rows(self, schema: Schema) -> None:
@@ -231,7 +231,7 @@ class DuckDB(Engine):
         found = list(checks(schema, self._stored))
         if schema.collapse is None:
             problems = broken_rows(self._connection.fetch, found)
-            repeated = self._repeated(SOURCE)
+            repeated = self._count_repeated(SOURCE)
             problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
         else:
             problems = self._collapse(schema, found)
@@ -239,7 +239,7 @@ class DuckDB(Engine):
             self._forget()
             raise DataError(problems=tuple(problems))
 
-    def _repeated(self, table: str) -> int:
+    def _count_repeated(self, table: str) -> int:
         return repeated_ids(self._connection, self.schema, self._stored[self.schema.unit], table=table)
 
     def _collapse(self, schema: Schema, found: list[Check]) -> list[RecordError]:
@@ -252,7 +252,7 @@ class DuckDB(Engine):
         for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE")):
             self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
         try:
-            self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored, found))
+            self._passes.store.store_cells(COLLAPSED, collapsed_tree(schema, self._stored, found))
             (met,) = self._connection.fetch(any_aside_tree(schema)).to_pylist() if found else ({BROKEN: 0},)
         except EngineError:
             problems = broken_rows(self._connection.fetch, found)
@@ -262,7 +262,7 @@ class DuckDB(Engine):
         if met[BROKEN]:
             return broken_rows(self._connection.fetch, found)
         problems = broken_rows(self._connection.fetch, list(collapse_checks(schema)), COLLAPSED, counted="unit")
-        if same_names(schema) and self._repeated(COLLAPSED):
+        if same_names(schema) and self._count_repeated(COLLAPSED):
             problems += differing_units(self._passes.store.of_records, schema)
         if not problems:
             self._connection.run(collapsed_records_tree(schema))
@@ -271,7 +271,7 @@ class DuckDB(Engine):
     def _prepare(self) -> None:
         """Create the view every query reads, after copying remote records."""
         if not self._prepared:
-            if copied(self._source):
+            if copy_method(self._source):
                 copy_records(self._connection, self._source, self.schema, self._stored)
             for name, codes in code_lists(self.schema):
                 self._connection.duckdb.register(name, codes)
@@ -281,7 +281,7 @@ class DuckDB(Engine):
 
     def _forget(self) -> None:
         """Drop a refused copy, so that corrected rows are copied again."""
-        if copied(self._source):
+        if copy_method(self._source):
             forget_copy(self._connection)
             self._prepared = False
 

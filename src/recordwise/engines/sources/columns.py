@@ -16,7 +16,7 @@ from recordwise.engines.sources.files import file_schema, parquet_schema
 from recordwise.engines.sources.postgres import catalog, numbers_of
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
-from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
+from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, SourceColumn
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import (
     NO_HEADER,
@@ -44,27 +44,29 @@ def is_csv(source: Any) -> bool:
     return isinstance(open_source(source), CsvFiles)
 
 
-def declared(source: Any, *, headed: bool = False) -> list[Found]:
+def declared_columns(source: Any, *, headed: bool = False) -> list[SourceColumn]:
     """Return every column's name and, where declared, its type.
 
     ``headed``: the owner states that the first line of a CSV file holds names. Nothing in the file can prove
     it: a header of text looks like a record.
     """
-    opened = _opened(source)
+    opened = _open(source)
     if isinstance(opened, CsvFiles):
-        return [Found(name=name) for name in _names(opened, headed)]
+        return [SourceColumn(name=name) for name in _names(opened, headed)]
     if isinstance(opened, ParquetFiles):
         schema = parquet_schema(opened.paths[0])
-        here = [Found(name=field.name, kind=_kind(field.type)) for field in schema]
-        return here + [Found(name=name, kind=TEXT) for name in opened.partitions() if name not in schema.names]
+        here = [SourceColumn(name=field.name, kind=_kind(field.type)) for field in schema]
+        return here + [SourceColumn(name=name, kind=TEXT) for name in opened.partitions() if name not in schema.names]
     if isinstance(opened, ArrowFiles):
-        return [Found(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
+        return [SourceColumn(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
     if isinstance(opened, StatFiles):
-        return [Found(name=name, kind=WORDS.get(kind, OTHER)) for name, kind in file_kinds(opened.paths[0]).items()]
+        return [
+            SourceColumn(name=name, kind=WORDS.get(kind, OTHER)) for name, kind in file_kinds(opened.paths[0]).items()
+        ]
     if isinstance(opened, Database):
-        return [Found(name=name, kind=_kind(kind)) for name, kind in table_types(opened).items()]
+        return [SourceColumn(name=name, kind=_kind(kind)) for name, kind in table_types(opened).items()]
     if isinstance(opened, Postgres):
-        return [Found(name=name, kind=WORDS.get(stored, OTHER)) for name, stored in catalog(opened).items()]
+        return [SourceColumn(name=name, kind=WORDS.get(stored, OTHER)) for name, stored in catalog(opened).items()]
     raise SourceError(source="the source", problem="a first plan is made from files, databases and PostgreSQL")
 
 
@@ -90,16 +92,16 @@ def csv_options(source: Any) -> dict[str, str]:
 
     By the header line; nothing for other files.
     """
-    opened, usual = _opened(source), open_source(source)
+    opened, usual = _open(source), open_source(source)
     if not isinstance(opened, CsvFiles) or not isinstance(usual, CsvFiles):
         return {}
     found = {"delimiter": opened.delimiter} if opened.delimiter != usual.delimiter else {}
     return found | ({"encoding": opened.encoding} if opened.encoding != UTF8 else {})
 
 
-def _opened(source: Any) -> Any:
+def _open(source: Any) -> Any:
     opened = open_source(source)
-    return opened.guessed() if isinstance(opened, CsvFiles) else opened
+    return opened.with_guessed_delimiter() if isinstance(opened, CsvFiles) else opened
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -118,18 +120,18 @@ def _kind(kind: pa.DataType) -> str:
     return TEXT if text else OTHER
 
 
-def looked_at(source: Any, *, headed: bool = False) -> list[Found]:
+def look_at_columns(source: Any, *, headed: bool = False) -> list[SourceColumn]:
     """Return columns with types and steps that the records suggest.
 
     A look at confidential records. No bound, no key, no threshold.
     """
-    opened, found = _opened(source), declared(source, headed=headed)
+    opened, found = _open(source), declared_columns(source, headed=headed)
     open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
     if not open_ended:
         return found
     try:
         relation = _records(opened, open_ended)
-        return [_suggested(relation, each) for each in found]
+        return [_suggest_type(relation, each) for each in found]
     except duckdb.Error:
         # Its text can quote a record.
         raise SourceError(source="the source", problem="its records cannot be read", read=True) from None
@@ -159,10 +161,10 @@ def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
     return connection.table(SOURCE)
 
 
-def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
+def _suggest_type(relation: duckdb.DuckDBPyRelation, found: SourceColumn) -> SourceColumn:
     name = '"' + found.name.replace('"', '""') + '"'
     if found.kind == NUMBER:
-        return Found(name=found.name, kind=NUMBER, step=_step(relation, name))
+        return SourceColumn(name=found.name, kind=NUMBER, step=_step(relation, name))
     if found.kind:
         return found
     shapes = {INTEGER: "BIGINT", TRUTH: "BOOLEAN", DAY: "DATE", NUMBER: "DOUBLE"}
@@ -172,7 +174,7 @@ def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
     known, leading, *fitting = relation.aggregate(f"COUNT({name}), {zeros}, {counts}").fetchall()[0]
     # A code with leading zeros is text: as a number it would lose them.
     kind = next((kind for kind, count in zip(shapes, fitting) if known and not leading and count == known), TEXT)
-    return Found(name=found.name, kind=kind, step=_step(relation, name) if kind == NUMBER else "")
+    return SourceColumn(name=found.name, kind=kind, step=_step(relation, name) if kind == NUMBER else "")
 
 
 def _step(relation: duckdb.DuckDBPyRelation, name: str) -> str:

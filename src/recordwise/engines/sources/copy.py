@@ -14,13 +14,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.records import COLLAPSED, SOURCE, Stored
+from recordwise.engines.compile.records import COLLAPSED, SOURCE, StorageType
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.engine import check_present
-from recordwise.engines.sources.database import database_head, database_parts
-from recordwise.engines.sources.files import arrow_head, arrow_parts, text_columns, text_parts
-from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
-from recordwise.engines.sources.stat import stat_columns, stat_parts
+from recordwise.engines.sources.database import database_batches, database_head
+from recordwise.engines.sources.files import arrow_batches, arrow_head, text_batches, text_columns
+from recordwise.engines.sources.postgres import postgres_batches, postgres_columns
+from recordwise.engines.sources.stat import stat_batches, stat_columns
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import UTF8, ArrowFiles, CsvFiles, Database, Postgres, Relation, StatFiles
 
@@ -29,49 +29,49 @@ INCOMING = "incoming"
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyMethod:
     """How records of one kind of source come over."""
 
-    columns: Callable[[Any, Schema], dict[str, Stored] | pa.Table]
+    columns: Callable[[Any, Schema], dict[str, StorageType] | pa.Table]
     """How the declared columns are stored, or a table of them without a row; reads no record."""
-    parts: Callable[[Any, Schema, dict[str, Stored]], Iterator[pa.Table]]
+    parts: Callable[[Any, Schema, dict[str, StorageType]], Iterator[pa.Table]]
     """The records in parts of bounded size, of which the first may be empty."""
 
 
 def _relation_head(source: Relation, schema: Schema) -> pa.Table:
     check_present(schema.names(), source.relation.columns)
-    return _chosen(source, schema).limit(0).to_arrow_table()
+    return _select_columns(source, schema).limit(0).to_arrow_table()
 
 
-def _relation_parts(source: Relation, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
-    reader = _chosen(source, schema).to_arrow_reader(BATCH_ROWS)
+def _relation_batches(source: Relation, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
+    reader = _select_columns(source, schema).to_arrow_reader(BATCH_ROWS)
     yield reader.schema.empty_table()
     yield from (pa.Table.from_batches([batch]) for batch in reader)
 
 
-def _chosen(source: Relation, schema: Schema) -> Any:
+def _select_columns(source: Relation, schema: Schema) -> Any:
     return source.relation.select(*(duckdb.ColumnExpression(name) for name in schema.names()))
 
 
-KINDS: dict[type, Copied] = {
-    Relation: Copied(_relation_head, _relation_parts),
-    Postgres: Copied(postgres_columns, postgres_parts),
-    StatFiles: Copied(stat_columns, stat_parts),
-    ArrowFiles: Copied(arrow_head, arrow_parts),
-    Database: Copied(database_head, database_parts),
-    CsvFiles: Copied(text_columns, text_parts),
+KINDS: dict[type, CopyMethod] = {
+    Relation: CopyMethod(_relation_head, _relation_batches),
+    Postgres: CopyMethod(postgres_columns, postgres_batches),
+    StatFiles: CopyMethod(stat_columns, stat_batches),
+    ArrowFiles: CopyMethod(arrow_head, arrow_batches),
+    Database: CopyMethod(database_head, database_batches),
+    CsvFiles: CopyMethod(text_columns, text_batches),
 }
 
 
-def copied(source: Any) -> Copied | None:
+def copy_method(source: Any) -> CopyMethod | None:
     """Return how a source is copied, None if read in place."""
     in_place = isinstance(source, CsvFiles) and source.encoding == UTF8
     return None if in_place else KINDS.get(type(source))
 
 
-def copy_records(connection: Connection, source: Any, schema: Schema, stored: dict[str, Stored]) -> None:
+def copy_records(connection: Connection, source: Any, schema: Schema, stored: dict[str, StorageType]) -> None:
     """Make the table ``source``; if that fails, none of it stays."""
-    how = copied(source)
+    how = copy_method(source)
     assert how is not None
     try:
         fill(connection.duckdb, how.parts(source, schema, stored))

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recordwise.engines.compile.records import Stored
+from recordwise.engines.compile.records import StorageType
 from recordwise.engines.duckdb.connection import TRUSTING
 from recordwise.engines.engine import check_present
 from recordwise.engines.sources.files import plain_table
@@ -31,14 +31,14 @@ MIXED_IDS = "holds whole numbers in some rows and text in others, which may be o
 FAILED = "it cannot be read: it is damaged, in use by a program that writes to it, or of a version that is not known"
 
 
-def database_head(source: Database, schema: Schema) -> pa.Table | dict[str, Stored]:
+def database_head(source: Database, schema: Schema) -> pa.Table | dict[str, StorageType]:
     """How the declared columns are stored, without a record."""
     if _is_sqlite(Path(source.path)):
         with _sqlite(source) as connection:
             _sqlite_names(connection, source, schema)
-        return {name: Stored("text", untyped=True) for name in schema.names()}
+        return {name: StorageType("text", untyped=True) for name in schema.names()}
     with _duckdb(source) as relation:
-        return plain_table(_chosen(relation, schema).limit(0).to_arrow_table())
+        return plain_table(_select_columns(relation, schema).limit(0).to_arrow_table())
 
 
 def table_types(source: Database) -> dict[str, pa.DataType]:
@@ -54,13 +54,13 @@ def table_types(source: Database) -> dict[str, pa.DataType]:
         return dict(zip(found.names, found.types))
 
 
-def database_parts(source: Database, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
+def database_batches(source: Database, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
     """The records, in batches of one statement."""
     if _is_sqlite(Path(source.path)):
-        yield from _sqlite_parts(source, schema)
+        yield from _sqlite_batches(source, schema)
         return
     with _duckdb(source) as relation:
-        reader = _chosen(relation, schema).to_arrow_reader(BATCH_ROWS)
+        reader = _select_columns(relation, schema).to_arrow_reader(BATCH_ROWS)
         yield plain_table(reader.schema.empty_table())
         for batch in reader:
             yield plain_table(pa.Table.from_batches([batch]))
@@ -71,19 +71,19 @@ def _is_sqlite(path: Path) -> bool:
         with path.open("rb") as file:
             start = file.read(16)
     except OSError:
-        raise _refused("it cannot be read") from None
+        raise _refusal("it cannot be read") from None
     if start == SQLITE:
         return True
     if start[8:12] != DUCKDB:
-        raise _refused("it is no database of DuckDB or SQLite")
+        raise _refusal("it is no database of DuckDB or SQLite")
     return False
 
 
-def _refused(problem: str, advice: str = "") -> SourceError:
+def _refusal(problem: str, advice: str = "") -> SourceError:
     return SourceError(source="the database file", problem=problem, advice=advice)
 
 
-def _quoted(source: Database) -> str:
+def _quoted_name(source: Database) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in source.names())
 
 
@@ -98,16 +98,16 @@ def _duckdb(source: Database) -> Iterator[duckdb.DuckDBPyRelation]:
     }
     try:
         with duckdb.connect(str(source.path), read_only=True, config=settings) as connection:
-            yield connection.sql(f"SELECT * FROM {_quoted(source)}")
+            yield connection.sql(f"SELECT * FROM {_quoted_name(source)}")
     except RecordwiseError:
         raise
     except duckdb.CatalogException:
-        raise _refused(NO_TABLE) from None
+        raise _refusal(NO_TABLE) from None
     except duckdb.Error:
-        raise _refused(FAILED) from None
+        raise _refusal(FAILED) from None
 
 
-def _chosen(relation: duckdb.DuckDBPyRelation, schema: Schema) -> duckdb.DuckDBPyRelation:
+def _select_columns(relation: duckdb.DuckDBPyRelation, schema: Schema) -> duckdb.DuckDBPyRelation:
     check_present(schema.names(), relation.columns)
     return relation.select(*(duckdb.ColumnExpression(name) for name in schema.names()))
 
@@ -122,7 +122,7 @@ def _sqlite(source: Database) -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.Error:
-        raise _refused(FAILED) from None
+        raise _refusal(FAILED) from None
 
 
 def _sqlite_names(connection: sqlite3.Connection, source: Database, schema: Schema) -> None:
@@ -133,17 +133,17 @@ def _sqlite_columns(connection: sqlite3.Connection, source: Database) -> list[st
     *schemas, table = source.names()
     found = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?)", (table,))]
     if not found or schemas not in ([], ["main"]):
-        raise _refused(NO_TABLE)
+        raise _refusal(NO_TABLE)
     return found
 
 
-def _sqlite_parts(source: Database, schema: Schema) -> Iterator[pa.Table]:
+def _sqlite_batches(source: Database, schema: Schema) -> Iterator[pa.Table]:
     names = list(schema.names())
     with _sqlite(source) as connection:
         _sqlite_names(connection, source, schema)
         _check_kinds(connection, source, schema)
-        written = ", ".join(_written(name, schema) for name in names)
-        cursor = connection.execute(f"SELECT {written} FROM {_quoted(source)}")
+        written = ", ".join(_text_expression(name, schema) for name in names)
+        cursor = connection.execute(f"SELECT {written} FROM {_quoted_name(source)}")
         yield pa.schema([(name, pa.string()) for name in names]).empty_table()
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield pa.table({name: _texts(name, values) for name, values in zip(names, zip(*rows))})
@@ -156,7 +156,7 @@ def _texts(name: str, values: Any) -> pa.Array:
         raise DataError(problems=(RecordError(column=name, problem="holds values that are no text"),)) from None
 
 
-def _written(name: str, schema: Schema) -> str:
+def _text_expression(name: str, schema: Schema) -> str:
     """Return a value as text.
 
     Seventeen digits give a float back; a whole float is a whole number where the column holds integers.
@@ -179,7 +179,7 @@ def _check_kinds(connection: sqlite3.Connection, source: Database, schema: Schem
     for name in schema.names():
         column, declared = '"' + name.replace('"', '""') + '"', schema.column(name)
         counts = dict.fromkeys(("integer", "real", "text", "blob"), 0)
-        statement = f"SELECT typeof({column}), COUNT(*) FROM {_quoted(source)} GROUP BY 1"
+        statement = f"SELECT typeof({column}), COUNT(*) FROM {_quoted_name(source)} GROUP BY 1"
         counts |= dict(connection.execute(statement).fetchall())
         if declared is None and schema.measure(name) is None:
             kind, count = _id_problem(counts)

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from recordwise.engines.compile.records import MOST_DIGITS, OFF, Stored
-from recordwise.engines.engine import check_headed, check_present
+from recordwise.engines.compile.records import MOST_DIGITS, OFF, StorageType
+from recordwise.engines.engine import check_header, check_present
 from recordwise.errors import DataError, RecordError, RecordwiseError, SourceError
-from recordwise.plan.arrays import listed
+from recordwise.plan.arrays import array_from_list
 from recordwise.plan.keys.cells import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Frame, ParquetFiles, compression
@@ -35,7 +35,7 @@ def arrow_head(source: ArrowFiles, schema: Schema) -> pa.Table:
     return heads[0].empty_table()
 
 
-def arrow_parts(source: ArrowFiles, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
+def arrow_batches(source: ArrowFiles, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
     """The records, file by file, batch by batch."""
     head = arrow_head(source, schema)
     yield head
@@ -91,13 +91,13 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
 # CSV that is not UTF-8: decoded here and copied once, every field as text, because the engine reads UTF-8 only.
 
 
-def text_columns(source: CsvFiles, schema: Schema) -> dict[str, Stored]:
+def text_columns(source: CsvFiles, schema: Schema) -> dict[str, StorageType]:
     """Every declared column is text."""
-    check_headed(schema.names(), source.header())
-    return {name: Stored("text", comma=source.decimal == ",", untyped=True) for name in schema.names()}
+    check_header(schema.names(), source.header())
+    return {name: StorageType("text", comma=source.decimal == ",", untyped=True) for name in schema.names()}
 
 
-def text_parts(source: CsvFiles, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
+def text_batches(source: CsvFiles, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
     """Yield the records, file by file, block by block."""
     names, header = list(schema.names()), source.header()
     yield pa.schema([(name, pa.string()) for name in names]).empty_table()
@@ -125,10 +125,10 @@ def text_parts(source: CsvFiles, schema: Schema, _: dict[str, Stored]) -> Iterat
                     first = False
         except (pa.ArrowException, UnicodeError, OSError):
             # Their text quotes the line.
-            raise torn(source) from None
+            raise torn_line_error(source) from None
 
 
-def torn(source: CsvFiles) -> SourceError:
+def torn_line_error(source: CsvFiles) -> SourceError:
     """Which line of a CSV file cannot be read, by its number."""
     found = source.torn_line() or "it cannot be read as CSV"
     return SourceError(source="the CSV source", problem=found, read=True)
@@ -174,13 +174,13 @@ def _table(given: Any, schema: Schema) -> pa.Table:
     if len(set(labels)) < len(labels):
         raise SourceError(source="the frame", problem="two of its columns have the same name")
     wanted = {str(label): label for label in (given if isinstance(given, Mapping) else given.columns)}
-    found = {name: _read(given[wanted[name]], name, schema) for name in schema.names() if name in wanted}
+    found = {name: _convert_column(given[wanted[name]], name, schema) for name in schema.names() if name in wanted}
     if len({len(column) for column in found.values()}) > 1:
         raise SourceError(source="the frame", problem="its columns have different lengths")
     return pa.table(found)
 
 
-def _read(values: Any, name: str, schema: Schema) -> pa.Array:
+def _convert_column(values: Any, name: str, schema: Schema) -> pa.Array:
     """Convert a column.
 
     Arrow's error can quote the value it cannot hold, so ours names only the column.
@@ -195,7 +195,7 @@ def _read(values: Any, name: str, schema: Schema) -> pa.Array:
 
 def _array(values: Any) -> pa.Array:
     """NaN marks a missing value in a float column."""
-    return listed(values, nan_is_null=True) if isinstance(values, list) else pa.array(values, from_pandas=True)
+    return array_from_list(values, nan_is_null=True) if isinstance(values, list) else pa.array(values, from_pandas=True)
 
 
 def _declared_array(array: Any, name: str, schema: Schema) -> Any:
@@ -268,7 +268,7 @@ def check_parquet(source: ParquetFiles, schema: Schema) -> None:
     names, first = schema.names(), dict[str, str]()
     for number, path in enumerate(source.paths, 1):
         where = f"file {number} of {len(source.paths)} ('{path.name}')" if len(source.paths) > 1 else "the source"
-        found = _stored_as(path)
+        found = _storage_by_column(path)
         beside_folders(folders, list(found), where)
         check_present([name for name in names if name not in folders], list(found), source=where)
         unique_names(names, list(found), where)
@@ -317,7 +317,7 @@ def no_zone(name: str, where: str) -> SourceError:
     )
 
 
-def _stored_as(path: Path) -> dict[str, str]:
+def _storage_by_column(path: Path) -> dict[str, str]:
     """Return how a file stores each of its columns."""
     schema, flat = _footer(path)
     if len(set(schema.names)) < len(schema.names):
@@ -325,7 +325,7 @@ def _stored_as(path: Path) -> dict[str, str]:
     return dict.fromkeys(schema.names, NESTED) | flat
 
 
-def _words(leaf: Any) -> str:
+def _storage_text(leaf: Any) -> str:
     said: Mapping[str, Any] = json.loads(leaf.logical_type.to_json())
     kind = said["Type"]
     if kind == "None" and leaf.physical_type in ("INT32", "INT64"):
@@ -349,7 +349,7 @@ def _footer(path: Path) -> tuple[pa.Schema, dict[str, str]]:
             _ = schema.names, [str(field.type) for field in schema]
             leaves = [plain.column(number) for number in range(len(plain.names))]
             flat = [leaf for leaf in leaves if leaf.path == leaf.name and leaf.max_repetition_level == 0]
-            return schema, {leaf.name: _words(leaf) for leaf in flat}
+            return schema, {leaf.name: _storage_text(leaf) for leaf in flat}
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise SourceError(source="the source", problem="one of its files is damaged or is not a Parquet file") from None
 
@@ -392,7 +392,7 @@ def _unclear(source: CsvFiles, path: Path, lines: re.Pattern[str], start: re.Pat
     """Return the line in which the first unclear quote begins."""
     ended, last, rest = 0, "", ""
     try:
-        with source.opened(path) as text:
+        with source.open_text(path) as text:
             while block := text.read(BLOCK):
                 rest += block
                 cut = _clear(rest, lines)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import column, constant
-from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, Stored, largest_steps
-from recordwise.engines.engine import check_present, load_part
+from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, StorageType, largest_steps
+from recordwise.engines.engine import check_present, load_optional
 from recordwise.errors import ServerError, SourceError
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Postgres
@@ -32,22 +32,22 @@ TINY = exp.Literal.number("8.673617379884035e-19")
 """2^-60: less than half of the smallest possible step, so the nearest whole number of steps is 0 (T-LATTICE)."""
 
 
-def stored_as(schema: Schema, types: dict[str, str]) -> dict[str, Stored]:
+def storage_types(schema: Schema, types: dict[str, str]) -> dict[str, StorageType]:
     """How the copy will store each declared column that the table has."""
-    found = {name: _stored(types[name]) for name in schema.column_names() if name in types}
-    for measure in schema.held_measures():
+    found = {name: _column_storage(types[name]) for name in schema.column_names() if name in types}
+    for measure in schema.record_measures():
         if measure.name in types:
-            found[measure.name] = _measured(measure.name, types[measure.name])
+            found[measure.name] = _measure_storage(measure.name, types[measure.name])
     for identifier in (schema.unit, schema.firm):
         if identifier in types:
             _id_tree(identifier, types[identifier])
-            found[identifier] = Stored("other")
+            found[identifier] = StorageType("other")
     return found
 
 
-def _measured(name: str, kind: str) -> Stored:
+def _measure_storage(name: str, kind: str) -> StorageType:
     if kind in (*INTEGERS, *FLOATS, "numeric"):
-        return Stored("steps")
+        return StorageType("steps")
     raise SourceError(
         source=f"column '{name}'",
         problem=f"it is declared as measure but stored as {kind}",
@@ -55,16 +55,16 @@ def _measured(name: str, kind: str) -> Stored:
     )
 
 
-def _stored(kind: str) -> Stored:
+def _column_storage(kind: str) -> StorageType:
     if kind in INTEGERS:
-        return Stored("integer")
+        return StorageType("integer")
     if kind in TEXTS:
-        return Stored("text")
+        return StorageType("text")
     if kind in ("date", "timestamp"):
-        return Stored("date")
+        return StorageType("date")
     if kind == "timestamptz":
-        return Stored("zoned")
-    return Stored("boolean") if kind == "bool" else Stored("other")
+        return StorageType("zoned")
+    return StorageType("boolean") if kind == "bool" else StorageType("other")
 
 
 def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -> exp.Expr:
@@ -72,7 +72,7 @@ def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -
     trees = {schema.unit: _id_tree(schema.unit, types[schema.unit])}
     if schema.firm:
         trees[schema.firm] = _id_tree(schema.firm, types[schema.firm])
-    for measure in schema.held_measures():
+    for measure in schema.record_measures():
         trees[measure.name] = _steps_tree(measure, types[measure.name])
     for name in schema.column_names():
         # A cast to text drops the blanks that pad a CHAR and converts an ENUM to its label.
@@ -133,7 +133,7 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
     In the server's double-precision arithmetic, which follows IEEE 754 as ours does.
     """
     step = measure.step
-    limit = largest_steps(measure, Stored("float")) * step
+    limit = largest_steps(measure, StorageType("float")) * step
     scaled = exp.Div(
         this=exp.Paren(this=exp.Mul(this=raw, expression=_double(step.denominator))), expression=_double(step.numerator)
     )
@@ -229,22 +229,22 @@ UNREACHABLE = (NO_ANSWER, "no server answers there", "there is no such host")
 """Refusals that say nothing about the plan."""
 
 
-def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
+def postgres_columns(source: Postgres, schema: Schema) -> dict[str, StorageType]:
     """Return the declared columns' storage by the catalog, reading no record."""
-    with _snapshot(source) as cursor, _told(source, cursor):
-        _, types = _described(source, cursor)
+    with _snapshot(source) as cursor, _masking_errors(source, cursor):
+        _, types = _describe_table(source, cursor)
         check_present(schema.names(), list(types))
-        return stored_as(schema, types)
+        return storage_types(schema, types)
 
 
-def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
+def postgres_batches(source: Postgres, schema: Schema, stored: dict[str, StorageType]) -> Iterator[pa.Table]:
     """Yield the records in parts of bounded size.
 
     From one statement and so one snapshot, if the table's columns are unchanged.
     """
-    with _snapshot(source) as cursor, _told(source, cursor):
-        table, types = _described(source, cursor)
-        if stored_as(schema, types) != stored:
+    with _snapshot(source) as cursor, _masking_errors(source, cursor):
+        table, types = _describe_table(source, cursor)
+        if storage_types(schema, types) != stored:
             raise SourceError(source=source.table, problem="its columns changed since it was opened")
         cursor.adbc_statement.set_options(**dict([BATCH_HINT]))
         cursor.execute(select_tree(schema, types, table).sql(dialect="postgres"))
@@ -258,15 +258,17 @@ def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) 
 
 def catalog(source: Postgres) -> dict[str, str]:
     """Return every column's kind from the catalog, reading no record."""
-    with _snapshot(source) as cursor, _told(source, cursor):
-        _, types = _described(source, cursor)
-    return {name: "number" if kind in (*FLOATS, "numeric") else _stored(kind).kind for name, kind in types.items()}
+    with _snapshot(source) as cursor, _masking_errors(source, cursor):
+        _, types = _describe_table(source, cursor)
+    return {
+        name: "number" if kind in (*FLOATS, "numeric") else _column_storage(kind).kind for name, kind in types.items()
+    }
 
 
 def numbers_of(source: Postgres, names: list[str]) -> Iterator[pa.Table]:
     """Yield the values of number columns as floats."""
-    with _snapshot(source) as cursor, _told(source, cursor):
-        (schema, table), _ = _described(source, cursor)
+    with _snapshot(source) as cursor, _masking_errors(source, cursor):
+        (schema, table), _ = _describe_table(source, cursor)
         floats = (exp.alias_(cast(column(name), "DOUBLE"), exp.to_identifier(name, quoted=True)) for name in names)
         cursor.execute(exp.select(*floats).from_(exp.table_(table, db=schema, quoted=True)).sql(dialect="postgres"))
         reader = cursor.fetch_record_batch()
@@ -277,7 +279,7 @@ def numbers_of(source: Postgres, names: list[str]) -> Iterator[pa.Table]:
 @contextmanager
 def _snapshot(source: Postgres) -> Iterator[Any]:
     """Open a read-only transaction on one state of the database."""
-    driver = load_part(DRIVER, extra="postgres")
+    driver = load_optional(DRIVER, extra="postgres")
     try:
         connection = driver.connect(source.uri)
     except Exception as error:
@@ -295,7 +297,7 @@ def _snapshot(source: Postgres) -> Iterator[Any]:
 
 
 @contextmanager
-def _told(source: Postgres, cursor: Any) -> Iterator[None]:
+def _masking_errors(source: Postgres, cursor: Any) -> Iterator[None]:
     """Replace the driver's exceptions with ours."""
     try:
         cursor.execute(SNAPSHOT)
@@ -320,7 +322,7 @@ def _refusal(text: str) -> str:
     return next((ours for theirs, ours in REFUSALS.items() if theirs in text), NO_ANSWER)
 
 
-def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:
+def _describe_table(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:
     """Return a table's schema and name, and its column types."""
     cursor.execute(SETTINGS)
     if cursor.fetchone()[0] == "SQL_ASCII":

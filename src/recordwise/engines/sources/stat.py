@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.engines.compile.records import Stored
-from recordwise.engines.engine import Mark, check_present, file_marks, load_part
+from recordwise.engines.compile.records import StorageType
+from recordwise.engines.engine import Mark, check_present, file_marks, load_optional
 from recordwise.errors import DataError, EngineError, RecordError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import StatFiles
@@ -60,7 +60,7 @@ READERS = {
 }
 
 
-def stat_columns(source: StatFiles, schema: Schema) -> dict[str, Stored]:
+def stat_columns(source: StatFiles, schema: Schema) -> dict[str, StorageType]:
     """Return how each column is stored, reading no record.
 
     It must be the same in every file.
@@ -74,7 +74,7 @@ def stat_columns(source: StatFiles, schema: Schema) -> dict[str, Stored]:
             problem="its format is that of a date or a time",
             advice="Declare a date as type date; write anything else into a column of its own.",
         )
-    return {name: Stored({"text": "text", "number": "number"}.get(kind, "date")) for name, kind in kinds.items()}  # type: ignore[arg-type]
+    return {name: StorageType({"text": "text", "number": "number"}.get(kind, "date")) for name, kind in kinds.items()}  # type: ignore[arg-type]
 
 
 def _is_date(name: str, schema: Schema) -> bool:
@@ -107,20 +107,20 @@ def _kind(head: Any, name: str, path: Path) -> str:
     return next((kind for kind, pattern in found.items() if pattern.fullmatch(written)), "number")
 
 
-def stat_parts(source: StatFiles, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
+def stat_batches(source: StatFiles, schema: Schema, stored: dict[str, StorageType]) -> Iterator[pa.Table]:
     """The records, file by file, in chunks of bounded size."""
     names, kinds = list(schema.names()), _kinds(source, schema)
     if stat_columns(source, schema) != stored:
-        raise _changed()
-    yield _part({name: [] for name in names}, kinds)
+        raise _changed_error()
+    yield _batch_table({name: [] for name in names}, kinds)
     for path in source.paths:
         before, rows = _mark(path), _rows_at_once(_head(path), names)
         taken = 0
-        while chunk := _read(path, usecols=names, row_offset=taken, row_limit=rows):
-            yield _part(chunk, kinds)
+        while chunk := _read_chunk(path, usecols=names, row_offset=taken, row_limit=rows):
+            yield _batch_table(chunk, kinds)
             taken += len(chunk[names[0]])
         if _mark(path) != before:
-            raise _changed()
+            raise _changed_error()
 
 
 def _rows_at_once(head: Any, names: list[str]) -> int:
@@ -130,7 +130,7 @@ def _rows_at_once(head: Any, names: list[str]) -> int:
     return max(FEWEST_ROWS, min(MOST_ROWS, CHUNK_BYTES // cost))
 
 
-def _part(chunk: dict[str, list[Any]], kinds: dict[str, str]) -> pa.Table:
+def _batch_table(chunk: dict[str, list[Any]], kinds: dict[str, str]) -> pa.Table:
     return pa.table({name: _column(name, chunk[name], kind) for name, kind in kinds.items()})
 
 
@@ -167,21 +167,21 @@ def file_kinds(path: Path) -> dict[str, str]:
 
 def _head(path: Path) -> Any:
     try:
-        return _parsed(path, metadataonly=True)[1]
+        return _parse(path, metadataonly=True)[1]
     except EngineError:
         raise SourceError(
             source="the source", problem=f"a file of it cannot be read: it is damaged, or no {path.suffix} file"
         ) from None
 
 
-def _read(path: Path, **options: Any) -> dict[str, list[Any]] | None:
+def _read_chunk(path: Path, **options: Any) -> dict[str, list[Any]] | None:
     """A chunk of columns; None when there are no more rows."""
-    chunk = _parsed(path, disable_datetime_conversion=True, **options)[0]
+    chunk = _parse(path, disable_datetime_conversion=True, **options)[0]
     return chunk if any(len(values) for values in chunk.values()) else None
 
 
-def _parsed(path: Path, **options: Any) -> Any:
-    read = getattr(load_part("pyreadstat", extra="stat"), READERS[path.suffix.lower()])
+def _parse(path: Path, **options: Any) -> Any:
+    read = getattr(load_optional("pyreadstat", extra="stat"), READERS[path.suffix.lower()])
     try:
         return read(str(path), output_format="dict", **options)
     except Exception as error:
@@ -194,5 +194,5 @@ def _mark(path: Path) -> Mark:
     return mark
 
 
-def _changed() -> SourceError:
+def _changed_error() -> SourceError:
     return SourceError(source="the source", problem="its files changed while they were read", read=True)

@@ -20,7 +20,7 @@ from recordwise.engines.compile.records import (
     KNOWN,
     SOURCE,
     Check,
-    Stored,
+    StorageType,
     bits_tree,
     broken_tree,
     checks,
@@ -46,8 +46,8 @@ from recordwise.engines.engine import (
     watched_files,
 )
 from recordwise.engines.sources.copy import KINDS
-from recordwise.engines.sources.files import check_quotes, open_typed, torn, unique_names
-from recordwise.engines.spark.session import Attached, active_session, attach
+from recordwise.engines.sources.files import check_quotes, open_typed, torn_line_error, unique_names
+from recordwise.engines.spark.session import StrictSession, active_session, attach
 from recordwise.engines.spark.sources import (
     ENCODINGS,
     ReadHere,
@@ -69,17 +69,17 @@ from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relat
 MOST_DIGITS = 36
 """Digits plus scale of a decimal; Spark would round the product that moves the point of a longer one."""
 _KINDS = {
-    "tinyint": Stored("integer"),
-    "smallint": Stored("integer"),
-    "int": Stored("integer"),
-    "bigint": Stored("integer"),
-    "float": Stored("float"),
-    "double": Stored("float"),
-    "string": Stored("text"),
-    "boolean": Stored("boolean"),
-    "date": Stored("date"),
-    "timestamp_ntz": Stored("date"),
-    "timestamp": Stored("zoned"),
+    "tinyint": StorageType("integer"),
+    "smallint": StorageType("integer"),
+    "int": StorageType("integer"),
+    "bigint": StorageType("integer"),
+    "float": StorageType("float"),
+    "double": StorageType("float"),
+    "string": StorageType("text"),
+    "boolean": StorageType("boolean"),
+    "date": StorageType("date"),
+    "timestamp_ntz": StorageType("date"),
+    "timestamp": StorageType("zoned"),
 }
 
 
@@ -87,13 +87,13 @@ def wanted_columns(schema: Schema) -> list[str]:
     return list(schema.names())
 
 
-def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
+def bind(frame: Any, schema: Schema) -> dict[str, StorageType]:
     """Return how each column is stored, refusing unusable types."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     _check_names(list(frame.columns), wanted_columns(schema))
     for name in wanted_columns(schema):
         _check_order(name, kinds[name])
-    stored = {name: _stored(kind) for name, kind in kinds.items()}
+    stored = {name: _storage_type(kind) for name, kind in kinds.items()}
     check_types(schema, stored)
     return stored
 
@@ -109,11 +109,11 @@ def _check_order(name: str, kind: Any) -> None:
         raise SourceError(source=f"column '{name}'", problem="it has a collation", advice="Cast it to STRING.")
 
 
-def _stored(kind: Any) -> Stored:
+def _storage_type(kind: Any) -> StorageType:
     if kind.typeName() == "decimal":
         fits = kind.precision + kind.scale <= MOST_DIGITS
-        return Stored("decimal", kind.scale) if fits or kind.scale == 0 else Stored("other")
-    return _KINDS.get(kind.simpleString(), Stored("other"))
+        return StorageType("decimal", kind.scale) if fits or kind.scale == 0 else StorageType("other")
+    return _KINDS.get(kind.simpleString(), StorageType("other"))
 
 
 # The checks of a table: one pass that shuffles nothing, and one for the uniqueness of ids. Where a unit has several
@@ -124,7 +124,7 @@ NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what 
 SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
-def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool = False) -> list[Check]:
+def text_checks(schema: Schema, stored: Mapping[str, StorageType], *, decoded: bool = False) -> list[Check]:
     """Return checks for invalid text.
 
     Spark keeps any bytes of a Parquet file; of CSV, which it has ``decoded``, it makes one sign of all that it
@@ -139,7 +139,7 @@ def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool =
     return [Check(name, NO_UNICODE, exp.not_(tree)) for name, tree in valid.items()]
 
 
-def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> None:
+def validate(store: Store, found: list[Check], schema: Schema, unit: StorageType) -> None:
     """Raise ``DataError`` if a row breaks the schema or repeats an id.
 
     With counts and column names. Ids may repeat if rows are collapsed.
@@ -148,25 +148,27 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> 
     (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
-        repeated = _repeated(store, schema, unit, SOURCE, seen)
+        repeated = _count_repeated_ids(store, schema, unit, SOURCE, seen)
         problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
     if problems:
         raise DataError(problems=tuple(problems))
 
 
-def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
+def validate_collapsed(store: Store, schema: Schema, unit: StorageType) -> None:
     """Raise ``DataError`` if a collapsed record breaks the schema.
 
     Or if its rows differ; with numbers of units.
     """
     problems = broken_rows(store.of_records, list(collapse_checks(schema)), COLLAPSED, counted="unit")
-    if same_names(schema) and _repeated(store, schema, unit, COLLAPSED):
+    if same_names(schema) and _count_repeated_ids(store, schema, unit, COLLAPSED):
         problems += differing_units(store.of_records, schema)
     if problems:
         raise DataError(problems=tuple(problems))
 
 
-def _repeated(store: Store, schema: Schema, unit: Stored, table: str, span: Mapping[str, int] | None = None) -> int:
+def _count_repeated_ids(
+    store: Store, schema: Schema, unit: StorageType, table: str, span: Mapping[str, int] | None = None
+) -> int:
     """Count the repeated ids.
 
     Whole numbers close together are counted by bits, others are shuffled: of other ids a hash, and the id only
@@ -175,12 +177,14 @@ def _repeated(store: Store, schema: Schema, unit: Stored, table: str, span: Mapp
     if unit.kind == "integer":
         if span is None:
             (span,) = store.of_records(span_tree(schema, table)).to_pylist()
-        return _counted(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
+        return _count_repeats(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column(schema.unit)])
-    return _counted(store, shuffled_tree(schema, table, by=hashed)) and _counted(store, shuffled_tree(schema, table))
+    return _count_repeats(store, shuffled_tree(schema, table, by=hashed)) and _count_repeats(
+        store, shuffled_tree(schema, table)
+    )
 
 
-def _counted(store: Store, tree: exp.Expr) -> int:
+def _count_repeats(store: Store, tree: exp.Expr) -> int:
     (found,) = store.of_records(tree).to_pylist()
     return int(found[KNOWN]) - int(found[DIFFERENT])
 
@@ -192,7 +196,7 @@ def _counted(store: Store, tree: exp.Expr) -> int:
 _TYPES = {"text": pa.string(), "number": pa.float64(), "date": pa.date32()}
 
 
-def is_carried(source: Any) -> bool:
+def is_local_source(source: Any) -> bool:
     """Whether a source goes through this process."""
     if isinstance(source, CsvFiles):
         packed = any(path.suffix.lower() == ".zst" for path in source.paths)
@@ -200,7 +204,7 @@ def is_carried(source: Any) -> bool:
     return isinstance(source, ArrowFiles | StatFiles | Database | Relation)
 
 
-def carried_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, Stored] | None]:
+def local_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, StorageType] | None]:
     """Return the declared columns without a record, and their storage."""
     found = KINDS[type(source)].columns(source, schema)
     if isinstance(found, pa.Table):
@@ -208,7 +212,7 @@ def carried_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, Store
     return pa.schema([(name, _TYPES[each.kind]) for name, each in found.items()]).empty_table(), found
 
 
-def carried_records(source: Any, schema: Schema, stored: dict[str, Stored]) -> pa.Table:
+def local_records(source: Any, schema: Schema, stored: dict[str, StorageType]) -> pa.Table:
     """All records, in the memory of this process."""
     parts = KINDS[type(source)].parts(source, schema, stored)
     return plain_types(pa.concat_tables(parts))
@@ -230,28 +234,28 @@ class Spark(Engine):
 
     def __init__(self, source: Any, schema: Schema, *, spark: Any = None, memory_limit: str = DEFAULT_MEMORY) -> None:
         opened = open_typed(source, schema, open_spark_source)
-        self._attached: Attached = attach(_session_of(opened, spark))
+        self._attached: StrictSession = attach(_session_of(opened, spark))
         self._cells = Connection(files=(), memory_limit=memory_limit, threads=None)
         self._view = f"recordwise_{uuid.uuid4().hex}"
         self._collapsed: Any = None
-        self._carried, self._arrived = (opened if is_carried(opened) else None), False
+        self._carried, self._arrived = (opened if is_local_source(opened) else None), False
         try:
             self._store = SparkStore(self._attached.session, self._cells)
             self._csv = opened if isinstance(opened, CsvFiles) else None
             super().__init__(
                 Passes(self._store, schema), files=watched_files(opened) if isinstance(opened, ReadHere) else ()
             )
-            self._stored = self._bound(opened)
+            self._stored = self._bind_views(opened)
         except BaseException:
             self._release()
             raise
 
-    def _bound(self, opened: Any) -> Any:
+    def _bind_views(self, opened: Any) -> Any:
         """Create the views ``source`` and ``records`` in our session."""
         try:
             known = None
             if self._carried is not None:
-                head, known = carried_head(opened, self.schema)
+                head, known = local_head(opened, self.schema)
                 opened = Frame(head)
             frame = frame_of(self._attached.session, self._attached.given, opened, self.schema)
             stored = bind(frame, self.schema) if known is None else known
@@ -267,7 +271,7 @@ class Spark(Engine):
             raise failure(error) from None
         return stored
 
-    def _look_at(self, frame: Any, stored: dict[str, Stored]) -> None:
+    def _look_at(self, frame: Any, stored: dict[str, StorageType]) -> None:
         frame.createOrReplaceGlobalTempView(self._view)
         self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
         for name, codes in code_lists(self.schema):
@@ -280,7 +284,7 @@ class Spark(Engine):
         if self._carried is None or self._arrived:
             return
         try:
-            table = carried_records(self._carried, self.schema, self._stored)
+            table = local_records(self._carried, self.schema, self._stored)
             self._look_at(in_spark(self._attached.session, table), self._stored)
         except RecordwiseError:
             raise
@@ -305,13 +309,13 @@ class Spark(Engine):
             validate(self._store, [*found, *text_checks(schema, self._stored, decoded=csv is not None)], schema, unit)
         except EngineError:
             if csv is not None:
-                raise torn(csv) from None
+                raise torn_line_error(csv) from None
             raise
         except DataError as error:
             if csv is None or not any(each.problem == REPLACED for each in error.problems):
                 raise
             if csv.torn_line() is not None:
-                raise torn(csv) from None
+                raise torn_line_error(csv) from None
             # The sign itself stands in the file.
             validate(self._store, found, schema, unit)
         if schema.collapse is not None:

@@ -200,7 +200,7 @@ PROBE = "SELECT 2147483647 + 1"
 """Must fail; where ANSI mode is off, it wraps around."""
 
 
-class Attached:
+class StrictSession:
     """A strict SparkSession of ours."""
 
     def __init__(self, given: Any, *, dedicated: bool) -> None:
@@ -217,15 +217,15 @@ class Attached:
             self.given.stop()
 
 
-def attach(spark: Any) -> Attached:
+def attach(spark: Any) -> StrictSession:
     """Return our session on a master or next to another."""
     sql = pyspark_sql()
     if isinstance(spark, str):
-        return _started(SparkMaster(url=spark))
+        return _start(SparkMaster(url=spark))
     if isinstance(spark, SparkMaster):
-        return _started(spark)
+        return _start(spark)
     if isinstance(spark, sql.SparkSession):
-        return Attached(checked(spark), dedicated=False)
+        return StrictSession(require_ansi(spark), dedicated=False)
     raise ParameterError(
         parameter="spark",
         problem=f"is a {type(spark).__name__}",
@@ -238,14 +238,14 @@ def active_session() -> Any | None:
     return pyspark_sql().SparkSession.getActiveSession()
 
 
-def _started(master: SparkMaster) -> Attached:
+def _start(master: SparkMaster) -> StrictSession:
     """Start a new Spark.
 
     One that already runs in this process is shared if it is on the same master.
     """
     running = active_session()
     if running is not None and running.sparkContext.master == master.url:
-        return Attached(checked(running), dedicated=False)
+        return StrictSession(require_ansi(running), dedicated=False)
     if running is not None:
         raise ParameterError(
             parameter="spark",
@@ -256,10 +256,10 @@ def _started(master: SparkMaster) -> Attached:
     builder = pyspark_sql().SparkSession.builder.master(master.url).appName("recordwise")
     for name, value in {**QUIET, **FORCED, **master.options}.items():
         builder = builder.config(name, value)
-    return Attached(builder.getOrCreate(), dedicated=True)
+    return StrictSession(builder.getOrCreate(), dedicated=True)
 
 
-def checked(session: Any) -> Any:
+def require_ansi(session: Any) -> Any:
     """Return a session whose expressions cannot overflow silently."""
     if not hasattr(session, "_jsparkSession"):
         raise SourceError(

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from recordwise.engines.engine import check_headed, check_present
+from recordwise.engines.engine import check_header, check_present
 from recordwise.engines.sources.files import (
     ADVICE,
     beside_folders,
@@ -44,7 +44,7 @@ def check_remote(session: Any, frame: Any, schema: Schema) -> None:
     files, first = sorted(frame.inputFiles()), dict[str, str]()
     for number, address in enumerate(files, 1):
         where = f"file {number} of {len(files)}" if len(files) > 1 else "the source"
-        found = _stored_as(session, address)
+        found = _storage_by_column(session, address)
         names = schema.names()
         folders = {part.partition("=")[0] for part in unquote(urlsplit(address).path).split("/")[:-1] if "=" in part}
         named = tuple(name for name in names if name in folders)
@@ -62,7 +62,7 @@ def check_remote(session: Any, frame: Any, schema: Schema) -> None:
                 )
 
 
-def _stored_as(session: Any, address: str) -> dict[str, str]:
+def _storage_by_column(session: Any, address: str) -> dict[str, str]:
     """How a file stores its columns, as Parquet writes it."""
     java = session._jvm
     path = java.org.apache.hadoop.fs.Path(java.java.net.URI(address))
@@ -182,7 +182,7 @@ def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> A
             # Where every folder says that it is missing, Spark has no type for it.
             return found.withColumns({name: found[name].cast("string") for name in named}) if named else found
         case CsvFiles():
-            check_headed(schema.names(), source.header())
+            check_header(schema.names(), source.header())
             return _csv(session, source)
         case Frame(table):
             return in_spark(session, plain_types(table))

@@ -38,19 +38,19 @@ BRACKETED = (exp.Func, exp.Case, exp.Column, exp.Literal)
 
 def spark_sql(tree: exp.Expr) -> str:
     """The statement in Spark's SQL."""
-    return _prefixed(tree.transform(_respelled)).sql(dialect="spark", copy=False)
+    return _as_function(tree.transform(_respell)).sql(dialect="spark", copy=False)
 
 
-def _prefixed(node: exp.Expr) -> exp.Expr:
+def _as_function(node: exp.Expr) -> exp.Expr:
     """Write operators as functions.
 
     Spark's parser takes a minute for a long policy in nested parentheses, and seconds for this form.
     """
     for name, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
-            node.set(name, _prefixed(value))
+            node.set(name, _as_function(value))
         elif isinstance(value, list):
-            node.set(name, [_prefixed(each) if isinstance(each, exp.Expression) else each for each in value])
+            node.set(name, [_as_function(each) if isinstance(each, exp.Expression) else each for each in value])
     if type(node) in OPERATORS:
         return exp.Anonymous(this=f"`{OPERATORS[type(node)]}`", expressions=[node.this, node.args["expression"]])
     return node.this if isinstance(node, exp.Paren) and _stands_alone(node.this) else node
@@ -64,7 +64,7 @@ def _stands_alone(node: exp.Expr) -> bool:
     return isinstance(node, BRACKETED) and not isinstance(node, exp.Binary)
 
 
-def _respelled(node: exp.Expr) -> exp.Expr:
+def _respell(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.TryCast():
             # Without this flag the emitter writes a plain CAST, which fails where DuckDB's gives NULL.
@@ -91,19 +91,19 @@ BITS = 31
 HIGH, LOW = "_high", "_low"
 
 
-def summed(tree: exp.Expr) -> list[str]:
+def sum_names(tree: exp.Expr) -> list[str]:
     """The names of the sums a query returns."""
     return [each.alias for each in tree.expressions if _sum_in(each) is not None]
 
 
-def halved(tree: exp.Expr) -> exp.Expr:
+def halve_sums(tree: exp.Expr) -> exp.Expr:
     """The same query with each returned sum split in two."""
     cut = tree.copy()
-    cut.set("expressions", [part for each in cut.expressions for part in _parts(each)])
+    cut.set("expressions", [part for each in cut.expressions for part in _halves(each)])
     return cut
 
 
-def _parts(projection: exp.Expr) -> list[exp.Expr]:
+def _halves(projection: exp.Expr) -> list[exp.Expr]:
     if _sum_in(projection) is None:
         return [projection]
     return [_half(projection, HIGH, _high_half), _half(projection, LOW, _low_half)]
@@ -138,18 +138,18 @@ def _low_half(whole: exp.Expr) -> exp.Expr:
     )
 
 
-def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
+def join_halves(table: pa.Table, sums: Sequence[str]) -> pa.Table:
     """Join the halves into 128-bit integers.
 
     Under the original names of the sums; a missing sum counts as 0.
     """
     halves = {name + suffix for name in sums for suffix in (HIGH, LOW)}
     columns = {name: table.column(name) for name in table.column_names if name not in halves}
-    columns |= {name: _joined(table.column(name + HIGH), table.column(name + LOW)) for name in sums}
+    columns |= {name: _wide_integers(table.column(name + HIGH), table.column(name + LOW)) for name in sums}
     return pa.table(columns)
 
 
-def _joined(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
+def _wide_integers(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
     """Return high * 2^31 + low in two's complement."""
     upper, lower = (numpy_of(half.fill_null(0)) for half in (high, low))
     shifted = upper.astype(np.uint64) << np.uint64(BITS)
@@ -181,17 +181,17 @@ class SparkStore:
         try:
             with quietly(self.session):
                 self._ship(tree)
-                return joined(self.session.sql(spark_sql(halved(tree))).toArrow(), summed(tree))
+                return join_halves(self.session.sql(spark_sql(halve_sums(tree))).toArrow(), sum_names(tree))
         except Exception as error:
             raise failure(error) from None
 
     def of_cells(self, tree: exp.Expr) -> pa.Table:
         return self._cells.of_cells(tree)
 
-    def keep_cells(self, name: str, tree: exp.Expr) -> None:
+    def store_cells(self, name: str, tree: exp.Expr) -> None:
         self.lend(name, self.of_records(tree))
 
-    def keep_pairs(self, name: str, tree: exp.Expr) -> None:
+    def store_pairs(self, name: str, tree: exp.Expr) -> None:
         """Persist the pairs, because every level counts firms from them."""
         try:
             with quietly(self.session):

@@ -25,7 +25,7 @@ INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SourceColumn:
     """A column: name, declared type if any, and step if read."""
 
     name: str
@@ -39,11 +39,11 @@ class Roles:
 
     unit: str
     firm: str | None
-    measures: tuple[Found, ...]
-    columns: tuple[Found, ...]
+    measures: tuple[SourceColumn, ...]
+    columns: tuple[SourceColumn, ...]
 
 
-def roles_of(found: Sequence[Found]) -> Roles:
+def roles_of(found: Sequence[SourceColumn]) -> Roles:
     """Return each column's role, by its name and declared type."""
     usable = [each for each in found if each.kind != OTHER]
     firms = [each.name for each in usable if FIRM.search(each.name) and each.kind in (INTEGER, TEXT, UNKNOWN)]
@@ -59,7 +59,7 @@ def roles_of(found: Sequence[Found]) -> Roles:
 
 def first_plan(
     source: Mapping[str, Any],
-    found: Sequence[Found],
+    found: Sequence[SourceColumn],
     *,
     dataset: str,
     looked: bool,
@@ -67,7 +67,7 @@ def first_plan(
 ) -> str:
     """Return the plan's text, with empty quotes or brackets to fill."""
     roles = roles_of(found)
-    grouped = _grouped(roles)
+    grouped = _group_column(roles)
     lines = [
         "# A first plan. Fill every blank: recordwise check names each one that is left.",
         *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
@@ -93,18 +93,18 @@ def first_plan(
         *([f"group_by = [{_text(grouped)}]", 'keys = "cells"'] if grouped else []),
         'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
         *(_sum(each) for each in roles.measures[:3]),
-        *(_perhaps_sum(each) for each in _untyped(roles, grouped)[:3]),
+        *(_perhaps_sum(each) for each in _untyped_numbers(roles, grouped)[:3]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _grouped(roles: Roles) -> str | None:
+def _group_column(roles: Roles) -> str | None:
     """Return a column to group by, preferably named like a code."""
     texts = [each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)]
     return next(iter(sorted(texts, key=lambda name: CODE.search(name) is None)), None)
 
 
-def _untyped(roles: Roles, grouped: str | None) -> list[Found]:
+def _untyped_numbers(roles: Roles, grouped: str | None) -> list[SourceColumn]:
     """Return columns of an untyped file that may be summed."""
     return [
         each
@@ -136,13 +136,13 @@ def _dotted(table: str, name: str) -> str:
     return f"{table}.{name if bare else _text(name)}"
 
 
-def _measure(found: Found) -> str:
+def _measure(found: SourceColumn) -> str:
     step = found.step or ("1" if found.kind == INTEGER else _text(BLANK))
     why = "" if found.step or found.kind == INTEGER else "; step: 1, 0.01: values are whole multiples of it"
     return f"{_dotted('measures', found.name)} = {{ step = {step} }}  # add bound = the largest value a record can have{why}"
 
 
-def _column(found: Found) -> str:
+def _column(found: SourceColumn) -> str:
     blank = "" if found.kind else "  # text, integer, boolean or date; numbers to be summed go to measures"
     return f"{_dotted('columns', found.name)} = {_text(found.kind)}{blank}"
 
@@ -158,12 +158,12 @@ def _keys(grouped: str | None) -> list[str]:
     ]
 
 
-def _sum(found: Found) -> str:
+def _sum(found: SourceColumn) -> str:
     """Return the text of a sum."""
     return f'{_dotted("sum", found.name)} = {{ kind = "UnitSplit", at = "", rho = 0.1 }}  # at: the size of a usual large record'
 
 
-def _perhaps_sum(found: Found) -> str:
+def _perhaps_sum(found: SourceColumn) -> str:
     """Return the text of a sum as a comment."""
     entry = _sum(found).partition("  #")[0]
     return f"# {entry}  # if it is summed: {_dotted('measures', found.name)} = {{ step = 1 }} above"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Entry, Node, suggestion
 from recordwise.plan.keys.keys import EVERY_STATISTIC, FromRelease, Keys
-from recordwise.plan.plan import crossed
+from recordwise.plan.plan import cross_keys
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import read_code_file
 
@@ -37,7 +37,7 @@ def read_select_from(node: Node, schema: Schema, domain: Any | None) -> Keys | N
         if name not in entries:
             node.problem(f"'{name}' is missing")
     rho = entries["rho"].number() if "rho" in entries else None
-    threshold = entries["threshold"].whole() if "threshold" in entries else None
+    threshold = entries["threshold"].integer() if "threshold" in entries else None
     pieces = _pieces(entries.get("pieces"), schema)
     if domain is None or rho is None or threshold is None or pieces is None:
         return None
@@ -144,7 +144,7 @@ def read_listed(
 def _frame(way: str, entry: Node, folder: Path, schema: Schema) -> Any | None:
     """The list of cells of public keys."""
     if way == "product":
-        made = _crossed(entry, folder, schema)
+        made = _cross_product(entry, folder, schema)
         return None if made is None else made.table
     if way == "file":
         name = entry.text()
@@ -175,14 +175,14 @@ def read_size(node: Node, folder: Path) -> dict[str, GivenSize] | None:
     }``, or one of these for each statistic.
     """
     if isinstance(node.value, str) or (isinstance(node.value, dict) and {"release", "file"} & set(node.value)):
-        every = _one_size(node, folder)
+        every = _size_source(node, folder)
         return None if every is None else {EVERY_STATISTIC: every}
-    found = {name: _one_size(each, folder) for name, each in node.table().items()}
+    found = {name: _size_source(each, folder) for name, each in node.table().items()}
     kept = {name: each for name, each in found.items() if each is not None}
     return kept if found and len(kept) == len(found) else None
 
 
-def _one_size(node: Node, folder: Path) -> GivenSize | None:
+def _size_source(node: Node, folder: Path) -> GivenSize | None:
     if isinstance(node.value, str):
         return node.value
     where = "file" if isinstance(node.value, dict) and "file" in node.value else "release"
@@ -193,17 +193,17 @@ def _one_size(node: Node, folder: Path) -> GivenSize | None:
     return SizeFile(place, column) if where == "file" else FromRelease(release=str(place), column=column)
 
 
-def _crossed(entry: Node, folder: Path, schema: Schema) -> Keys | None:
+def _cross_product(entry: Node, folder: Path, schema: Schema) -> Keys | None:
     parts = _product(entry, folder, schema)
     if parts is None:
         return None
     made = entry.attempt(lambda: [part if isinstance(part, Keys) else Keys.product(**part) for part in parts])
-    return None if made is None else entry.attempt(lambda: crossed(made))
+    return None if made is None else entry.attempt(lambda: cross_keys(made))
 
 
 def _product(entry: Node, folder: Path, schema: Schema) -> list[Keys | dict[str, list[Any]]] | None:
     """Read a product's parts: column lists, and hierarchies' levels by name."""
-    parts = {name: _part(name, each, folder, schema) for name, each in entry.table().items()}
+    parts = {name: _factor(name, each, folder, schema) for name, each in entry.table().items()}
     if not parts:
         entry.problem("must be a table of lists, one for each column")
     if not parts or None in parts.values():
@@ -211,7 +211,7 @@ def _product(entry: Node, folder: Path, schema: Schema) -> list[Keys | dict[str,
     return [part if isinstance(part, Keys) else {name: part} for name, part in parts.items() if part is not None]
 
 
-def _part(name: str, node: Node, folder: Path, schema: Schema) -> Keys | list[Any] | None:
+def _factor(name: str, node: Node, folder: Path, schema: Schema) -> Keys | list[Any] | None:
     """Read a list of values, a level's name, or a file's column."""
     if isinstance(node.value, list):
         return node.value

@@ -35,17 +35,17 @@ Value: TypeAlias = Function | Fraction
 def parse_function(text: str) -> Function:
     """Parse an increasing function of x; anything outside the grammar is refused."""
     if len(text) > LONGEST:
-        raise _refused(f"has more than {LONGEST} characters")
+        raise _function_error(f"has more than {LONGEST} characters")
     reader = _Reader(_tokens(text))
     found = reader.sum(0)
     if reader.here:
-        raise _refused(f"has an unexpected '{reader.here}'")
+        raise _function_error(f"has an unexpected '{reader.here}'")
     if not isinstance(found, Function):
-        raise _refused("does not depend on x")
+        raise _function_error("does not depend on x")
     return found
 
 
-def _refused(problem: str) -> ParameterError:
+def _function_error(problem: str) -> ParameterError:
     return ParameterError(parameter="function", problem=problem, advice=ADVICE)
 
 
@@ -54,7 +54,7 @@ def _tokens(text: str) -> list[str]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
-            raise _refused(f"contains '{text[at:].strip()[0]}', which is not allowed in a function")
+            raise _function_error(f"contains '{text[at:].strip()[0]}', which is not allowed in a function")
         found.append(match[match.lastgroup or 0])
         at = match.end()
     return found
@@ -80,8 +80,8 @@ class _Reader:
         total = self._product(depth)
         while self.here in ("+", "-"):
             if self._take() == "-":
-                raise _refused("contains a difference, which may not be increasing")
-            total = _added(total, self._product(depth))
+                raise _function_error("contains a difference, which may not be increasing")
+            total = _add(total, self._product(depth))
         return total
 
     def _product(self, depth: int) -> Value:
@@ -97,17 +97,17 @@ class _Reader:
         self._take()
         exponent = self._atom(depth)
         if isinstance(exponent, Function):
-            raise _refused("has x in an exponent")
+            raise _function_error("has x in an exponent")
         if isinstance(base, Function):
             return base**exponent
         if exponent.denominator != 1 or abs(exponent) > 100 or (base == 0 and exponent < 0):
-            raise _refused("raises a number to a power that cannot be computed exactly")
+            raise _function_error("raises a number to a power that cannot be computed exactly")
         return base**exponent.numerator
 
     def _atom(self, depth: int) -> Value:
         token = self._take()
         if depth > DEEPEST:
-            raise _refused(f"is nested more than {DEEPEST} levels deep")
+            raise _function_error(f"is nested more than {DEEPEST} levels deep")
         if token == "(":
             return self._closed(depth)
         if token == "x":
@@ -115,16 +115,16 @@ class _Reader:
         if token in ("log", "ln", "sqrt") and self._take() == "(":
             inner = self._closed(depth)
             if not isinstance(inner, Function):
-                raise _refused(f"takes the {token} of a number; write the number itself")
+                raise _function_error(f"takes the {token} of a number; write the number itself")
             return inner ** Fraction(1, 2) if token == "sqrt" else log(inner)
         if token[:1].isdigit() or token[:1] == ".":
             return _number(token)
-        raise _refused(f"has an unexpected '{token}'" if token else "ends too early")
+        raise _function_error(f"has an unexpected '{token}'" if token else "ends too early")
 
     def _closed(self, depth: int) -> Value:
         inner = self.sum(depth + 1)
         if self._take() != ")":
-            raise _refused("has an unclosed parenthesis")
+            raise _function_error("has an unclosed parenthesis")
         return inner
 
 
@@ -132,10 +132,10 @@ def _number(token: str) -> Fraction:
     try:
         return read_fraction(token)
     except ValueError:
-        raise _refused("contains a number that is too long") from None
+        raise _function_error("contains a number that is too long") from None
 
 
-def _added(left: Value, right: Value) -> Value:
+def _add(left: Value, right: Value) -> Value:
     if isinstance(left, Fraction) and isinstance(right, Function):
         return right + left
     return left + right
@@ -143,15 +143,15 @@ def _added(left: Value, right: Value) -> Value:
 
 def _times(left: Value, right: Value) -> Value:
     if isinstance(left, Function) and isinstance(right, Function):
-        raise _refused("multiplies x by x; write a power")
+        raise _function_error("multiplies x by x; write a power")
     return left * right  # type: ignore[operator]
 
 
 def _over(left: Value, right: Value) -> Value:
     if isinstance(right, Function):
-        raise _refused("divides by x, which is not increasing")
+        raise _function_error("divides by x, which is not increasing")
     if right == 0:
-        raise _refused("divides by 0")
+        raise _function_error("divides by 0")
     return left / right
 
 
@@ -180,18 +180,18 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         return None
     entries = _entries(node, kind)
     # An unknown parameter was already reported; building without it would only add a second, misleading problem.
-    return None if len(entries) < len(node.value) - 1 else built(kind, node, entries, schema)
+    return None if len(entries) < len(node.value) - 1 else build_mechanism(kind, node, entries, schema)
 
 
-def built(kind: Any, node: Node, entries: Mapping[str, Node], schema: Schema) -> Any | None:
+def build_mechanism(kind: Any, node: Node, entries: Mapping[str, Node], schema: Schema) -> Any | None:
     """Return a mechanism from a node's entries; None with a problem."""
     read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
-    if any(name not in read for name in needed_of(kind)) or any(value is None for value in read.values()):
+    if any(name not in read for name in required_parameters(kind)) or any(value is None for value in read.values()):
         return None
     return node.attempt(lambda: kind(**read))
 
 
-def needed_of(kind: Any) -> tuple[str, ...]:
+def required_parameters(kind: Any) -> tuple[str, ...]:
     """The parameters a kind cannot do without."""
     return tuple(each.name for each in kind.parameters if each.needed)
 
@@ -200,7 +200,7 @@ def _entries(node: Node, kind: Any) -> dict[str, Node]:
     """Return the parameters present, with ``level`` read as ``confidence``."""
     known = [each.name for each in kind.parameters]
     old = ["level"] if "confidence" in known and "confidence" not in node.value else []
-    entries = node.table("kind", *known, *old, needed=needed_of(kind))
+    entries = node.table("kind", *known, *old, needed=required_parameters(kind))
     entries.pop("kind")
     if "level" in entries:
         entries["confidence"] = entries.pop("level")
@@ -239,7 +239,7 @@ def read_grid(node: Node) -> Grid | None:
             node.problem("must contain either log or linear, with the two ends of the grid")
         return None
     ends = [each.number() for each in entries[ways[0]].items()]
-    bits = entries["bits"].whole() if "bits" in entries else 10
+    bits = entries["bits"].integer() if "bits" in entries else 10
     if len(ends) != 2:
         entries[ways[0]].problem("must be the two ends of the grid")
     if len(ends) != 2 or None in ends or bits is None:
@@ -281,7 +281,7 @@ def read_by(node: Node, schema: Schema) -> By | None:
     if "by" not in entries or "values" not in entries:
         return None
     name = entries["by"].text()
-    length = entries["length"].whole() if "length" in entries else None
+    length = entries["length"].integer() if "length" in entries else None
     column = None if name is None else schema.column(name)
     if column is None:
         if name is not None:
@@ -306,7 +306,7 @@ def _group(node: Node, text: str, kind: str) -> str | int | bool | None:
     return None
 
 
-def checked_positive(node: Node) -> Number | None:
+def read_positive(node: Node) -> Number | None:
     """A number above zero."""
     number = node.number()
     return None if number is None else node.attempt(lambda: positive(number, parameter="it"))

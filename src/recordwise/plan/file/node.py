@@ -101,9 +101,7 @@ class _Walk:
         quote, start = self.text[self.at], self.at
         if quote in "\"'":
             self._string()
-            return (
-                _unescaped(self.text[start + 1 : self.at - 1]) if quote == '"' else self.text[start + 1 : self.at - 1]
-            )
+            return _unescape(self.text[start + 1 : self.at - 1]) if quote == '"' else self.text[start + 1 : self.at - 1]
         while self.text[self.at] not in " \t.=]":
             self.at += 1
         return self.text[start : self.at]
@@ -147,7 +145,7 @@ class _Walk:
         self.at += 1
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     """A quoted key with its escapes resolved."""
     letters, at = [], 0
     while at < len(name):
@@ -192,17 +190,17 @@ class Problems:
         self._found: set[Problem] = set()
 
     def add(self, path: Path, text: str) -> None:
-        self._found.add(Problem(self.line(path), place(path), text.rstrip(".")))
+        self._found.add(Problem(self.line(path), entry_name(path), text.rstrip(".")))
 
     def line(self, path: Path) -> int:
         """Return the line of an entry or of its nearest table."""
         return next(self._lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self._lines)
 
-    def listed(self) -> tuple[Problem, ...]:
+    def in_order(self) -> tuple[Problem, ...]:
         return tuple(sorted(self._found))
 
 
-def place(path: Path) -> str:
+def entry_name(path: Path) -> str:
     """Return an entry as users name it, such as queries[2].sum.emp."""
     text = ""
     for step in path:
@@ -312,7 +310,7 @@ class Node:
         self._wrong("true or false")
         return None
 
-    def whole(self) -> int | None:
+    def integer(self) -> int | None:
         if isinstance(self.value, int) and not isinstance(self.value, bool):
             return self.value
         if isinstance(self.value, Substituted) and re.fullmatch(r"-?[0-9]{1,18}", self.value):
@@ -368,7 +366,7 @@ def renamed(known: Section, table: Mapping[str, Any]) -> dict[str, Any]:
     return {today.get(name, name): value for name, value in table.items()}
 
 
-def written(known: Section, made: Any) -> dict[str, Any]:
+def table_values(known: Section, made: Any) -> dict[str, Any]:
     """A table as it is read back."""
     found = [(each, each.write(made) if each.write else getattr(made, each.name)) for each in known]
     return {each.name: value for each, value in found if value is not None and value != each.default}
@@ -409,12 +407,12 @@ class Parameters:
     hidden: dict[str, str] = field(default_factory=dict, repr=False)
     """The values from the environment, by their names."""
 
-    def put_into(self, value: Any, path: Path = ()) -> Any:
+    def substitute(self, value: Any, path: Path = ()) -> Any:
         """Return the value with parameters substituted in its texts."""
         if isinstance(value, dict):
-            return {name: self.put_into(each, (*path, name)) for name, each in value.items()}
+            return {name: self.substitute(each, (*path, name)) for name, each in value.items()}
         if isinstance(value, list):
-            return [self.put_into(each, (*path, number)) for number, each in enumerate(value)]
+            return [self.substitute(each, (*path, number)) for number, each in enumerate(value)]
         return self._text(value, path) if isinstance(value, str) and PLACE.search(value) else value
 
     def _text(self, text: str, path: Path) -> str:

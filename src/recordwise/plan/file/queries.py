@@ -13,7 +13,7 @@ from typing import Any
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
-from recordwise.plan.file.mechanisms import built, read_mechanism
+from recordwise.plan.file.mechanisms import build_mechanism, read_mechanism
 from recordwise.plan.file.node import Entry, Node, one_of
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import query_with_levels
@@ -59,7 +59,7 @@ def read_group(node: Node) -> list[Group] | None:
         node.problem("must contain either length or lengths")
         return None
     given = entries.get("length") or entries["lengths"]
-    lengths = [each.whole() for each in given.items()]
+    lengths = [each.integer() for each in given.items()]
     name = entries["as"].text() if "as" in entries else None
     if name is not None and len(lengths) != 1:
         entries["as"].problem("can name only a single prefix")
@@ -95,9 +95,9 @@ class Shelf:
         """A mechanism, by name or inline; None if it has a problem."""
         return read_mechanism(node, self.schema, self.mechanisms)
 
-    def built(self, kind: Any, node: Node, entries: Mapping[str, Node]) -> Any | None:
+    def build_mechanism(self, kind: Any, node: Node, entries: Mapping[str, Node]) -> Any | None:
         """Return a mechanism of a kind from a node's entries."""
-        return built(kind, node, entries, self.schema)
+        return build_mechanism(kind, node, entries, self.schema)
 
     def named(self, node: Node) -> tuple[str | None, Any | None]:
         """The published name of a statistic, and its mechanism."""
@@ -139,7 +139,7 @@ class Draft:
         if changed is not None:
             self.places.append(place)
 
-    def place(self, about: int | str | None) -> Node:
+    def node_for(self, about: int | str | None) -> Node:
         """Return the entry of a part, its SQL statement, or the query."""
         if isinstance(about, int):
             return self.places[about]
@@ -152,7 +152,7 @@ def _where(read: Query, node: Node) -> Query | None:
     return None if text is None else node.attempt(lambda: read.where(text))
 
 
-def _grouped(read: Query, node: Node) -> Query | None:
+def _group(read: Query, node: Node) -> Query | None:
     groups = read_groups(node)
     return None if groups is None else node.attempt(partial(read.group_by, *groups))
 
@@ -165,7 +165,7 @@ def _all_other(read: Query, node: Node) -> Query | None:
 NAMES = (Entry("name", Node.text), Entry("title", Node.text))
 SHAPES = (
     Entry("where", _where),
-    Entry("group_by", _grouped),
+    Entry("group_by", _group),
     Entry("levels", read_levels),
     Entry("all_other", _all_other, old="rest"),
 )
@@ -185,7 +185,7 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
         draft.entries = node.entries((*QUERY, *(Entry(kind.word, kind.read_entry) for kind in KINDS)))
         _from_builder(draft, shelf)
     _name(draft)
-    draft.add("keys", draft.place("keys").attempt(lambda: query_with_levels(draft.query, shelf.schema)))
+    draft.add("keys", draft.node_for("keys").attempt(lambda: query_with_levels(draft.query, shelf.schema)))
     return draft
 
 
@@ -207,7 +207,7 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
         return
     draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
     draft.places = [
-        _sql_place(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
+        _sql_node(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
     ]
 
 
@@ -218,7 +218,7 @@ def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
     return shelf.mechanism(node) if own is None else own.read_sql_mechanism(node, shelf)
 
 
-def _sql_place(mechanism: Mechanism | None, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
+def _sql_node(mechanism: Mechanism | None, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
     return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 
@@ -237,11 +237,11 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
             draft.add(shape.name, shape.read(draft.query, draft.entries[shape.name]))
     draft.query = draft.query.at(_keys(draft, shelf))
     for kind in KINDS:
-        for column, each in _wanted(kind, draft.entries.get(kind.word)):
-            draft.statistic(_asked(draft.query, kind.read_entry(column, each, shelf), each), each)
+        for column, each in _statistic_entries(kind, draft.entries.get(kind.word)):
+            draft.statistic(_ask(draft.query, kind.read_entry(column, each, shelf), each), each)
 
 
-def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
+def _statistic_entries(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
     """Return the statistics of one kind, each as column and entry."""
     if node is None:
         return []
@@ -250,5 +250,5 @@ def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
     return [(column, each) for column, listed in node.table().items() for each in listed.items()]
 
 
-def _asked(read: Query, statistic: Statistic | None, node: Node) -> Query | None:
+def _ask(read: Query, statistic: Statistic | None, node: Node) -> Query | None:
     return None if statistic is None else node.attempt(lambda: read.ask(statistic))

@@ -35,7 +35,7 @@ from recordwise.plan.file.queries import SHAPE, Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_master, read_schema, read_series, read_source
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_problems
-from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
+from recordwise.plan.publication import VALUE_SIGN, Labels, Publication, StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
 from recordwise.plan.sources import DUCKDB, ENGINES, SPARK, PlanSource, SparkMaster
@@ -120,7 +120,7 @@ DATASET = (
 )
 
 
-def published(plan: Plan) -> set[str]:
+def statistic_names(plan: Plan) -> set[str]:
     """The names that statistics are published under."""
     return {each.alias for query in plan.queries for each in (*query.statistics, *query.draws())}
 
@@ -130,9 +130,9 @@ def groups(plan: Plan) -> set[str]:
     return {name for query in plan.queries for level in query.tables() for name in level.names()}
 
 
-def read_words(node: Node, schema: Schema, plan: Plan | None, *, values: bool) -> dict[str, str] | None:
+def read_labels(node: Node, schema: Schema, plan: Plan | None, *, values: bool) -> dict[str, str] | None:
     """Read labels (of ``values`` too) or units, checked against the plan."""
-    known = {*schema.measure_names(), *(() if plan is None else published(plan))}
+    known = {*schema.measure_names(), *(() if plan is None else statistic_names(plan))}
     if values:
         known |= {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
     for name, each in node.table().items():
@@ -181,11 +181,11 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
 # The whole file.
 
 
-def checked(draft: Draft, shelf: Shelf) -> Query | None:
+def check_draft(draft: Draft, shelf: Shelf) -> Query | None:
     """The query if it has no problem; every problem is recorded."""
     problems = [each for each in query_problems(draft.query, shelf.schema) if not _follows(each, draft, shelf)]
     for each in problems:
-        draft.place(each.about).problem(each.text)
+        draft.node_for(each.about).problem(each.text)
     fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
     served = _mechanisms_serve(draft, shelf)
     return draft.query if fitting and served and not problems and not draft.broken else None
@@ -201,7 +201,7 @@ def _follows(problem: QueryProblem, draft: Draft, shelf: Shelf) -> bool:
 
 def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
     """Return whether all keys fit the declared types and form partitions."""
-    place, good = draft.place("keys"), True
+    place, good = draft.node_for("keys"), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
         keys = draft.query.keys_of(level)
@@ -255,7 +255,7 @@ class PlanFile:
     """The values of ``${name}`` in the plan's texts; recorded with every release."""
     hidden: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The values of ``${env:NAME}``; recorded nowhere, and no message shows them."""
-    words: Words = field(default_factory=Words)
+    words: Labels = field(default_factory=Labels)
     """Labels, units and who publishes the release."""
 
     def _repr_html_(self) -> str:
@@ -279,13 +279,13 @@ def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = 
     """
     file = Path(path)
     text = _text_of(file)
-    root = _parsed(file, text)
+    root = _parse(file, text)
     values = read_parameters(root.value, parameters or {}, root.problems)
-    root = replace(root, value=values.put_into(root.value))
+    root = replace(root, value=values.substitute(root.value))
     values.check_used()
     with hiding(values.hidden):
-        found = _read(file, root)
-    problems = root.problems.listed()
+        found = _read_plan(file, root)
+    problems = root.problems.in_order()
     if problems or found is None:
         raise PlanFileError(path=str(path), problems=problems)
     return replace(found, parameters=values.used, hidden=values.hidden)
@@ -300,7 +300,7 @@ def _text_of(file: Path) -> str:
         raise PlanFileError(path=str(file), problems=("is not UTF-8 text",)) from None
 
 
-def _parsed(file: Path, text: str) -> Node:
+def _parse(file: Path, text: str) -> Node:
     try:
         return Node(tomllib.loads(text, parse_float=Decimal), (), Problems(line_index(text)))
     except tomllib.TOMLDecodeError as error:
@@ -338,7 +338,7 @@ class Reading:
         return not missing and all(value is not None for value in read.values())
 
 
-def _read(file: Path, root: Node) -> PlanFile | None:
+def _read_plan(file: Path, root: Node) -> PlanFile | None:
     read = Reading(root.entries(SECTIONS), file.resolve().parent)
     if not read.complete():
         return None
@@ -352,7 +352,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
         series=series,
         earlier=earlier,
         max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
-        words=Words(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
+        words=Labels(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
         **read["outputs"],
         **plain,
     )
@@ -378,7 +378,7 @@ def _series(node: Node, file: Reading, schema: Schema) -> tuple[Series, tuple[Pa
 
 def _plan(node: Node, file: Reading, schema: Schema) -> Plan | None:
     shelf = Shelf(schema, file["mechanisms"], file["keys"], file.folder)
-    queries = [checked(read_draft(each, shelf), shelf) for each in node.items()]
+    queries = [check_draft(read_draft(each, shelf), shelf) for each in node.items()]
     if not queries:
         node.problem("must contain at least one query")
     known = tuple(each for each in queries if each is not None)
@@ -466,7 +466,7 @@ def _memory(node: Node, file: Reading) -> str | None:
 
 def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, Any]]:
     """Read made-up records of measures and columns."""
-    known = (*(each.name for each in schema.held_measures()), *schema.column_names())
+    known = (*(each.name for each in schema.record_measures()), *schema.column_names())
     found = {}
     for name, each in node.table().items():
         values = each.table(*known) if known else {}
@@ -519,12 +519,12 @@ SECTIONS = (
     Entry("examples", _of_schema(_examples)),
     Entry(
         "labels",
-        _of_schema(lambda node, file, schema: read_words(node, schema, file["queries"], values=True)),
+        _of_schema(lambda node, file, schema: read_labels(node, schema, file["queries"], values=True)),
         default={},
     ),
     Entry(
         "units",
-        _of_schema(lambda node, file, schema: read_words(node, schema, file["queries"], values=False)),
+        _of_schema(lambda node, file, schema: read_labels(node, schema, file["queries"], values=False)),
         default={},
     ),
     Entry("spark", _spark),

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from recordwise.exact.numbers import Number
 from recordwise.plan.file.keys import read_select
-from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
-from recordwise.plan.file.node import Entry, Node, one_of, suggestion, written
+from recordwise.plan.file.mechanisms import read_joint, read_mechanism, read_positive
+from recordwise.plan.file.node import Entry, Node, one_of, suggestion, table_values
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import (
@@ -25,7 +25,7 @@ from recordwise.plan.sources import (
     PlanSource,
     Postgres,
     SparkMaster,
-    found_by_spark,
+    names_spark_table,
 )
 from recordwise.plan.sql.grammar import linear_text
 from recordwise.policy.constructors import constant, pieces, split
@@ -43,7 +43,7 @@ def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budge
     A part is a constant, a split, the cost of one sum by a mechanism, or one selection of keys. Parts without a
     period hold in every period.
     """
-    parts = [(_period(each, in_series), _part(each, schema)) for each in node.items()]
+    parts = [(_period(each, in_series), _budget_term(each, schema)) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
     if not parts or any(part is None for _, part in parts):
@@ -66,7 +66,7 @@ def _period(node: Node, in_series: bool) -> str | None:
 SERIES = (
     Entry("name", Node.text, needed=True),
     Entry("period", Node.text, needed=True),
-    Entry("revision", Node.whole),
+    Entry("revision", Node.integer),
     Entry("earlier", Node.items),
 )
 
@@ -81,7 +81,7 @@ def read_series(node: Node, budgets: Budgets) -> Series | None:
     return node.attempt(lambda: Series(**read, every_period=budgets.get(ENDLESS), more=more))
 
 
-def _part(node: Node, schema: Schema) -> Policy | None:
+def _budget_term(node: Node, schema: Schema) -> Policy | None:
     entries = node.table("rho", "at", "growth", "measure", "mechanism", "select", "period")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
@@ -96,18 +96,18 @@ def _part(node: Node, schema: Schema) -> Policy | None:
     if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
         node.problem("must contain rho, rho and at (with or without growth), measure and mechanism, or select")
         return None
-    rho = checked_positive(entries["rho"])
+    rho = read_positive(entries["rho"])
     if "at" not in entries:
         return None if rho is None else constant(rho)
     growth = entries["growth"].word(*GROWTH) if "growth" in entries else "square"
-    return None if growth is None else _split(rho, entries["at"], schema, GROWTH[growth])
+    return None if growth is None else _split_policy(rho, entries["at"], schema, GROWTH[growth])
 
 
 GROWTH = {"square": split, "linear": pieces}
 """How a part of the budget grows with the number of pieces."""
 
 
-def _split(rho: Number | None, node: Node, schema: Schema, made: Callable[..., Policy]) -> Policy | None:
+def _split_policy(rho: Number | None, node: Node, schema: Schema, made: Callable[..., Policy]) -> Policy | None:
     at = read_joint(node, schema)
     return None if at is None or rho is None else node.attempt(lambda: made(rho, at))
 
@@ -181,9 +181,13 @@ SCHEMA = (
     Entry(
         "measures",
         _read_measures,
-        write=lambda made: {each.name: written(DERIVED if each.derive else MEASURE, each) for each in made.measures},
+        write=lambda made: {
+            each.name: table_values(DERIVED if each.derive else MEASURE, each) for each in made.measures
+        },
     ),
-    Entry("columns", _read_columns, write=lambda made: {each.name: written(COLUMN, each) for each in made.columns}),
+    Entry(
+        "columns", _read_columns, write=lambda made: {each.name: table_values(COLUMN, each) for each in made.columns}
+    ),
     Entry("collapse", _read_collapse, write=lambda made: None if made.collapse is None else dict(made.collapse)),
 )
 
@@ -219,7 +223,7 @@ def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> Pl
     if not names or None in names or table is not None:
         return None
     known = [name for name in names if name is not None]
-    paths = tuple(name if by_spark and found_by_spark(name) else str(folder / name) for name in known)
+    paths = tuple(name if by_spark and names_spark_table(name) else str(folder / name) for name in known)
     return paths if "csv" not in entries else _csv(entries["csv"], paths)
 
 
@@ -243,13 +247,13 @@ def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
     name = table.text() if table is not None else None
     if table is None:
         node.problem('also needs the name of a table: table = "schema.table"')
-    if _has_password(_written(address)):
+    if _has_password(_literal_text(address)):
         node.problem(NO_PASSWORD)
         return None
     return None if table is None or name is None else table.attempt(lambda: Postgres(address, table=name))
 
 
-def _written(address: str) -> str:
+def _literal_text(address: str) -> str:
     """Return an address as the plan writes it, without environment values."""
     return re.sub(r"\$\{env:[^{}]*\}", "", getattr(address, "template", address))
 

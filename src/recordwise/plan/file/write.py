@@ -33,7 +33,7 @@ from recordwise.plan.expressions import (
     Predicate,
     Prefix,
 )
-from recordwise.plan.file.node import written
+from recordwise.plan.file.node import table_values
 from recordwise.plan.file.sections import CSV, SCHEMA
 from recordwise.plan.keys.cells import Product, Rows
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -232,10 +232,10 @@ def plan_text(
         "ledger": ledger,
         "tuned_on": tuned_on,
         **({} if tuning_reason is None else {"tuning_reason": tuning_reason}),
-        "schema": written(SCHEMA, schema),
+        "schema": table_values(SCHEMA, schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
         "keys": {name: _keys(name, keys) for name, keys in names.items()},
-        "queries": [query_form(query, _used(query, names)) for query in queries],
+        "queries": [query_form(query, _used_key_lists(query, names)) for query in queries],
     }
     files = {
         _key_file(name): _with_sizes(_plain(kept.table), kept.sizes)
@@ -269,7 +269,7 @@ def _source(source: str | Sequence[str] | Postgres | Database | Csv) -> dict[str
     if isinstance(source, Database):
         return {"source": str(source.path), "table": source.table}
     if isinstance(source, Csv):
-        return {"source": source.paths, "csv": written(CSV, source.options)}
+        return {"source": source.paths, "csv": table_values(CSV, source.options)}
     return {"source": source}
 
 
@@ -300,7 +300,7 @@ def _in_text(column: pa.ChunkedArray) -> bool:
 
 def _keys(name: str, keys: Keys) -> dict[str, Any]:
     if keys.selection is None:
-        return _listed(name, keys)
+        return _key_list_entry(name, keys)
     selection = selection_entry(keys.selection)
     return {"select": selection} if keys.domain is None else {"select_from": {**_domain(name, keys), **selection}}
 
@@ -326,7 +326,7 @@ def _with_sizes(table: pa.Table, sizes: Sizes | None) -> pa.Table:
     return table
 
 
-def _sizes(sizes: Sizes | None) -> dict[str, Any]:
+def _sizes_entry(sizes: Sizes | None) -> dict[str, Any]:
     """Return a plan file's entry for the sizes of keys."""
     if sizes is None:
         return {}
@@ -345,11 +345,11 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any]:
     return {"size": found if every is None else every} | ({"sized_on": public[0]} if public else {})
 
 
-def _listed(name: str, keys: Keys) -> dict[str, Any]:
+def _key_list_entry(name: str, keys: Keys) -> dict[str, Any]:
     if _in_a_file(keys) is not None:
-        return {"file": _key_file(name), **_sizes(keys.sizes)}
+        return {"file": _key_file(name), **_sizes_entry(keys.sizes)}
     return {
-        **_sizes(keys.sizes),
+        **_sizes_entry(keys.sizes),
         "rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names},
     }
 
@@ -357,7 +357,7 @@ def _listed(name: str, keys: Keys) -> dict[str, Any]:
 def _domain(name: str, keys: Keys) -> dict[str, Any]:
     match keys.domain:
         case Rows():
-            return _listed(name, keys)
+            return _key_list_entry(name, keys)
         case Product(columns=columns) if all(_in_text(pa.chunked_array([values])) for _, values in columns):
             return {"product": {column: values.to_pylist() for column, values in columns}}
         case _:
@@ -368,7 +368,7 @@ def _domain(name: str, keys: Keys) -> dict[str, Any]:
             )
 
 
-def _used(query: Query, names: dict[str, Keys]) -> list[str]:
+def _used_key_lists(query: Query, names: dict[str, Keys]) -> list[str]:
     """Return the names of a query's key lists, in its order."""
     return [next(name for name, keys in names.items() if keys is own or keys == own) for own in query.key_lists]
 

@@ -19,7 +19,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Prefix
-from recordwise.plan.keys.cells import encoded, plain_column, row_codes
+from recordwise.plan.keys.cells import encode_column, plain_column, row_codes
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable, IntArray
@@ -42,7 +42,7 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldCells:
+class RecordCells:
     """The cells of a table by record columns, one row per code."""
 
     names: tuple[str, ...]
@@ -82,22 +82,22 @@ def cell_bands(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Nam
     if made not in keys.made_bands:
         sizes = sizes_at(keys, groups, schema, names)
         assert sizes is not None
-        table = _made(keys, groups, schema, sizes, edges(float(sizes.max())))
+        table = _make_band_table(keys, groups, schema, sizes, edges(float(sizes.max())))
         keys.made_bands[made] = keys.sizes.raised.get(table.digest, table)
     return keys.made_bands[made]
 
 
-def _made(
+def _make_band_table(
     keys: Keys, groups: tuple[Group, ...], schema: Schema, sizes: FloatArray, edges: tuple[Fraction, ...]
 ) -> BandTable:
     bands = np.maximum(np.searchsorted([float_upper(each) for each in edges], sizes, side="right") - 1, 0)
     cells = keys.cells(groups, schema) if groups else pa.table({})
-    held = held_cells(cells, key_columns(groups, schema), codes_of(schema))
+    held = record_cells(cells, key_columns(groups, schema), codes_of(schema))
     if not held.columns:
         # All records are in the only cell, or in none: there is nothing to look up.
         return BandTable((), (edges[int(bands[0])],), (), np.zeros(1, np.int64), np.zeros(1, np.int64))
     by_name = {group.name: _condition_column(group, schema) for group in groups}
-    coded = [encoded(pa.chunked_array([column])) for column in held.columns]
+    coded = [encode_column(pa.chunked_array([column])) for column in held.columns]
     values = [(each.dictionary.to_pylist(), numpy_of(each.indices)) for each in coded]
     coarse = any(
         group.expression.name in schema.coarser_names() for group in groups if isinstance(group.expression, Field)
@@ -121,7 +121,7 @@ def codes_of(schema: Schema) -> dict[str, pa.Table]:
     return {each.name: each.codes for each in schema.hierarchies}
 
 
-def held_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[str, pa.Table]) -> HeldCells:
+def record_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[str, pa.Table]) -> RecordCells:
     """The cells of a table by the columns that records hold.
 
     A level that is the same for all codes, such as a total, is left out: a record whose code is not listed is in no cell of it.
@@ -141,7 +141,7 @@ def held_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[str
                 for each in columns
                 if each.level and each.hierarchy == column.hierarchy
             }
-            theirs, ours = _combined(listed, levels)
+            theirs, ours = _combine_levels(listed, levels)
             if len(np.unique(theirs)) == 1:
                 continue
             order = np.argsort(theirs, kind="stable")
@@ -153,7 +153,7 @@ def held_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[str
             found = {name: each.take(pa.array(repeated)) for name, each in found.items()}
             own_codes = plain_column(listed.column(listed.column_names[-1]))
             found[column.name] = own_codes.take(pa.array(order[np.repeat(first, count) + within]))
-    return HeldCells(tuple(found), tuple(found.values()), rows)
+    return RecordCells(tuple(found), tuple(found.values()), rows)
 
 
 def _is_coarse(hierarchy: str, columns: Sequence[KeyColumn], codes: Mapping[str, pa.Table]) -> bool:
@@ -162,11 +162,11 @@ def _is_coarse(hierarchy: str, columns: Sequence[KeyColumn], codes: Mapping[str,
     return any(each.hierarchy == hierarchy and each.level != finest for each in columns)
 
 
-def _combined(listed: pa.Table, levels: Mapping[str, pa.ChunkedArray]) -> tuple[IntArray, IntArray]:
+def _combine_levels(listed: pa.Table, levels: Mapping[str, pa.ChunkedArray]) -> tuple[IntArray, IntArray]:
     """Return numbers for level combinations, by code and cell; -1 unlisted."""
     theirs, ours = np.zeros(listed.num_rows, np.int64), np.zeros(0, np.int64)
     for level, column in levels.items():
-        coded = encoded(listed.column(level))
+        coded = encode_column(listed.column(level))
         own = null_as(pc.index_in(plain_column(column), value_set=coded.dictionary), -1).astype(np.int64)
         before = ours if len(ours) else np.zeros(len(own), np.int64)
         known = (own >= 0) & (before >= 0)
@@ -197,10 +197,10 @@ def bands_of_cells(
     if not bands.columns:
         return np.zeros(count, np.int64)
     numbers = []
-    for at, column in enumerate(held_cells(cells, columns, codes).first(count)):
-        coded = encoded(pa.chunked_array([column]))
+    for at, column in enumerate(record_cells(cells, columns, codes).first(count)):
+        coded = encode_column(pa.chunked_array([column]))
         values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
-        numbers.append(bands.numbered(at, values)[numpy_of(coded.indices)])
+        numbers.append(bands.value_numbers(at, values)[numpy_of(coded.indices)])
     of_cell = bands.bands_at(numbers)
     if ALL_OTHER in cells.column_names:
         # A rest has the key of its coarser cell, which may be listed; its records are in no listed cell, and so in the lowest band.

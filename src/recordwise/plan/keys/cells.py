@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
-from recordwise.plan.arrays import array_of, numpy_of, table_digest, whole
+from recordwise.plan.arrays import array_of, numpy_of, single_array, table_digest
 from recordwise.plan.expressions import Case, DatePart, Expression, Field, Group, Prefix
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import as_array
@@ -114,7 +114,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
+class RankedColumn:
     """A column as its rows' ranks among sorted distinct values, NULL last."""
 
     values: pa.Array
@@ -126,30 +126,30 @@ class Ranked:
 
 def plain_column(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of its values."""
-    plain = whole(column)
+    plain = single_array(column)
     return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
 
 
-def encoded(column: pa.ChunkedArray) -> pa.Array:
+def encode_column(column: pa.ChunkedArray) -> pa.Array:
     """Return a column freshly encoded by its distinct values, NULL included."""
     plain = plain_column(column)
     return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
 
 
-def ranked(values: pa.Array, places: IntArray) -> Ranked:
+def ranked(values: pa.Array, places: IntArray) -> RankedColumn:
     """The column whose rows hold ``values[places]``; values may repeat."""
     different = values.dictionary_encode(null_encoding="encode")
     order = numpy_of(pc.sort_indices(different.dictionary))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return Ranked(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][places])
+    return RankedColumn(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][places])
 
 
 MOST_GAPS = 8
 """Rows are sorted by a look-up table where there are at most this many possible ones for each."""
 
 
-def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
+def sorted_distinct(columns: Sequence[RankedColumn]) -> IntArray:
     """Return the rows that list every distinct row once, in ascending order."""
     rows = len(columns[0].ranks)
     code, size = row_codes(columns)
@@ -161,7 +161,7 @@ def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
     return place[place >= 0]
 
 
-def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
+def row_codes(columns: Sequence[RankedColumn]) -> tuple[IntArray, int]:
     """Return an order-preserving number per row, and the number of numbers."""
     rows = len(columns[0].ranks)
     code, size = np.zeros(rows, dtype=np.int64), 1
@@ -177,7 +177,7 @@ def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
 MOST_CELLS = 20_000_000
 
 
-def check_size(rows: int) -> None:
+def check_cell_count(rows: int) -> None:
     """Refuse an empty or too long list of cells."""
     if rows == 0:
         raise KeysError(column="the list", problem="is empty")
@@ -260,10 +260,10 @@ class Rows:
             raise KeysError(column="the list", problem="has no column")
         if len(set(table.column_names)) < table.num_columns:
             raise KeysError(column="the list", problem="names a column twice")
-        check_size(table.num_rows)
+        check_cell_count(table.num_rows)
         for name, column in zip(table.column_names, table.columns):
             check_key_type(name, column.type)
-        return cls(pa.table({name: encoded(table.column(name)) for name in table.column_names}))
+        return cls(pa.table({name: encode_column(table.column(name)) for name in table.column_names}))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and bool(self.table.equals(other.table))
@@ -295,7 +295,7 @@ class Rows:
             raise _doubled(names, self.table.num_rows - len(rows))
         return Rows(pa.table({name: column.at(rows) for name, column in zip(names, columns)}))
 
-    def columns_at(self, groups: tuple[Group, ...], schema: Schema) -> list[Ranked]:
+    def columns_at(self, groups: tuple[Group, ...], schema: Schema) -> list[RankedColumn]:
         """The columns for the groups of a table, cast and brought to its level, a row for each cell of the list."""
         self.check(groups, schema)
         origins = [(group, str(_origin(group, self.table.column_names))) for group in groups]
@@ -317,7 +317,7 @@ class Rows:
         number = np.zeros(self.table.num_rows, dtype=np.int64)
         for name in self.table.column_names:
             values = self.table.column(name).unique()
-            joined = number * len(values) + places(self.table.column(name), values)
+            joined = number * len(values) + positions_of(self.table.column(name), values)
             seen, number = np.unique(joined, return_inverse=True)
             stages.append((name, values, seen))
         return stages, np.argsort(number)
@@ -326,7 +326,7 @@ class Rows:
         number = np.zeros(cells.num_rows, dtype=np.int64)
         stages, rows = self._stages
         for name, values, seen in stages:
-            place = places(cells.column(name), values)
+            place = positions_of(cells.column(name), values)
             joined = np.where((place == OUTSIDE) | (number == OUTSIDE), OUTSIDE, number * len(values) + place)
             near = np.minimum(np.searchsorted(seen, joined), len(seen) - 1)
             number = np.where(seen[near] == joined, near, OUTSIDE)
@@ -385,7 +385,7 @@ class Product:
         position = np.zeros(cells.num_rows, dtype=np.int64)
         inside = np.ones(cells.num_rows, dtype=np.bool_)
         for name, values in self.columns:
-            place = places(cells.column(name), values)
+            place = positions_of(cells.column(name), values)
             inside &= place != OUTSIDE
             position = position * len(values) + place
         return np.where(inside, position, OUTSIDE)
@@ -516,7 +516,7 @@ class Domain:
         return made.hexdigest()
 
 
-def places(column: pa.ChunkedArray, values: pa.Array) -> IntArray:
+def positions_of(column: pa.ChunkedArray, values: pa.Array) -> IntArray:
     """Return each value's (also NULL's) index in a list, or -1."""
     found = pc.index_in(column, value_set=values.cast(column.type)).fill_null(OUTSIDE)
     return np.asarray(numpy_of(found), np.int64)
@@ -529,7 +529,7 @@ def same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray[tuple[int,
     return np.asarray(equal | both_null, np.bool_)
 
 
-def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
+def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> RankedColumn:
     """Return a key column, cast to its type and level."""
     places = numpy_of(given.indices) if pa.types.is_dictionary(given.type) else np.arange(len(given))
     return ranked(_typed(group, origin, given, schema), places)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
 from recordwise.plan.arrays import texts_of
-from recordwise.plan.publication import Words
+from recordwise.plan.publication import Labels
 from recordwise.plan.sources import as_public, file_digest, read_code_file
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Hierarchy:
                 with different values.
         """
         about = f"hierarchy '{name}'"
-        table, digest = _read(about, codes)
-        _check_words(about, name, levels, source)
+        table, digest = _read_codes(about, codes)
+        _check_names(about, name, levels, source)
         table = _with_totals(about, table, totals or {}, levels)
         listed = pa.table({level: _column(about, table, level) for level in levels})
         kept = _one_row_each(about, listed, levels[-1])
@@ -103,8 +103,8 @@ class Hierarchy:
             codes=kept,
             source=source,
             digest=digest or _table_digest(kept),
-            titles=_of_levels(about, "titles", titles, levels),
-            labels=_labels(about, table, _of_levels(about, "labels", labels, levels)),
+            titles=_check_levels(about, "titles", titles, levels),
+            labels=_labels(about, table, _check_levels(about, "labels", labels, levels)),
         )
         return replace(made, finer=frozenset(pair for pair in permutations(levels, 2) if made._nests(*pair)))
 
@@ -216,9 +216,11 @@ class Hierarchy:
         """
         pairs = self.codes.select(list(dict.fromkeys((level, coarse)))).group_by([level], use_threads=False)
         found = pairs.aggregate([] if level == coarse else [(coarse, "min")])
-        return _whole(found.column(level)), _whole(found.column(level if level == coarse else f"{coarse}_min"))
+        return _single_array(found.column(level)), _single_array(
+            found.column(level if level == coarse else f"{coarse}_min")
+        )
 
-    def as_held(self, kind: str) -> "Hierarchy":
+    def in_record_type(self, kind: str) -> "Hierarchy":
         """Return the hierarchy with finest codes in the records' declared type.
 
         Args:
@@ -267,14 +269,14 @@ class Hierarchy:
         return bool(count == pc.count_distinct(self.codes.column(fine)).as_py())
 
 
-def hierarchy_words(words: Words, hierarchies: Sequence[Hierarchy]) -> Words:
+def with_hierarchy_labels(words: Labels, hierarchies: Sequence[Hierarchy]) -> Labels:
     """Return a release's words, with hierarchies' titles and labels as defaults."""
     for each in hierarchies:
         words = words.with_labels({**each.titles, **each.labels})
     return words
 
 
-def _read(about: str, codes: Any) -> tuple[pa.Table, str]:
+def _read_codes(about: str, codes: Any) -> tuple[pa.Table, str]:
     try:
         if isinstance(codes, str | Path):
             return read_code_file(Path(codes)), file_digest(Path(codes))
@@ -293,7 +295,7 @@ def _table_digest(table: pa.Table) -> str:
     return made.hexdigest()
 
 
-def _check_words(about: str, name: str, levels: Sequence[str], source: str) -> None:
+def _check_names(about: str, name: str, levels: Sequence[str], source: str) -> None:
     if not name or not isinstance(name, str):
         raise ParameterError(parameter="hierarchy", problem="needs a name")
     if isinstance(levels, str) or not all(isinstance(level, str) and level for level in levels):
@@ -305,7 +307,7 @@ def _check_words(about: str, name: str, levels: Sequence[str], source: str) -> N
 
 
 def _with_totals(about: str, table: pa.Table, totals: Mapping[str, str], levels: Sequence[str]) -> pa.Table:
-    for level, value in _of_levels(about, "totals", totals, levels).items():
+    for level, value in _check_levels(about, "totals", totals, levels).items():
         if level in table.column_names or level == levels[-1]:
             raise ParameterError(parameter=about, problem=f"has '{level}' as a total, but the list has such a column")
         table = table.append_column(level, texts_of([value] * table.num_rows))
@@ -317,7 +319,7 @@ def _column(about: str, table: pa.Table, level: str) -> pa.Array:
     if level not in table.column_names:
         listed = ", ".join(table.column_names)
         raise ParameterError(parameter=about, problem=f"has no column '{level}'", advice=f"Its columns are {listed}.")
-    values = _whole(table.column(level))
+    values = _single_array(table.column(level))
     if pa.types.is_integer(values.type):
         values = values.cast(pa.int64())
     elif pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
@@ -340,7 +342,7 @@ def _column(about: str, table: pa.Table, level: str) -> pa.Array:
     return values
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _single_array(column: pa.ChunkedArray) -> pa.Array:
     values = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
@@ -359,7 +361,7 @@ def _one_row_each(about: str, listed: pa.Table, finest: str) -> pa.Table:
     return distinct.sort_by([(finest, "ascending")]).combine_chunks()
 
 
-def _of_levels(about: str, what: str, given: Mapping[str, str] | None, levels: Sequence[str]) -> dict[str, str]:
+def _check_levels(about: str, what: str, given: Mapping[str, str] | None, levels: Sequence[str]) -> dict[str, str]:
     unknown = [level for level in given or {} if level not in levels]
     if unknown:
         raise ParameterError(parameter=about, problem=f"has {what} of '{unknown[0]}', which is not one of its levels")
@@ -372,7 +374,7 @@ def _labels(about: str, table: pa.Table, columns: Mapping[str, str]) -> dict[str
     for level, column in columns.items():
         if column not in table.column_names:
             raise ParameterError(parameter=about, problem=f"has no column '{column}' with the labels of '{level}'")
-        pairs = zip(_whole(table.column(level)).to_pylist(), _whole(table.column(column)).to_pylist())
+        pairs = zip(_single_array(table.column(level)).to_pylist(), _single_array(table.column(column)).to_pylist())
         for value, label in pairs:
             if label:
                 found.setdefault(f"{level}={value}", str(label))

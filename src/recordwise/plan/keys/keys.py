@@ -23,7 +23,7 @@ from recordwise.exact.text import whole_text
 from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
 from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.expressions import Group
-from recordwise.plan.keys.cells import Cells, Domain, Product, Rows, check_size, plain_column
+from recordwise.plan.keys.cells import Cells, Domain, Product, Rows, check_cell_count, plain_column
 from recordwise.plan.schema import Schema, policy_measure, threshold_problems
 from recordwise.plan.sources import as_array, as_public
 from recordwise.plan.statistics import CountPieces, CountUnits
@@ -359,11 +359,11 @@ class Keys:
         """
         table, sizes = read_sizes(as_public(frame), size, sized_on)
         assert sizes is not None
-        columns = {name: self.matched(table, each) for name, each in sizes.columns.items()}
+        columns = {name: self.match_values(table, each) for name, each in sizes.columns.items()}
         found = replace(sizes, columns=columns)
         return Keys(self.domain, sizes=found if self.sizes is None else self.sizes.with_others(found))
 
-    def matched(self, table: pa.Table, values: FloatArray) -> FloatArray:
+    def match_values(self, table: pa.Table, values: FloatArray) -> FloatArray:
         """Return another list's numbers at the cells of these keys.
 
         0 where it does not list one.
@@ -401,12 +401,12 @@ class Keys:
         """Return the columns by which another list matches all cells."""
         shared = [name for name in self.table.column_names if name in table.column_names]
         missing = [name for name in self.table.column_names if name not in shared]
-        if missing and (not shared or not self.told_apart(shared)):
+        if missing and (not shared or not self.are_distinct_by(shared)):
             problem = "is a column of the keys, but not of the list with sizes"
             raise KeysError(column=f"'{missing[0]}'", problem=problem)
         return shared
 
-    def told_apart(self, names: Iterable[str]) -> bool:
+    def are_distinct_by(self, names: Iterable[str]) -> bool:
         """Return whether these columns distinguish all cells.
 
         As where all others are coarser levels of them.
@@ -432,7 +432,7 @@ class Keys:
         """
         arrays = {name: as_array(name, values) for name, values in columns.items()}
         repeat, tile, table = math.prod(len(array) for array in arrays.values()), 1, {}
-        check_size(repeat)
+        check_cell_count(repeat)
         for name, array in arrays.items():
             repeat //= len(array)
             table[name] = array.take(array_of(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
@@ -459,9 +459,9 @@ class Keys:
             >>> rw.Keys.crossed(rw.Keys.of({"county": ["001", "003"]}), rw.Keys.of({"sector": ["11", "31-33"]}))
             <Keys: 4 cells of county x sector>
         """
-        from recordwise.plan.plan import crossed
+        from recordwise.plan.plan import cross_keys
 
-        return crossed(lists)
+        return cross_keys(lists)
 
     @staticmethod
     def select(*, rho: Number, delta: Number, pieces: PiecesAt | None = None) -> "Keys":
@@ -559,19 +559,19 @@ ADVICE = "Give Keys, a mapping of columns, a frame, or the values of the only gr
 
 def read_keys(given: Any, columns: tuple[str, ...]) -> tuple[Keys, ...]:
     """The key lists; plain values belong to the only column in ``columns``."""
-    if _is_whole(given):
+    if _names_columns(given):
         return (_whole(given),)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise KeysError(column="keys", problem=f"is a {type(given).__name__}, not a list of cells", advice=ADVICE)
     listed = given if hasattr(given, "__arrow_array__") or hasattr(given, "__arrow_c_stream__") else list(given)
-    if not isinstance(listed, list) or not any(map(_is_whole, listed)):
+    if not isinstance(listed, list) or not any(map(_names_columns, listed)):
         return (_of_values(listed, columns),)
-    if not all(map(_is_whole, listed)):
+    if not all(map(_names_columns, listed)):
         raise KeysError(column="keys", problem="mixes lists of cells with single values", advice=ADVICE)
     return tuple(map(_whole, listed))
 
 
-def _is_whole(given: Any) -> bool:
+def _names_columns(given: Any) -> bool:
     """Return whether a value names its columns, as a frame does."""
     return isinstance(given, Keys | Mapping | pa.Table) or (
         hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))

@@ -50,7 +50,7 @@ def parse_predicate(text: str) -> Predicate:
             raise
         raise SqlError(construct="cannot parse the condition", advice=ADVICE) from None
     if type(statement) is not exp.Select:
-        raise refused(statement)
+        raise unsupported(statement)
     only(statement, "expressions", "where")
     where = statement.args.get("where")
     if where is None or statement.expressions != [exp.Literal.number(1)]:
@@ -58,7 +58,7 @@ def parse_predicate(text: str) -> Predicate:
     return predicate(where.this)
 
 
-def refused(node: exp.Expr) -> SqlError:
+def unsupported(node: exp.Expr) -> SqlError:
     """The error for an unsupported node, by name."""
     name = node.name if isinstance(node, exp.Anonymous) else type(node).key
     return SqlError(construct=f"{name.upper()[:40]} is not on the whitelist", advice=ADVICE)
@@ -95,7 +95,7 @@ def predicate(node: exp.Expr) -> Predicate:
         return And((low, Compare(low.operand, "<=", high)))
     if kind is exp.Is:
         return _is_null(node)
-    raise refused(node)
+    raise unsupported(node)
 
 
 def _chain(node: exp.Expr) -> Predicate:
@@ -120,7 +120,7 @@ def _compare(node: exp.Expr) -> Compare:
 def _is_null(node: exp.Expr) -> IsNull:
     only(node, "this", "expression")
     if type(node.args["expression"]) is not exp.Null:
-        raise refused(node)
+        raise unsupported(node)
     return IsNull(operand(node.this))
 
 
@@ -133,7 +133,7 @@ def operand(node: exp.Expr) -> Operand:
     if kind is exp.Column:
         return Field(column_name(node))
     if kind is exp.Extract:
-        return _part(node)
+        return _date_part(node)
     if kind is exp.Left:
         only(node, "this", "expression")
         return _prefix(node.this, node.args["expression"])
@@ -144,10 +144,10 @@ def operand(node: exp.Expr) -> Operand:
                 construct="SUBSTRING that does not start at 1 with a length", advice="Write LEFT(column, n)."
             )
         return _prefix(node.this, node.args["length"])
-    raise refused(node)
+    raise unsupported(node)
 
 
-def _part(node: exp.Expr) -> DatePart:
+def _date_part(node: exp.Expr) -> DatePart:
     only(node, "this", "expression")
     part, column = str(node.this.name).lower(), node.args["expression"]
     if part not in PARTS or type(column) is not exp.Column:
@@ -175,7 +175,7 @@ def column_name(node: exp.Expr) -> str:
     only(node, "this")
     identifier = node.this
     if type(identifier) is not exp.Identifier:
-        raise refused(identifier)
+        raise unsupported(identifier)
     return str(identifier.this)
 
 
@@ -245,7 +245,7 @@ def parse_linear(text: str) -> Linear:
     except SqlError:
         raise SqlError(construct="cannot parse the linear form", advice=LINEAR_ADVICE) from None
     if type(statement) is not exp.Select:
-        raise refused(statement)
+        raise unsupported(statement)
     only(statement, "expressions")
     if len(statement.expressions) != 1:
         raise SqlError(construct="more than one linear form", advice=LINEAR_ADVICE)
@@ -267,17 +267,17 @@ def _affine(node: exp.Expr, name: Callable[[exp.Expr], str]) -> _Affine:
     kind = type(node)
     if kind is exp.Paren or kind is exp.Neg:
         only(node, "this")
-        return _added(({}, Fraction(0)), _affine(node.this, name), Fraction(1 if kind is exp.Paren else -1))
+        return _add(({}, Fraction(0)), _affine(node.this, name), Fraction(1 if kind is exp.Paren else -1))
     if kind is exp.Add or kind is exp.Sub:
         left, right = _sides(node, name)
-        return _added(left, right, Fraction(1 if kind is exp.Add else -1))
+        return _add(left, right, Fraction(1 if kind is exp.Add else -1))
     if kind is exp.Mul:
         left, right = _sides(node, name)
         (terms, share), (others, factor) = (left, right) if not right[0] else (right, left)
-        return _added(({}, Fraction(0)), (terms, share), factor) if not others else _refuse("a product of two names")
+        return _add(({}, Fraction(0)), (terms, share), factor) if not others else _refuse("a product of two names")
     if kind is exp.Div:
         left, (others, divisor) = _sides(node, name)
-        return _added(({}, Fraction(0)), left, 1 / divisor) if not others and divisor else _refuse("this division")
+        return _add(({}, Fraction(0)), left, 1 / divisor) if not others and divisor else _refuse("this division")
     if kind is exp.Literal and not node.is_string:
         number = literal(node)
         assert isinstance(number, Fraction)
@@ -294,7 +294,7 @@ def _sides(node: exp.Expr, name: Callable[[exp.Expr], str]) -> tuple[_Affine, _A
     return _affine(node.this, name), _affine(node.args["expression"], name)
 
 
-def _added(left: _Affine, right: _Affine, factor: Fraction) -> _Affine:
+def _add(left: _Affine, right: _Affine, factor: Fraction) -> _Affine:
     terms = dict(left[0])
     for each, share in right[0].items():
         terms[each] = terms.get(each, Fraction(0)) + factor * share

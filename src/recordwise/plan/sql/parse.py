@@ -13,7 +13,7 @@ from recordwise.plan.expressions import Case, Expression, Group
 from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.query import Query
 from recordwise.plan.sql.gate import read_statement
-from recordwise.plan.sql.grammar import column_name, expression, only, predicate, refused
+from recordwise.plan.sql.grammar import column_name, expression, only, predicate, unsupported
 from recordwise.plan.statistics import KINDS, Statistic, StatisticMechanism
 from recordwise.plan.statistics.base import NamedMechanisms
 
@@ -38,7 +38,7 @@ def read_statistic(node: exp.Expr, alias: str | None, mechanisms: NamedMechanism
         found = kind.read_sql(node, alias, mechanisms)
         if found is not None:
             return found
-    raise refused(node)
+    raise unsupported(node)
 
 
 TABLE = "t"
@@ -51,7 +51,7 @@ def parse_sql(text: str, *, mechanisms: Mapping[str, StatisticMechanism], keys: 
     """
     statement = read_statement(text)
     if type(statement) is not exp.Select:
-        raise refused(statement)
+        raise unsupported(statement)
     only(statement, "expressions", "from_", "where", "group")
     _check_table(statement.args.get("from_"))
     named = _named_expressions(statement.expressions)
@@ -76,7 +76,7 @@ def _named_expressions(items: list[exp.Expr]) -> list[Group]:
     """Return the SELECT items that are not aggregates, by published name."""
     named = []
     for item in items:
-        inner, alias = _unaliased(item)
+        inner, alias = _split_alias(item)
         if aggregate(inner):
             continue
         value = expression(inner)
@@ -86,7 +86,7 @@ def _named_expressions(items: list[exp.Expr]) -> list[Group]:
     return named
 
 
-def _unaliased(item: exp.Expr) -> tuple[exp.Expr, str | None]:
+def _split_alias(item: exp.Expr) -> tuple[exp.Expr, str | None]:
     if type(item) is not exp.Alias:
         return item, None
     only(item, "this", "alias")
@@ -122,7 +122,7 @@ def _check_all_grouped(named: list[Group], groups: tuple[Group, ...]) -> None:
 def _statistics(read: Query, items: list[exp.Expr], mechanisms: dict[str, StatisticMechanism]) -> Query:
     named = NamedMechanisms(mechanisms)
     for item in items:
-        inner, alias = _unaliased(item)
+        inner, alias = _split_alias(item)
         if aggregate(inner):
             read = read.ask(read_statistic(inner, alias, named))
     if not read.statistics:

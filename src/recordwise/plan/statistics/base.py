@@ -193,7 +193,7 @@ def ratio_interval(
         if confidence is not None and top.curve is not None and bottom.curve is not None:
             *curved, bent = curved_interval(top.curve, bottom.curve, confidence=confidence)
             low, high = (np.where(bent, one, other) for one, other in zip(curved, (low, high)))
-        return _rounded(low, high)
+        return _round_outward(low, high)
 
 
 def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -223,10 +223,10 @@ def outward(low: FloatArray, high: FloatArray, size: FloatArray) -> tuple[FloatA
     """Move ends apart by possible roundings, then to meaningful digits."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slack = ROUNDINGS * size
-        return _rounded(low - slack - ROUNDINGS * np.abs(low), high + slack + ROUNDINGS * np.abs(high))
+        return _round_outward(low - slack - ROUNDINGS * np.abs(low), high + slack + ROUNDINGS * np.abs(high))
 
 
-def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _round_outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Round outward to meaningful digits, within a hundredth of the width."""
     places = DIGITS - 1 - np.floor(np.log10(high - low))
     # Powers of ten with a whole exponent up to 22 are exact floats, so this produces the shortest decimals.
@@ -299,7 +299,7 @@ def _relative(error: FloatArray, value: Any) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CellAnswers:
     """The cells for which one mechanism is used, and its noisy answers."""
 
     rows: Any
@@ -311,7 +311,7 @@ class Part:
 class Answer:
     """The noisy answers to one statistic, drawn once."""
 
-    parts: Sequence[Part]
+    parts: Sequence[CellAnswers]
     cells: int
     _estimated: dict[float, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
     """Estimates by confidence: ratios and combinations ask for them again."""
@@ -369,7 +369,7 @@ class Answer:
         return reach
 
 
-def _values(part: Part, confidence: float) -> dict[str, Any]:
+def _values(part: CellAnswers, confidence: float) -> dict[str, Any]:
     estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
     columns = {name: getattr(estimates, name) for name in FIELDS}
     scale = part.mechanism.noise_scale
@@ -403,7 +403,7 @@ class EntryReader(Protocol):
     def mechanism(self, node: "Node") -> Any | None:
         """Return a mechanism, by name or inline; None with a recorded problem."""
 
-    def built(self, kind: Any, node: "Node", entries: "Mapping[str, Node]") -> Any | None:
+    def build_mechanism(self, kind: Any, node: "Node", entries: "Mapping[str, Node]") -> Any | None:
         """Return a mechanism of a kind from a node's entries."""
 
     def named(self, node: "Node") -> tuple[str | None, Any | None]:
@@ -624,7 +624,9 @@ class Drawable(Statistic):
         parts = []
         for each in served:
             rows = each.run.rows if len(served) > 1 else slice(None)
-            parts.append(Part(rows, each.mechanism, each.mechanism.release(totals[..., rows], step=step, rng=rng)))
+            parts.append(
+                CellAnswers(rows, each.mechanism, each.mechanism.release(totals[..., rows], step=step, rng=rng))
+            )
         return Answer(parts, exact.cells)
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
@@ -651,7 +653,7 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
     return [problem for each in mechanisms for problem in threshold_problems(each.at, schema)]
 
 
-def published(
+def published_columns(
     asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
     """Return a query's statistics, then the others drawn for them.

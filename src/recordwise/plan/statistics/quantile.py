@@ -137,14 +137,14 @@ class Quantile(Drawable):
         entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
         p = entries["p"].number() if "p" in entries else None
         alias = entries["as"].text() if "as" in entries else ""
-        tree = reader.built(TreeQuantile, node, entries)
+        tree = reader.build_mechanism(TreeQuantile, node, entries)
         if p is None or tree is None or alias is None:
             return None
         return node.attempt(lambda: cls(alias=alias, measure=column, p=rational(p, parameter="p"), mechanism=tree))
 
     @classmethod
     def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
-        return reader.built(TreeQuantile, node, node.table("grid", "rho", needed=("grid", "rho")))
+        return reader.build_mechanism(TreeQuantile, node, node.table("grid", "rho", needed=("grid", "rho")))
 
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
@@ -215,15 +215,15 @@ def draw_quantiles(
         noisy = mechanism.release(leaves, rng=rng)
         for alias, p in shares.items():
             found[alias].append(mechanism.estimate(noisy, p=float(p), confidence=confidence))
-    return {alias: _drawn(alias, _places(parts), mechanism, measure) for alias, parts in found.items()}
+    return {alias: _noisy_column(alias, _join_estimates(parts), mechanism, measure) for alias, parts in found.items()}
 
 
-def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
+def _join_estimates(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
     nothing = np.empty(0, dtype=np.int64)
     return {name: np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in QUANTILE_FIELDS}
 
 
-def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
+def _noisy_column(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
     """Return grid positions as amounts.
 
     Values up to the first point may be 0. An upper end at the last point carries no information and is left

@@ -71,13 +71,13 @@ class Combination(Statistic):
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
         """Return the combined statistics in order; empty if one is missing."""
-        return drawn_parts(self.terms, drawn)
+        return drawn_terms(self.terms, drawn)
 
     def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
         return drawn_form(self.terms, drawn), ()
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
-        return Combined.of(self.terms, answers).column(self.alias, confidence)
+        return LinearCombination.of(self.terms, answers).column(self.alias, confidence)
 
     def confidence_of_parts(self, confidence: float) -> float:
         return 1 - (1 - confidence) / len(self.terms)
@@ -97,7 +97,7 @@ class Combination(Statistic):
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
         """Read ``SUM(rest) + 45 * SUM(emp) AS payann``, of selected sums."""
-        node = unwrapped(node)
+        node = without_parentheses(node)
         if type(node) not in (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Div) or is_ratio(node):
             return None
         if alias is None:
@@ -105,7 +105,7 @@ class Combination(Statistic):
         return cls(alias=alias, terms=linear(node, aggregate_name))
 
 
-def unwrapped(node: exp.Expr) -> exp.Expr:
+def without_parentheses(node: exp.Expr) -> exp.Expr:
     """Without the parentheses around it."""
     while type(node) is exp.Paren:
         only(node, "this")
@@ -156,20 +156,20 @@ def name_problems(alias: str, name: str, drawn: Sequence[Drawable]) -> list[str]
 def form_problems(alias: str, terms: Linear, drawn: Sequence[Drawable]) -> list[str]:
     """Return why a linear form does not combine the query's statistics."""
     found = [problem for name, _ in terms for problem in name_problems(alias, name, drawn)]
-    parts = drawn_parts(terms, drawn)
+    parts = drawn_terms(terms, drawn)
     if not found and len(set(parts)) < len(parts):
         found = [f"'{alias}' names one statistic twice, by its measure and by its published name"]
     return found
 
 
-def drawn_parts(terms: Linear, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
+def drawn_terms(terms: Linear, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
     found = [candidates(name, drawn) for name, _ in terms]
     return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
 
 
 def drawn_form(terms: Linear, drawn: Sequence[Drawable]) -> Form:
     """The same with the coefficients."""
-    return tuple((part, share) for part, (_, share) in zip(drawn_parts(terms, drawn), terms))
+    return tuple((part, share) for part, (_, share) in zip(drawn_terms(terms, drawn), terms))
 
 
 def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> bool:
@@ -178,7 +178,7 @@ def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> 
     From what its sums are sums of: ``rest + 45 * emp`` is if ``rest`` is ``payann - 45 * emp``.
     """
     form: dict[Measure, Fraction] = {}
-    for (_, share), part in zip(terms, drawn_parts(terms, drawn)):
+    for (_, share), part in zip(terms, drawn_terms(terms, drawn)):
         measure = policy_measure(part.measure, schema) if isinstance(part, Sum) else RECORDS
         for base, own in measure.derived or ((measure, Fraction(1)),):
             form[base] = form.get(base, Fraction(0)) + share * own
@@ -186,13 +186,13 @@ def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class LinearCombination:
     """A linear combination of noisy answers, drawn independently of each other."""
 
     terms: tuple[tuple[Answer, Fraction], ...]
 
     @classmethod
-    def of(cls, terms: Linear, answers: Sequence[Answer]) -> "Combined":
+    def of(cls, terms: Linear, answers: Sequence[Answer]) -> "LinearCombination":
         """The same answer under two names counts once, with both coefficients."""
         shares: dict[int, tuple[Answer, Fraction]] = {}
         for (_, share), answer in zip(terms, answers, strict=True):
@@ -204,11 +204,11 @@ class Combined:
         """Value, standard deviation and interval of each cell."""
         parts = [(answer.column("", confidence), share) for answer, share in self.terms]
         low, high = self.interval(confidence)
-        spread = _added(
+        spread = _weighted_sum(
             [(part.variance_unbiased, share**2) for part, share in parts if part.variance_unbiased is not None]
         )
-        error = np.sqrt(_added([(part.standard_error**2, share**2) for part, share in parts]))
-        value = _whole([(part.value, share) for part, share in parts])
+        error = np.sqrt(_weighted_sum([(part.standard_error**2, share**2) for part, share in parts]))
+        value = _integers_or_floats([(part.value, share) for part, share in parts])
         return NoisyColumn(alias=alias, value=value, standard_error=error, low=low, high=high, variance_unbiased=spread)
 
     def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -227,7 +227,7 @@ class Combined:
             found = answer.column("", each)
             ends = (float(share) * found.low, float(share) * found.high)
             low, high = low + np.minimum(*ends), high + np.maximum(*ends)
-        size = _added(
+        size = _weighted_sum(
             [
                 (np.abs(np.asarray(answer.column("", each).value, np.float64)), abs(share))
                 for answer, share in self.terms
@@ -240,10 +240,10 @@ class Combined:
     ) -> tuple[FloatArray, FloatArray]:
         if not gaussian:
             return np.zeros(self.terms[0][0].cells), np.zeros(self.terms[0][0].cells)
-        value = _added(
+        value = _weighted_sum(
             [(np.asarray(answer.column("", confidence).value, np.float64), share) for answer, share in gaussian]
         )
-        half = np.sqrt(_added([(answer.reach(confidence) ** 2, share**2) for answer, share in gaussian]))
+        half = np.sqrt(_weighted_sum([(answer.reach(confidence) ** 2, share**2) for answer, share in gaussian]))
         return value - half, value + half
 
     def side(self, confidence: float) -> Side:
@@ -251,16 +251,16 @@ class Combined:
         if len(self.terms) == 1 and self.terms[0][1] == 1:
             return self.terms[0][0].side(confidence)
         curve = self.terms[0][0].curve() if len(self.terms) == 1 and self.terms[0][1] > 0 else None
-        value = _added(
+        value = _weighted_sum(
             [(np.asarray(answer.column("", confidence).value, np.float64), share) for answer, share in self.terms]
         )
         low, high = self.interval((1 + confidence) / 2)
-        reach = np.sqrt(_added([(answer.reach(confidence) ** 2, share**2) for answer, share in self.terms]))
+        reach = np.sqrt(_weighted_sum([(answer.reach(confidence) ** 2, share**2) for answer, share in self.terms]))
         if curve is not None:
-            curve = replace(curve, back=_scaled(curve.back, float(self.terms[0][1])))
+            curve = replace(curve, back=_scale(curve.back, float(self.terms[0][1])))
         return Side(value=value, low=low, high=high, reach=reach, curve=curve)
 
-    def shared(self, other: "Combined", of: str, confidence: float) -> FloatArray:
+    def shared_squares(self, other: "LinearCombination", of: str, confidence: float) -> FloatArray:
         """Return the common part of two combinations.
 
         The sum, over the answers that both contain, of both coefficients times the square of the reach or of the
@@ -274,7 +274,7 @@ class Combined:
                 total += float(share * theirs[id(answer)]) * width**2
         return total
 
-    def is_apart(self, other: "Combined") -> bool:
+    def is_apart(self, other: "LinearCombination") -> bool:
         """Whether they have no answer in common."""
         return {id(answer) for answer, _ in self.terms}.isdisjoint(id(answer) for answer, _ in other.terms)
 
@@ -284,20 +284,20 @@ class Combined:
         return float(common_step(steps))
 
 
-def _scaled(back: Callable[[FloatArray], FloatArray], share: float) -> Callable[[FloatArray], FloatArray]:
+def _scale(back: Callable[[FloatArray], FloatArray], share: float) -> Callable[[FloatArray], FloatArray]:
     return lambda points: share * back(points)
 
 
-def _added(parts: Sequence[tuple[Any, Fraction]]) -> Any:
+def _weighted_sum(parts: Sequence[tuple[Any, Fraction]]) -> Any:
     return sum((float(share) * part for part, share in parts[1:]), float(parts[0][1]) * parts[0][0])
 
 
-def _whole(parts: Sequence[tuple[Any, Fraction]]) -> Any:
+def _integers_or_floats(parts: Sequence[tuple[Any, Fraction]]) -> Any:
     """Return integers if all terms are and 64 bits suffice, else floats."""
     whole = all(part.dtype == np.int64 and share.denominator == 1 for part, share in parts)
-    size = _added([(np.abs(part.astype(np.float64)), abs(share)) for part, share in parts])
+    size = _weighted_sum([(np.abs(part.astype(np.float64)), abs(share)) for part, share in parts])
     if not whole or (size >= EXACT).any():
-        return _added([(np.asarray(part, np.float64), share) for part, share in parts])
+        return _weighted_sum([(np.asarray(part, np.float64), share) for part, share in parts])
     return sum((part * int(share) for part, share in parts[1:]), parts[0][0] * int(parts[0][1]))
 
 
@@ -338,7 +338,7 @@ class Ratio(Statistic):
     def among(self, asked: Sequence[Statistic]) -> Statistic:
         """Return the ratio with its named combinations written out."""
         known = {each.alias: each.terms for each in asked if isinstance(each, Combination)}
-        return replace(self, top=_written_out(self.top, known), bottom=_written_out(self.bottom, known))
+        return replace(self, top=_expand(self.top, known), bottom=_expand(self.bottom, known))
 
     def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
         found = [each for form in (self.top, self.bottom) for each in form_problems(self.alias, form, drawn)]
@@ -347,7 +347,7 @@ class Ratio(Statistic):
         return found
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
-        return drawn_parts(self.top + self.bottom, drawn)
+        return drawn_terms(self.top + self.bottom, drawn)
 
     def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
         return drawn_form(self.top, drawn), drawn_form(self.bottom, drawn)
@@ -357,7 +357,9 @@ class Ratio(Statistic):
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
         top, bottom = answers[: len(self.top)], answers[len(self.top) :]
-        return ratio(self.alias, Combined.of(self.top, top), Combined.of(self.bottom, bottom), confidence)
+        return ratio(
+            self.alias, LinearCombination.of(self.top, top), LinearCombination.of(self.bottom, bottom), confidence
+        )
 
     def description(self) -> dict[str, Any]:
         forms = {"of": linear_text(self.top), "to": linear_text(self.bottom)}
@@ -376,7 +378,7 @@ class Ratio(Statistic):
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
         """Read ``SUM(payann) / SUM(emp) AS pay``, of selected sums."""
-        node = unwrapped(node)
+        node = without_parentheses(node)
         if not is_ratio(node):
             return None
         only(node, "this", "expression", "typed", "safe")
@@ -386,14 +388,14 @@ class Ratio(Statistic):
         return cls(alias=alias, top=top, bottom=bottom)
 
 
-def _written_out(form: Linear, known: dict[str, Linear]) -> Linear:
+def _expand(form: Linear, known: dict[str, Linear]) -> Linear:
     if len(form) != 1 or form[0][0] not in known:
         return form
     ((name, share),) = form
     return tuple((part, share * own) for part, own in known[name])
 
 
-def ratio(alias: str, top: Combined, bottom: Combined, confidence: float) -> NoisyColumn:
+def ratio(alias: str, top: LinearCombination, bottom: LinearCombination, confidence: float) -> NoisyColumn:
     """Return the ratio with its interval in every cell (T-RATIO).
 
     No value and no error where the noisy denominator is not positive.
@@ -402,11 +404,11 @@ def ratio(alias: str, top: Combined, bottom: Combined, confidence: float) -> Noi
     known = below.value > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = np.where(known, above.value / below.value, np.nan)
-        joint = 2 * value * top.shared(bottom, "deviation", confidence)
+        joint = 2 * value * top.shared_squares(bottom, "deviation", confidence)
         spread = above.standard_error**2 + value**2 * below.standard_error**2 - joint
         error = np.sqrt(np.maximum(spread, 0.0)) / below.value
     sides = top.side(confidence), bottom.side(confidence)
-    shared = top.shared(bottom, "reach", confidence)
+    shared = top.shared_squares(bottom, "reach", confidence)
     of_curves = confidence if top.is_apart(bottom) else None
     low, high = ratio_interval(*sides, least=bottom.step(), shared=shared, confidence=of_curves)
     flag = f"{NOT_UNBIASED}: a ratio of two noisy numbers"
@@ -418,7 +420,9 @@ ONE = Fraction(1)
 
 def plain_ratio(alias: str, top: Answer, bottom: Answer, confidence: float) -> NoisyColumn:
     """The ratio of two answers as they are."""
-    return ratio(alias, Combined.of((("", ONE),), (top,)), Combined.of((("", ONE),), (bottom,)), confidence)
+    return ratio(
+        alias, LinearCombination.of((("", ONE),), (top,)), LinearCombination.of((("", ONE),), (bottom,)), confidence
+    )
 
 
 # Averages: the ratio of a noisy sum to a noisy count, each reused where the query already has it (T-AVG).

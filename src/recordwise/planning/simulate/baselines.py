@@ -181,7 +181,7 @@ def at_cells(table: SimulatedTable, cells: pa.Table, values: FloatArray) -> Floa
     """Return listed cells' numbers at a table's cells, else 0."""
     if not table.cells.num_columns or table.cells is cells or table.cells.equals(cells):
         return values
-    return Keys(Rows.of(table.cells)).matched(cells, values)
+    return Keys(Rows.of(table.cells)).match_values(cells, values)
 
 
 def is_listed(release: Release, table: SimulatedTable) -> Any:

@@ -30,7 +30,7 @@ from recordwise.plan.expressions import (
     operand_name,
 )
 from recordwise.plan.keys.bands import sizes_at
-from recordwise.plan.keys.cells import arrow_type, encoded
+from recordwise.plan.keys.cells import arrow_type, encode_column
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -40,7 +40,7 @@ from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.columns import PARTS, parts_of_days
 from recordwise.policy.constructors import By
 from recordwise.progress import tracked
-from recordwise.synthetic.establishments import firm, scrambled, uniforms
+from recordwise.synthetic.establishments import firm, scrambled_ids, uniforms
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -72,7 +72,7 @@ class Coded:
     @classmethod
     def of(cls, column: Any) -> "Coded":
         """A column of any length, NULL among its values."""
-        made = encoded(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+        made = encode_column(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
         return cls(made.dictionary, np.asarray(made.indices.to_numpy(), np.int64))
 
     def taken(self, rows: IntArray) -> "Coded":
@@ -235,7 +235,7 @@ def usual_sizes(plan: Plan, examples: Mapping[str, Mapping[str, Any]]) -> dict[s
     Returns:
         A positive size for each measure.
     """
-    return {each.name: min(_usual(each, plan, examples), float(each.bound)) for each in plan.schema.held_measures()}
+    return {each.name: min(_usual(each, plan, examples), float(each.bound)) for each in plan.schema.record_measures()}
 
 
 def _usual(measure: Measure, plan: Plan, examples: Mapping[str, Mapping[str, Any]]) -> float:
@@ -380,7 +380,7 @@ class Maker:
     def table(self, start: int, count: int) -> pa.Table:
         """The records with the numbers from ``start`` on."""
         number = np.arange(start, start + count, dtype=np.int64)
-        columns: dict[str, pa.Array] = {self._schema.unit: pa.array(scrambled(number))}
+        columns: dict[str, pa.Array] = {self._schema.unit: pa.array(scrambled_ids(number))}
         if self._schema.firm:
             chained, which = self._chance(1, start, count), self._chance(2, start, count)
             columns[self._schema.firm] = pa.array(firm(number, self._rows, chained, which))
@@ -391,7 +391,7 @@ class Maker:
         return pa.table(columns | {each.name: self._stored(each, steps[each.name], start) for each in self._held()})
 
     def _held(self) -> tuple[Measure, ...]:
-        return self._schema.held_measures()
+        return self._schema.record_measures()
 
     def _chance(self, stream: int, start: int, count: int) -> FloatArray:
         return uniforms(self._seed, stream, start, count)

@@ -28,7 +28,7 @@ from recordwise.planning.simulate.generate import usual_rows, write_records
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
 from recordwise.release.dictionary import has_status, statuses
-from recordwise.release.formats.registry import formats_named, require_held
+from recordwise.release.formats.registry import formats_named, require_storable
 from recordwise.release.release import Release
 from recordwise.session import Session
 from recordwise.session.coverage import Coverage
@@ -265,7 +265,7 @@ def rehearse(
     file, folder = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {})), Path(out)
     if folder.exists():
         raise OutputError(folder=str(folder), problem="already exists", advice="Choose a new folder.")
-    require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
+    require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     clock = Clock(steps(STAGES))
     with ExitStack() as stack:
         with clock("generating records" if records is None else "opening records"):

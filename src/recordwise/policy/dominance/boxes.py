@@ -118,7 +118,7 @@ class Axis:
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedTerm:
     """A term with parts as (axis, column) and float bounds."""
 
     coefficient: tuple[float, float]
@@ -126,7 +126,7 @@ class Placed:
     places: list[tuple[int, int]]
 
     @classmethod
-    def of(cls, term: Term, axes: dict[Measure, int], columns: dict[tuple[Measure, Atom], int]) -> "Placed":
+    def of(cls, term: Term, axes: dict[Measure, int], columns: dict[tuple[Measure, Atom], int]) -> "PlacedTerm":
         places = [(axes[measure], columns[measure, atom]) for measure, atom in term.parts]
         return cls(outward(term.coefficient), outward(term.floor), places)
 
@@ -137,8 +137,8 @@ class Search:
 
     problem: Comparison
     axes: list[Axis]
-    gains: list[Placed]
-    budgets: list[list[Placed]]
+    gains: list[PlacedTerm]
+    budgets: list[list[PlacedTerm]]
     open: Boxes
     above: FloatArray
 
@@ -151,8 +151,8 @@ class Search:
         columns = {(measure, atom): place for measure, own in atoms.items() for place, atom in enumerate(own)}
         order = {measure: place for place, measure in enumerate(problem.measures)}
         axes = [Axis(measure, spans[measure], atoms[measure], problem.marks(measure)) for measure in problem.measures]
-        gains = [Placed.of(term, order, columns) for term in problem.gains]
-        budgets = [[Placed.of(term, order, columns) for term in budget] for budget in problem.budgets]
+        gains = [PlacedTerm.of(term, order, columns) for term in problem.gains]
+        budgets = [[PlacedTerm.of(term, order, columns) for term in budget] for budget in problem.budgets]
         return cls(problem, axes, gains, budgets, np.zeros((1, len(axes)), np.int64), np.array([np.inf]))
 
     def probe(self, candidates: dict[Measure, list[int]]) -> Point | None:
@@ -170,11 +170,11 @@ class Search:
         while len(self.open):
             if time.thread_time() >= deadline or len(self.open) > MOST_BOXES or batches == 0:
                 return Outcome(certain=False)
-            left, point = self._judged(self._batch())
+            left, point = self._judge(self._batch())
             if point is not None:
                 return Outcome(certain=False, point=point)
             if len(left[0]):
-                halves = self._halved(left[0])
+                halves = self._halve(left[0])
                 if halves is None:
                     return Outcome(certain=False)
                 self.open = np.concatenate([self.open, halves])
@@ -192,7 +192,7 @@ class Search:
         self.open, self.above = self.open[rest], self.above[rest]
         return batch
 
-    def _judged(self, boxes: Boxes) -> tuple[tuple[Boxes, FloatArray], Point | None]:
+    def _judge(self, boxes: Boxes) -> tuple[tuple[Boxes, FloatArray], Point | None]:
         """Return undecided boxes with their possible excess, or a counterexample."""
         with np.errstate(over="ignore", invalid="ignore"):
             most, least = self._gain(boxes, LAST, UP), self._budget(boxes, FIRST, LOW)
@@ -205,7 +205,7 @@ class Search:
                 return (boxes, most), point
             near = np.flatnonzero((most - least <= NEAR * most) | (least < SMALLEST))[:MOST_EXACT]
             near = np.union1d(near, np.flatnonzero(~self._wide(boxes).any(axis=1)))
-        covered = [row for row in near.tolist() if self._covered_exactly(boxes[row])]
+        covered = [row for row in near.tolist() if self._is_covered_exactly(boxes[row])]
         keep = np.ones(len(boxes), np.bool_)
         keep[covered] = False
         return (boxes[keep], (most - least)[keep]), None
@@ -220,7 +220,9 @@ class Search:
             lowest = np.minimum(lowest, start - low + np.maximum(rise - low_rise, 0.0).sum(axis=1) + slack)
         return lowest
 
-    def _lines(self, terms: list[Placed], boxes: Boxes, *, above: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _lines(
+        self, terms: list[PlacedTerm], boxes: Boxes, *, above: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return start and slopes of lines above or below the sum."""
         start, rises, size = np.zeros(len(boxes)), np.zeros(boxes.shape), np.zeros(len(boxes))
         side = UP if above else LOW
@@ -238,7 +240,7 @@ class Search:
             size += term.coefficient[UP] * (np.abs(base) + climb.sum(axis=1))
         return start, rises, size
 
-    def _alone(self, term: Placed, boxes: Boxes, axis: int, column: int, *, above: bool) -> BoolArray:
+    def _alone(self, term: PlacedTerm, boxes: Boxes, axis: int, column: int, *, above: bool) -> BoolArray:
         """Return the boxes where one part may stand for the term.
 
         Above, because it is the largest throughout the box. Below, any part may, and the one that is largest at the
@@ -282,7 +284,7 @@ class Search:
             largest = np.maximum(largest, self._sum(budget, boxes, end, side))
         return largest
 
-    def _sum(self, terms: list[Placed], boxes: Boxes, end: int, side: int) -> FloatArray:
+    def _sum(self, terms: list[PlacedTerm], boxes: Boxes, end: int, side: int) -> FloatArray:
         total = np.zeros(len(boxes))
         for term in terms:
             total += term.coefficient[side] * self._largest(term, boxes, end, side)
@@ -290,13 +292,13 @@ class Search:
         slack = (2 * len(terms) + 2) * 2.0**-52
         return total * (1 + slack) if side == UP else total * (1 - slack)
 
-    def _largest(self, term: Placed, boxes: Boxes, end: int, side: int) -> FloatArray:
+    def _largest(self, term: PlacedTerm, boxes: Boxes, end: int, side: int) -> FloatArray:
         value = np.full(len(boxes), term.floor[side])
         for axis, column in term.places:
             np.maximum(value, self.axes[axis].values[end, side, boxes[:, axis], column], out=value)
         return value
 
-    def _halved(self, boxes: Boxes) -> Boxes | None:
+    def _halve(self, boxes: Boxes) -> Boxes | None:
         """Halve each box along the measure that loosens its bound most.
 
         None where only equal balls are left.
@@ -324,7 +326,7 @@ class Search:
         """Return which measures of each box span several lattice points."""
         return np.stack([axis.wide[boxes[:, place]] for place, axis in enumerate(self.axes)], axis=1)
 
-    def _covered_exactly(self, box: Boxes) -> bool:
+    def _is_covered_exactly(self, box: Boxes) -> bool:
         """The bound of one box in fractions."""
         ends = {axis.measure: axis.ends[place] for axis, place in zip(self.axes, box.tolist())}
         return exact_bound(self.problem, ends) <= 0

@@ -84,10 +84,10 @@ class Curve:
         if found is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            found = self._known[steps] = self._computed(steps)
+            found = self._known[steps] = self._compute(steps)
         return found
 
-    def _computed(self, steps: int) -> tuple[Fraction, Fraction]:
+    def _compute(self, steps: int) -> tuple[Fraction, Fraction]:
         record = {self.measure.name: self.measure.step * steps}
         exact = self.atom.exactly(record)
         if exact is not None:
@@ -106,7 +106,7 @@ class SquareCurve(Curve):
     Bounded by a chord above and a tangent at the middle below.
     """
 
-    def _computed(self, steps: int) -> tuple[Fraction, Fraction]:
+    def _compute(self, steps: int) -> tuple[Fraction, Fraction]:
         value = self.measure.step**2 * steps**2
         return value, value
 
@@ -125,7 +125,7 @@ class StairCurve(Curve):
         ((_, at),) = getattr(atom, "at")  # noqa: B009
         self.length, self.power = int(at / measure.step), STAIRS[type(atom)]
 
-    def _computed(self, steps: int) -> tuple[Fraction, Fraction]:
+    def _compute(self, steps: int) -> tuple[Fraction, Fraction]:
         value = Fraction(max(1, -(-steps // self.length)) ** self.power)
         return value, value
 
@@ -205,11 +205,11 @@ class Growth:
         """x**power * ln(x)**log."""
         return x ** ball(self.power) * x.log() ** ball(self.log)
 
-    def raised(self, exponent: Fraction) -> "Growth":
+    def to_power(self, exponent: Fraction) -> "Growth":
         power = ball(exponent)
         return Growth(self.power * exponent, self.log * exponent, self.lower**power, self.upper**power)
 
-    def scaled(self, lower: arb, upper: arb) -> "Growth":
+    def scale_by(self, lower: arb, upper: arb) -> "Growth":
         return Growth(self.power, self.log, self.lower * lower, self.upper * upper)
 
 
@@ -251,12 +251,12 @@ def function_growth(function: Function, start: arb) -> Growth | None:
         case Sum(terms, shift):
             parts = [function_growth(part, start) for _, part in terms]
             known = [
-                part.scaled(ball(weight), ball(weight)) for (weight, _), part in zip(terms, parts) if part is not None
+                part.scale_by(ball(weight), ball(weight)) for (weight, _), part in zip(terms, parts) if part is not None
             ]
             return total(known, ball(shift), start) if len(known) == len(parts) else None
         case Power(base, exponent):
             inner = function_growth(base, start)
-            return inner and inner.raised(exponent)
+            return inner and inner.to_power(exponent)
         case Log(argument):
             return _log_growth(function_growth(argument, start), start)
         case _:
@@ -303,10 +303,10 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
         case Square():
             return Growth(Fraction(2), Fraction(0), arb(1), arb(1))
         case ClampedSquare(_, to):
-            return constant.scaled(ball(to**2), ball(to**2)) if start >= ball(to) else None
+            return constant.scale_by(ball(to**2), ball(to**2)) if start >= ball(to) else None
         case Pieces(thresholds):
             growth = atom_growth(PieceCount(thresholds), start)
-            return growth and growth.raised(Fraction(2))
+            return growth and growth.to_power(Fraction(2))
         case PieceCount(((measure, at),)):
             most = 1 / ball(at) + (1 + ball(measure.step / at)) / start
             return Growth(Fraction(1), Fraction(0), 1 / ball(at), most)
@@ -314,7 +314,7 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
             # From eps/rho pieces on the pure bound is the smaller one.
             few = start / ball(at)
             growth = atom_growth(PieceCount(thresholds), start) if ball(rho) * few >= ball(epsilon) else None
-            return growth and growth.scaled(ball(epsilon) * (ball(epsilon) * few / 2).tanh(), ball(epsilon))
+            return growth and growth.scale_by(ball(epsilon) * (ball(epsilon) * few / 2).tanh(), ball(epsilon))
         case SelectionDelta(((measure, at),), steps):
             return constant if start > ball(at * (steps[-1][0] + 1)) else None
         case Additive(measure, function, bound):
@@ -345,7 +345,7 @@ def _less(growth: Growth, constant: arb, start: arb) -> Growth:
 
 def _from_pure(growth: Growth, function: Function, start: arb) -> Growth:
     epsilon = function.increase(BALLS, start)
-    return growth.scaled((epsilon / 2).tanh(), arb(1))
+    return growth.scale_by((epsilon / 2).tanh(), arb(1))
 
 
 def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) -> Growth | None:
@@ -354,9 +354,9 @@ def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) ->
     if shift is None or not shift.lower > 0:
         return None
     if isinstance(atom, GaussianTransform):
-        return shift.raised(Fraction(2))
+        return shift.to_power(Fraction(2))
     scale = 1 / ball(atom.scale)
-    return _less(shift.scaled(scale, scale), arb(1), start)
+    return _less(shift.scale_by(scale, scale), arb(1), start)
 
 
 TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -551,7 +551,7 @@ def comparison(gain: AtomSum, budgets: list[AtomSum], region: Region) -> Compari
 def _gain(atom: Atom, coefficient: Fraction) -> Term:
     if not atom.measures():
         return Term(coefficient, constant_upper(atom), ())
-    parts = parts_of(atom)
+    parts = maximands(atom)
     if parts is None:
         raise DoubtError(f"a loss of several measures at once ({atom.kind}) can only be covered by the same term")
     return Term(coefficient, Fraction(0), parts)
@@ -564,7 +564,7 @@ def constant_upper(atom: Atom) -> Fraction:
 
 
 def _cost(atom: Atom, coefficient: Fraction, wanted: set[Measure], region: Region) -> Term:
-    parts = tuple(part for part in parts_of(atom) or () if part[0] in wanted)
+    parts = tuple(part for part in maximands(atom) or () if part[0] in wanted)
     return Term(coefficient, _least(atom, region), parts)
 
 
@@ -577,7 +577,7 @@ def _useful(measure: Measure, gains: tuple[Term, ...], span: Range) -> Range:
     return (span[0], last if span[1] is None else min(last, span[1]))
 
 
-def parts_of(atom: Atom) -> tuple[Part, ...] | None:
+def maximands(atom: Atom) -> tuple[Part, ...] | None:
     """Return the parts whose maximum the atom is, or None."""
     measures = atom.measures()
     if len(measures) == 1:
@@ -604,13 +604,13 @@ def openings(gains: tuple[Term, ...], spans: dict[Measure, Range]) -> Iterator[t
     parts together, less the least that the others are.
     """
     if prod(max(1, len(gain.parts)) for gain in gains) > MOST_OPENINGS:
-        yield tuple(term for gain in gains for term in _added(gain, spans))
+        yield tuple(term for gain in gains for term in _bound_by_sum(gain, spans))
         return
     choices = [[replace(gain, parts=(part,)) for part in gain.parts] or [gain] for gain in gains]
     yield from product(*choices)
 
 
-def _added(gain: Term, spans: dict[Measure, Range]) -> Iterator[Term]:
+def _bound_by_sum(gain: Term, spans: dict[Measure, Range]) -> Iterator[Term]:
     for part in gain.parts:
         yield replace(gain, parts=(part,))
     if not gain.parts:

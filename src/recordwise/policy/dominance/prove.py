@@ -89,7 +89,7 @@ def decide(
         if point is not None and confirmed(point):
             return Excess(point, simple=True)
         quick = search.run(deadline, batches=FEW_BATCHES)
-        if quick.certain and _bounded(problem):
+        if quick.certain and _is_bounded(problem):
             return None
         if quick.point is not None and confirmed(quick.point):
             return Excess(quick.point)
@@ -106,7 +106,7 @@ def decide(
     return _in_boxes(reaches, confirmed, deadline)
 
 
-def _bounded(problem: Comparison) -> bool:
+def _is_bounded(problem: Comparison) -> bool:
     return all(last is not None for _, last in problem.spans.values())
 
 
@@ -176,7 +176,7 @@ def _in_boxes(
         ends = _far_ends(problem) if reach is None else reach
         now = time.thread_time()
         outcome = Search.of(problem, finite(problem.spans, ends)).run(now + (deadline - now) / (len(reaches) - place))
-        if outcome.certain and (reach is not None or _bounded(problem)):
+        if outcome.certain and (reach is not None or _is_bounded(problem)):
             return None
         if outcome.point is not None and confirmed(outcome.point):
             return Excess(outcome.point)
@@ -315,7 +315,7 @@ UNREAL = "a counterexample was found only with bands that no record is known to 
 DOUBLINGS = range(0, 25, 4)
 
 
-def held_witness(
+def record_witness(
     witness: Mapping[str, Any] | None, spent: Terms, limit: Terms, bounds: Mapping[str, Fraction]
 ) -> dict[str, Any] | None:
     """Return the witness, or one near it without derived measures.
@@ -332,27 +332,27 @@ def held_witness(
     bands = {table.key for terms in (spent, limit) for table in terms_bands(terms).values()}
     # The band of a record follows from its other columns, as a derived measure follows from the measures.
     held = {name: value for name, value in witness.items() if name not in bands}
-    blank = dict.fromkeys(_needed(spent, limit), 0) if bands else {}
+    blank = dict.fromkeys(_needed_names(spent, limit), 0) if bands else {}
     if not derived:
         if bands and not _exceeds(spent, limit, blank | held):
             raise DoubtError(UNREAL)
         return held
     held = {name: value for name, value in held.items() if name not in {measure.name for measure in derived}}
     inputs: dict[str, Any] = {base.name: 0 for measure in measures for base in measure.inputs()}
-    for record in _tried(witness, inputs | held, derived, bounds):
+    for record in _candidate_records(witness, inputs | held, derived, bounds):
         if _exceeds(spent, limit, blank | record):
             return record
     raise DoubtError(UNKNOWN)
 
 
-def _needed(spent: Terms, limit: Terms) -> set[str]:
+def _needed_names(spent: Terms, limit: Terms) -> set[str]:
     """The columns that cancelled terms look at, and the inputs of measures."""
     parts = [key for terms in (spent, limit) for key in terms]
     names = {column.name for condition, atom in parts for column in guard_columns(condition, atom)}
     return names | {base.name for _, atom in parts for measure in atom.measures() for base in measure.inputs()}
 
 
-def _tried(
+def _candidate_records(
     witness: Mapping[str, Any], record: dict[str, Any], derived: list[Measure], bounds: Mapping[str, Fraction]
 ) -> Iterator[dict[str, Any]]:
     """Yield records near the witness without derived measures.
@@ -426,11 +426,11 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
     with working_precision(PRECISION):
         for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
             try:
-                witness = held_witness(find_excess(spent, limit, limits, deadline), spent, limit, limits)
+                witness = record_witness(find_excess(spent, limit, limits, deadline), spent, limit, limits)
             except DoubtError as doubt:
                 return Verdict(answer="undecided", reason=f"{name}: {doubt}; this counts as a refusal. {ADVICE}")
             if witness is not None:
-                return _refused(name, policy, budget, witness)
+                return _refusal(name, policy, budget, witness)
     return YES
 
 
@@ -440,9 +440,9 @@ ADVICE = (
 )
 
 
-def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any]) -> Verdict:
+def _refusal(name: str, policy: Policy, budget: Policy, witness: dict[str, Any]) -> Verdict:
     """Return a no with the record's loss and its budget."""
-    record = completed(witness, budget, policy)
+    record = complete_witness(witness, budget, policy)
     reason = f"the {name} of the witness record is above the budget"
     try:
         needed, limit = ((each.loss if name == "rho" else each.delta)(record) for each in (policy, budget))
@@ -452,7 +452,7 @@ def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any])
     return Verdict(answer="no", reason=reason, witness=witness)
 
 
-def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
+def complete_witness(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
     """Return the witness with any value for columns that cancelled."""
     measures = {measure.name for policy in policies for measure in policy.inputs()}
     columns = {column.name for policy in policies for column in policy.columns()}
@@ -468,7 +468,7 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:
         raise DoubtError("the conditions have too many combinations of groups")
-    question = _Question(gains, costs, measures, Anchored.of(gains), Anchored.of(costs))
+    question = _Question(gains, costs, measures, AnchoredTerms.of(gains), AnchoredTerms.of(costs))
     doubts: list[DoubtError] = []
     found = list(parts)
     for region in found:
@@ -513,8 +513,8 @@ class _Question:
     gains: Terms
     costs: Terms
     measures: list[Measure]
-    anchored_gains: "Anchored"
-    anchored_costs: "Anchored"
+    anchored_gains: "AnchoredTerms"
+    anchored_costs: "AnchoredTerms"
     settled: set[tuple[object, ...]] = field(default_factory=set)
 
     def excess_in(self, region: Region, deadline: float) -> dict[str, Any] | None:
@@ -586,14 +586,14 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
+class AnchoredTerms:
     """Terms indexed by a column value that they require."""
 
     anywhere: Terms
     by_value: dict[str, dict[Cell, Terms]]
 
     @classmethod
-    def of(cls, terms: Terms) -> "Anchored":
+    def of(cls, terms: Terms) -> "AnchoredTerms":
         """Index terms by the values of their first full-value list."""
         anywhere: dict[Key, Fraction] = {}
         by_value: dict[str, dict[Cell, dict[Key, Fraction]]] = {}
@@ -644,10 +644,10 @@ def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[AtomS
     for count, choice in enumerate(product(*choices)):
         if count >= MOST_ALTERNATIVES:
             raise DoubtError("the maxima have too many combinations")
-        yield _added([plain, *choice])
+        yield _add_sums([plain, *choice])
 
 
-def _added(parts: list[AtomSum]) -> AtomSum:
+def _add_sums(parts: list[AtomSum]) -> AtomSum:
     total: AtomSum = {}
     for part in parts:
         for atom, coefficient in part.items():

@@ -47,14 +47,14 @@ def combinations(tables: Sequence[BandTable]) -> list[dict[str, Any]]:
     With a value of each column for a readable counterexample.
     """
     found: list[list[dict[str, Any]]] = []
-    for group in _connected(tables):
-        ordered = _ordered(group)
-        found.append(_of_chain(ordered) if _is_chain(ordered) else _looked_up(ordered) or _freely(ordered))
+    for group in _connected_tables(tables):
+        ordered = _order_tables(group)
+        found.append(_of_chain(ordered) if _is_chain(ordered) else _band_combinations(ordered) or _freely(ordered))
     choices = islice(product(*found), MOST_LISTED)
     return [{name: value for part in choice for name, value in part.items()} for choice in choices]
 
 
-def _connected(tables: Sequence[BandTable]) -> list[list[BandTable]]:
+def _connected_tables(tables: Sequence[BandTable]) -> list[list[BandTable]]:
     """Tables that look at a common column, together."""
     groups: list[list[BandTable]] = []
     for table in tables:
@@ -65,7 +65,7 @@ def _connected(tables: Sequence[BandTable]) -> list[list[BandTable]]:
     return groups
 
 
-def _ordered(tables: list[BandTable]) -> list[BandTable]:
+def _order_tables(tables: list[BandTable]) -> list[BandTable]:
     """Finest first: more columns, then longer prefixes."""
     return sorted(tables, key=lambda table: sum(column.length or 10_000 for column in table.columns), reverse=True)
 
@@ -84,7 +84,7 @@ def _is_chain(tables: list[BandTable]) -> bool:
 
 
 def _of_chain(tables: list[BandTable]) -> list[dict[str, Any]]:
-    found = [_unlisted(tables)]
+    found = [_unlisted_record(tables)]
     for at, table in enumerate(tables):
         coarser = tables[at + 1 :]
         bands = np.stack([table.bands, *(_bands_in(table, each) for each in coarser)])
@@ -93,7 +93,7 @@ def _of_chain(tables: list[BandTable]) -> list[dict[str, Any]]:
             held = {each.key: 0 for each in tables[:at]} | {
                 each.key: band for each, band in zip((table, *coarser), own)
             }
-            found.append(_unlisted(tables) | _values_at(table, row, whole=at == 0) | held)
+            found.append(_unlisted_record(tables) | _values_at(table, row, whole=at == 0) | held)
     return found
 
 
@@ -103,12 +103,12 @@ def _bands_in(fine: BandTable, coarse: BandTable) -> IntArray:
     for number, column in enumerate(coarse.columns):
         place = _determines(fine, column)
         assert place is not None
-        shown = [_shortened(value, column) for value in fine.values[place]]
-        numbers.append(coarse.numbered(number, shown)[own[place]])
+        shown = [_shorten(value, column) for value in fine.values[place]]
+        numbers.append(coarse.value_numbers(number, shown)[own[place]])
     return coarse.bands_at(numbers)
 
 
-def _shortened(value: Cell | None, column: ConditionColumn) -> Cell | None:
+def _shorten(value: Cell | None, column: ConditionColumn) -> Cell | None:
     return value[: column.length] if column.length and isinstance(value, str) else value
 
 
@@ -120,23 +120,23 @@ def _values_at(table: BandTable, row: int, *, whole: bool) -> dict[str, Any]:
     shown = {}
     for column, numbers, held in zip(table.columns, table.numbers_of_cells(), table.values):
         value = held[int(numbers[row])]
-        shown[column.name] = value if whole else _continued(value, column)
+        shown[column.name] = value if whole else _continue_prefix(value, column)
     return shown
 
 
-def _unlisted(tables: list[BandTable]) -> dict[str, Any]:
+def _unlisted_record(tables: list[BandTable]) -> dict[str, Any]:
     """A record that no table lists."""
     return {column.name: OTHER for table in tables for column in table.columns} | {each.key: 0 for each in tables}
 
 
-def _looked_up(tables: list[BandTable]) -> list[dict[str, Any]]:
+def _band_combinations(tables: list[BandTable]) -> list[dict[str, Any]]:
     """Return the bands of all values that the tables distinguish.
 
     Nothing where those are too many. A text that no table lists in full is distinguished only by its longest
     listed prefix, so that prefix with another letter after it stands for all such texts.
     """
     columns = [column for table in tables for column in table.columns]
-    different = {column.name: _told_apart(tables, column.name) for column in columns}
+    different = {column.name: _distinct_values(tables, column.name) for column in columns}
     shape, codes = tuple(map(len, different.values())), prod(len(table.edges) for table in tables)
     if any(column.part for column in columns) or prod(shape) * len(tables) > MOST_LOOKUPS or codes >= 2**62:
         return []
@@ -161,23 +161,23 @@ def _looked_up(tables: list[BandTable]) -> list[dict[str, Any]]:
     return found
 
 
-def _told_apart(tables: list[BandTable], name: str) -> list[Any]:
+def _distinct_values(tables: list[BandTable], name: str) -> list[Any]:
     """Return one value of a column for each distinguishable case."""
     found: dict[Any, None] = {OTHER: None}
     for table in tables:
         for column, held in zip(table.columns, table.values):
             if column.name == name:
-                found |= dict.fromkeys(_continued(value, column) for value in held)
+                found |= dict.fromkeys(_continue_prefix(value, column) for value in held)
     return list(found)
 
 
-def _continued(value: Cell | None, column: ConditionColumn) -> Cell | None:
+def _continue_prefix(value: Cell | None, column: ConditionColumn) -> Cell | None:
     whole = column.length is None or not isinstance(value, str) or len(value) < column.length
     return value if whole else f"{value}{OTHER}"
 
 
 def _numbers(table: BandTable, at: int, values: Sequence[Any]) -> IntArray:
-    return table.numbered(at, [_shortened(value, table.columns[at]) for value in values])
+    return table.value_numbers(at, [_shorten(value, table.columns[at]) for value in values])
 
 
 def _freely(tables: list[BandTable]) -> list[dict[str, Any]]:
@@ -187,11 +187,11 @@ def _freely(tables: list[BandTable]) -> list[dict[str, Any]]:
         bands, first = np.unique(table.bands, return_index=True)
         shown = {band: _values_at(table, row, whole=True) for band, row in zip(bands.tolist(), first.tolist())}
         options.append([{table.key: 0}, *({table.key: band, **values} for band, values in shown.items())])
-    return [_merged(tables, choice) for choice in islice(product(*options), MOST_LISTED)]
+    return [_merge(tables, choice) for choice in islice(product(*options), MOST_LISTED)]
 
 
-def _merged(tables: list[BandTable], choice: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = _unlisted(tables)
+def _merge(tables: list[BandTable], choice: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found = _unlisted_record(tables)
     for part in choice:
         found |= part
     return found
@@ -225,7 +225,7 @@ def regions(
     sides = axes(terms, by_name)
     if prod(map(len, sides)) > MOST_REGIONS:
         return None
-    found = (_within(_joined(everywhere, choice), limits) for choice in product(*sides))
+    found = (_within(_join_regions(everywhere, choice), limits) for choice in product(*sides))
     return (region for region in found if region is not None)
 
 
@@ -250,7 +250,7 @@ def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
     return sides
 
 
-def _joined(everywhere: dict[str, Range], choice: tuple[Region, ...]) -> Region:
+def _join_regions(everywhere: dict[str, Range], choice: tuple[Region, ...]) -> Region:
     groups: dict[str, Cell | None] = {}
     ranges = dict(everywhere)
     for part in choice:

@@ -65,12 +65,12 @@ def bound_by_shares(problem: Comparison, gains: tuple[Term, ...], deadline: floa
     samples = {measure: sample(problem, measure) for measure in problem.measures}
     values = _Values(samples)
     if _plain(problem):
-        return _certified(problem, [_shares(problem, gains, values, None, {})], deadline)
+        return _certify(problem, [_shares(problem, gains, values, None, {})], deadline)
     program = _Program(problem, gains, values)
     found, support = program.solve()
     even = program.even()
     mixed = (found + part * (even - found) for part in EVENED)
-    return _certified(problem, (_shares(problem, gains, values, each, support) for each in mixed), deadline)
+    return _certify(problem, (_shares(problem, gains, values, each, support) for each in mixed), deadline)
 
 
 def _plain(problem: Comparison) -> bool:
@@ -78,17 +78,17 @@ def _plain(problem: Comparison) -> bool:
 
     One budget, and no cost with two parts or with one that may be below its floor.
     """
-    return len(problem.budgets) == 1 and all(_one_part(problem, term) for term in problem.budgets[0])
+    return len(problem.budgets) == 1 and all(_has_one_part(problem, term) for term in problem.budgets[0])
 
 
-def _one_part(problem: Comparison, term: Term) -> bool:
+def _has_one_part(problem: Comparison, term: Term) -> bool:
     if len(term.parts) != 1:
         return not term.parts
     ((measure, atom),) = term.parts
     return term.floor <= curve(measure, atom).bounds(problem.spans[measure][0])[0]
 
 
-def _certified(problem: Comparison, tries: Iterable[Shares], deadline: float) -> Separable:
+def _certify(problem: Comparison, tries: Iterable[Shares], deadline: float) -> Separable:
     """Return the first shares that certify, else those that bound failures."""
     reach: dict[Measure, int] | None = None
     support: dict[Measure, list[int]] = {}

@@ -124,7 +124,7 @@ const banded = (columns, values, packed, gaps) => {{
     return places[low] === wanted ? Math.floor(cells[low] / {GAPS}) : 0;
   }};
 }};"""
-"""What a policy needs beside ``PRELUDE`` if it looks at bands: a byte for each cell, as ``BandTable.packed`` makes them."""
+"""What a policy needs beside ``PRELUDE`` if it looks at bands: a byte for each cell, as ``BandTable.pack`` makes them."""
 
 
 def prelude_of(written: str, bands: Iterable[BandTable] = ()) -> str:
@@ -137,7 +137,7 @@ def band_table_js(table: BandTable) -> str:
     """A function from a record to the band of its cell."""
     columns = ", ".join(f"r => {column_js(column)}" for column in table.columns)
     values = ", ".join(f"[{', '.join(map(_value_js, held))}]" for held in table.values)
-    packed, gaps = (base64.b64encode(each).decode() for each in table.packed())
+    packed, gaps = (base64.b64encode(each).decode() for each in table.pack())
     return f'const {table.key} = banded([{columns}], [{values}], "{packed}", "{gaps}");'
 
 
@@ -228,17 +228,17 @@ def terms_js(terms: Terms) -> str:
 def atom_js(atom: Atom) -> str:
     if isinstance(atom, Maximum):
         return "Math.max(" + ", ".join(terms_js(policy.rho) for policy in atom.policies) + ")"
-    return atom.value(JAVASCRIPT, {measure.name: size_js(measure) for measure in atom.measures()})
+    return atom.value(JAVASCRIPT, {measure.name: absolute_js(measure) for measure in atom.measures()})
 
 
-def size_js(measure: Measure, record: str = "r") -> str:
+def absolute_js(measure: Measure, record: str = "r") -> str:
     """The absolute value of a measure of a record."""
     if measure.derived:
         return f"{_linear_js(measure, record)}[1]"
     return f"amount({record}, {js_text(measure.name)}, {str(measure.signed).lower()})"
 
 
-def own_js(measure: Measure, record: str = "r") -> str:
+def signed_js(measure: Measure, record: str = "r") -> str:
     """The value of a measure of a record, with its sign."""
     if measure.derived:
         return f"{_linear_js(measure, record)}[0]"

@@ -15,7 +15,17 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
 from recordwise.policy.columns import Cell
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Condition, InBand, columns_of, compared, holds
+from recordwise.policy.conditions import (
+    EVERY,
+    AllOf,
+    Among,
+    AnyOf,
+    Condition,
+    InBand,
+    columns_of,
+    compared_columns,
+    holds,
+)
 from recordwise.policy.evaluate.evaluator import BALLS, NumpyEvaluator
 from recordwise.policy.evaluate.tables import (
     NEGATIVE,
@@ -26,6 +36,7 @@ from recordwise.policy.evaluate.tables import (
     Numbers,
     Record,
     Table,
+    absolute_measure_upper,
     amount_of,
     band_column,
     cell_of,
@@ -33,7 +44,6 @@ from recordwise.policy.evaluate.tables import (
     group_column,
     is_record,
     measure_column,
-    size_upper,
 )
 from recordwise.policy.policy import Maximum, Terms, guard_columns, terms_bands
 
@@ -79,7 +89,7 @@ def signed_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Ce
 def compared_names(terms: Terms) -> set[str]:
     """The columns compared with a number, including those inside maxima."""
     inner = (compared_names(policy.rho) for _, atom in terms if isinstance(atom, Maximum) for policy in atom.policies)
-    return set().union(*(compared(condition) for condition, _ in terms), *inner)
+    return set().union(*(compared_columns(condition) for condition, _ in terms), *inner)
 
 
 def exact_sum(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, Fraction]) -> Fraction | None:
@@ -154,7 +164,7 @@ class _Table:
             for start in range(0, self.rows, ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
                 held = {name: column[part] for name, column in self.amounts.items()}
-                amounts = {measure.name: size_upper(measure, held) for measure in self.measures}
+                amounts = {measure.name: absolute_measure_upper(measure, held) for measure in self.measures}
                 groups = {name: column[part] for name, column in self.groups.items()}
                 block = terms_array(self.terms, groups, amounts, len(result[part]))
                 result[part] = np.where(np.isnan(block), np.inf, block) if np.isnan(block.max()) else block

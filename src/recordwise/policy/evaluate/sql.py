@@ -11,7 +11,7 @@ from fractions import Fraction
 from flint import arb
 from sqlglot import exp
 
-from recordwise.errors import ParameterError, shown
+from recordwise.errors import ParameterError, value_text
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.bands import BandTable
@@ -102,7 +102,7 @@ class SqlEvaluator:
     def if_positive(self, test: E, then: E) -> E:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
 
-    def whole(self, name: str, argument: E) -> E:
+    def floor_or_ceil(self, name: str, argument: E) -> E:
         """Return FLOOR or CEIL of a number below 2^63, as a double.
 
         In Spark they give a 64-bit integer and fail beyond it.
@@ -116,7 +116,7 @@ class SqlEvaluator:
         only where it was cut; NaN sorts last.
         """
         cut = call("LEAST", argument, number(MOST_WITH_FRACTIONS))
-        return call("GREATEST", self.whole("CEIL", cut), argument.copy())
+        return call("GREATEST", self.floor_or_ceil("CEIL", cut), argument.copy())
 
     def pieces(self, value: E, measure: Measure, at: Fraction) -> E:
         steps: E = value
@@ -125,7 +125,7 @@ class SqlEvaluator:
             scaled = self.multiply(value, number(float(measure.step.denominator)))
             steps = self.divide(scaled, number(float(measure.step.numerator)))
             most, beyond = MOST_SCALED_STEPS, self.ceiling(self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP)))
-        below = self.whole("FLOOR", steps)
+        below = self.floor_or_ceil("FLOOR", steps)
         above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
         count = self.add(below, case(above, number(1.0), number(0.0)))
         if self.guarded or measure.step != 1:
@@ -195,7 +195,7 @@ class DuckDbEvaluator(SqlEvaluator):
 
     guarded = False
 
-    def whole(self, name: str, argument: E) -> E:
+    def floor_or_ceil(self, name: str, argument: E) -> E:
         return call(name, argument)
 
     def ceiling(self, argument: E) -> E:
@@ -226,7 +226,7 @@ def evaluator_of(dialect: str) -> SqlEvaluator:
     """The evaluator for a dialect."""
     if dialect not in EVALUATORS:
         raise ParameterError(
-            parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {shown(dialect)}"
+            parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {value_text(dialect)}"
         )
     return EVALUATORS[dialect]
 
@@ -236,16 +236,16 @@ def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:
     for (condition, atom), coefficient in terms.items():
         value = evaluator.multiply(number(float_upper(coefficient)), atom_sql(atom, evaluator))
         values.append(value if condition == EVERY else case(condition_sql(condition), value, number(0.0)))
-    return _added(values, evaluator) if values else number(0.0)
+    return _sum_tree(values, evaluator) if values else number(0.0)
 
 
 def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
     if isinstance(atom, Maximum):
         return call("GREATEST", *(_sum(policy.rho, evaluator) for policy in atom.policies))
-    return atom.value(evaluator, {measure.name: size_sql(measure, evaluator) for measure in atom.measures()})
+    return atom.value(evaluator, {measure.name: absolute_sql(measure, evaluator) for measure in atom.measures()})
 
 
-def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
+def absolute_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
     """Return the absolute value of a measure.
 
     Of a derived one, from its inputs, added up in whole steps (T-OUTWARD).
@@ -253,19 +253,19 @@ def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
     if not measure.derived:
         return amount_sql(measure.name)
     parts = [(base, float(multiple), _steps_sql(base, evaluator)) for base, multiple in measure.multiples()]
-    total = _added([evaluator.multiply(number(many), steps) for _, many, steps in parts], evaluator)
-    size = _added([evaluator.multiply(number(abs(many)), _size(steps)) for _, many, steps in parts], evaluator)
+    total = _sum_tree([evaluator.multiply(number(many), steps) for _, many, steps in parts], evaluator)
+    size = _sum_tree([evaluator.multiply(number(abs(many)), _absolute(steps)) for _, many, steps in parts], evaluator)
     # From 2^53 steps in all, and 2^49 of a measure whose steps were rounded, no less is added than may have been lost.
     lost = [_beyond(size, MOST_STEPS / 2, 2 * LINEAR_ERROR)]
     lost += [
-        _beyond(_size(s), MOST_SCALED_STEPS / 2, abs(many) * FLOAT_SNAP * 2) for b, many, s in parts if b.step != 1
+        _beyond(_absolute(s), MOST_SCALED_STEPS / 2, abs(many) * FLOAT_SNAP * 2) for b, many, s in parts if b.step != 1
     ]
-    found = _added([_size(total), *lost], evaluator)
+    found = _sum_tree([_absolute(total), *lost], evaluator)
     up, down = float(measure.step.numerator), float(measure.step.denominator)
     return found if up == down else evaluator.divide(evaluator.multiply(found, number(up)), number(down))
 
 
-def _added(parts: list[E], evaluator: SqlEvaluator) -> E:
+def _sum_tree(parts: list[E], evaluator: SqlEvaluator) -> E:
     """Return the sum as a shallow tree."""
     if len(parts) <= FEW_PARTS:
         total = parts[0]
@@ -273,10 +273,10 @@ def _added(parts: list[E], evaluator: SqlEvaluator) -> E:
             total = evaluator.add(total, part)
         return total
     middle = len(parts) // 2
-    return evaluator.add(_added(parts[:middle], evaluator), _added(parts[middle:], evaluator))
+    return evaluator.add(_sum_tree(parts[:middle], evaluator), _sum_tree(parts[middle:], evaluator))
 
 
-def _size(value: E) -> E:
+def _absolute(value: E) -> E:
     return call("ABS", value.copy())
 
 

@@ -201,7 +201,7 @@ def absolute_upper(part: AnyArray) -> FloatArray:
     return size
 
 
-def size_upper(measure: Measure, columns: Mapping[str, AnyArray]) -> FloatArray:
+def absolute_measure_upper(measure: Measure, columns: Mapping[str, AnyArray]) -> FloatArray:
     """Return the absolute values of a measure, rounded up."""
     if not measure.derived:
         return absolute_upper(columns[measure.name])
@@ -239,7 +239,7 @@ NOT_NUMBERS = "must contain numbers or NULL, because the policy compares it with
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedColumn:
     """A column as indices into the list of its distinct values."""
 
     places: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
@@ -254,8 +254,8 @@ class Coded:
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, rows: Any) -> "Coded":
-        return Coded(self.places[rows], self.values, self.decided, self.shown)
+    def __getitem__(self, rows: Any) -> "CodedColumn":
+        return CodedColumn(self.places[rows], self.values, self.decided, self.shown)
 
     def test(self, condition: Condition, name: str) -> BoolArray:
         if condition not in self.decided:
@@ -305,7 +305,7 @@ class Numbers:
             case Among(_, values, inside):
                 return np.isin(self.values, self._members(values), invert=not inside) & ~self.missing
             case Compare(_, order, bound):
-                return np.asarray(self._ordered(order, bound), np.bool_) & ~self.missing
+                return np.asarray(self._compare(order, bound), np.bool_) & ~self.missing
             case _:
                 raise UnknownFormError(what="condition", found=type(condition).__name__)
 
@@ -316,7 +316,7 @@ class Numbers:
         wholes = [int(value) for value in values if isinstance(value, Fraction) and value.denominator == 1]
         return np.array([whole for whole in wholes if span.min <= whole <= span.max], self.values.dtype)
 
-    def _ordered(self, order: str, bound: Fraction) -> Any:
+    def _compare(self, order: str, bound: Fraction) -> Any:
         if self.values.dtype.kind == "f":
             order, near = float_comparison(order, bound)
             return ORDERS[order](self.values, near)
@@ -333,7 +333,7 @@ class Numbers:
         return True
 
 
-GroupColumn: TypeAlias = Coded | Numbers
+GroupColumn: TypeAlias = CodedColumn | Numbers
 
 
 def group_column(records: Any, name: str) -> GroupColumn:
@@ -350,25 +350,25 @@ def group_column(records: Any, name: str) -> GroupColumn:
         return _from_arrow(arrow_array(array.astype("datetime64[D]"), name), name)
     if array.dtype.kind in "iuf":
         return _numbers(array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_), name)
-    return _coded(array.tolist(), name)
+    return _encode(array.tolist(), name)
 
 
 def band_column(table: BandTable, groups: Mapping[str, GroupColumn]) -> Numbers:
     """The band of every row, from the columns of its cell."""
-    numbers = [_numbered(table, at, groups[column.name]) for at, column in enumerate(table.columns)]
+    numbers = [_value_numbers(table, at, groups[column.name]) for at, column in enumerate(table.columns)]
     bands = table.bands_at(numbers)
     return Numbers(bands, np.zeros(len(bands), np.bool_))
 
 
-def _numbered(table: BandTable, at: int, held: GroupColumn) -> IntArray:
+def _value_numbers(table: BandTable, at: int, held: GroupColumn) -> IntArray:
     """Return the table's number for each row's value, or -1."""
     column = table.columns[at]
-    if isinstance(held, Coded):
+    if isinstance(held, CodedColumn):
         shown = [cell({column.name: value}, column) for value in held.values]
-        return table.numbered(at, shown)[held.places]
+        return table.value_numbers(at, shown)[held.places]
     different, places = np.unique(held.values, return_inverse=True)
-    listed = table.numbered(at, [Fraction(repr(value)) for value in different.tolist()])[places]
-    return np.where(held.missing, table.numbered(at, [None])[0], listed)
+    listed = table.value_numbers(at, [Fraction(repr(value)) for value in different.tolist()])[places]
+    return np.where(held.missing, table.value_numbers(at, [None])[0], listed)
 
 
 def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
@@ -379,7 +379,7 @@ def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
     return Numbers(values, missing)
 
 
-def _coded(values: list[Any], name: str) -> Coded:
+def _encode(values: list[Any], name: str) -> CodedColumn:
     """Return codes for any mixture of Python objects."""
     found: dict[tuple[type, Any], int] = {}
     distinct: list[Cell | None] = []
@@ -390,7 +390,7 @@ def _coded(values: list[Any], name: str) -> Coded:
             found[key] = len(distinct)
             distinct.append(cell_of({name: value}, name))
         places[row] = found[key]
-    return Coded(places, distinct)
+    return CodedColumn(places, distinct)
 
 
 def _from_arrow(array: Any, name: str) -> GroupColumn:
@@ -401,7 +401,7 @@ def _from_arrow(array: Any, name: str) -> GroupColumn:
         missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         return _numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing, name)
     if pyarrow.types.is_null(kind):
-        return _coded([None] * len(array), name)
+        return _encode([None] * len(array), name)
     if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
         raise RecordError(column=name, problem=ZONED)
     if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind):
@@ -411,4 +411,4 @@ def _from_arrow(array: Any, name: str) -> GroupColumn:
         array = array.dictionary_encode()
     values: list[Any] = [*array.dictionary.to_pylist(), None]
     places = array.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return Coded(places, [cell_of({name: value}, name) for value in values])
+    return CodedColumn(places, [cell_of({name: value}, name) for value in values])

@@ -14,7 +14,7 @@ from recordwise.exact.text import number_text, size_text
 from recordwise.policy.columns import plain_value
 from recordwise.policy.conditions import Among
 from recordwise.policy.policy import example_date, tests_of
-from recordwise.policy.render.text import policy_words, value_words
+from recordwise.policy.render.text import policy_prose, value_prose
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
@@ -29,7 +29,7 @@ class LogAxis:
     start: float
     end: float
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a value."""
         share = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         return self.start + (self.end - self.start) * min(max(share, -0.2), 1.2)
@@ -41,7 +41,7 @@ class LogAxis:
         return [10.0**power for power in range(first, last + 1, stride)]
 
 
-def spread(step: float, high: float, points: int) -> list[float]:
+def log_spaced(step: float, high: float, points: int) -> list[float]:
     """Return multiples of a step, roughly evenly spaced on the logarithm."""
     ratio = (high / step) ** (1 / (points - 1))
     return sorted({step * round(ratio**number) for number in range(points)})
@@ -75,7 +75,7 @@ def element(name: str, /, *children: object, **attributes: object) -> Html:
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID and not children:
         return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+    return Html(f"<{name}{written}>{join_markup(children)}</{name}>")
 
 
 VOID = frozenset({"input", "meta", "br", "hr", "col"})
@@ -93,7 +93,7 @@ def _text(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def joined(children: Iterable[object]) -> Html:
+def join_markup(children: Iterable[object]) -> Html:
     """Several children in a row, each escaped unless it is markup."""
     return Html(
         "".join(child if isinstance(child, Html) else escape(_text(child)) for child in children if child is not None)
@@ -123,7 +123,7 @@ class Line:
 
 def path(x: Sequence[float], y: Sequence[float], across: LogAxis, up: LogAxis) -> str:
     """Return the ``d`` of a path through points of positive height."""
-    points = [f"{across.place(a):.1f} {up.place(b):.1f}" for a, b in zip(x, y) if b > 0]
+    points = [f"{across.position(a):.1f} {up.position(b):.1f}" for a, b in zip(x, y) if b > 0]
     return "M" + "L".join(points) if points else "M0 0"
 
 
@@ -134,7 +134,7 @@ def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: st
     """
     across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=386)
     up = LogAxis(low=1e-3, high=1e4, start=180, end=24)
-    told = f"{up_name} against {across_name}: " + "; ".join(_told(line) for line in lines)
+    told = f"{up_name} against {across_name}: " + "; ".join(_line_text(line) for line in lines)
     curves = [
         element(
             "path",
@@ -160,7 +160,7 @@ def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: st
     )
 
 
-def _told(line: Line) -> str:
+def _line_text(line: Line) -> str:
     ends = f"{number_text(line.y[0])} at {size_text(line.x[0])}, {number_text(line.y[-1])} at {size_text(line.x[-1])}"
     return f"{line.name} {ends}" if line.name else ends
 
@@ -168,10 +168,10 @@ def _told(line: Line) -> str:
 def _grid(across: LogAxis, up: LogAxis) -> list[Html]:
     marks = []
     for value in across.decades(5):
-        x = across.place(value)
+        x = across.position(value)
         marks += [_rule(x, up.start, x, up.end), _label(x, 196, size_text(value), anchor="middle")]
     for value in up.decades(8):
-        y = up.place(value)
+        y = up.position(value)
         marks += [_rule(across.start, y, across.end, y), _label(58, y + 4, size_text(value), anchor="end")]
     return marks
 
@@ -197,7 +197,7 @@ def policy_html(policy: "Policy") -> str:
     """Markup in which every name is escaped."""
     lines = list(_lines(policy))[:MOST_LINES]
     pictures = [_picture(policy, lines)] if lines else []
-    return element("div", element("p", f"$${policy.to_latex()}$$"), element("p", policy_words(policy)), *pictures)
+    return element("div", element("p", f"$${policy.to_latex()}$$"), element("p", policy_prose(policy)), *pictures)
 
 
 def _picture(policy: "Policy", lines: list[Line]) -> Html:
@@ -234,11 +234,11 @@ def _lines(policy: "Policy") -> Iterator[Line]:
     values = dict.fromkeys(value for test in tests_of(policy) if isinstance(test, Among) for value in test.values)
     for value in values:
         step = float(measures[0].step)
-        yield from _line(policy, record | {name: plain_value(value)}, measures[0].name, step, value_words(value))
+        yield from _line(policy, record | {name: plain_value(value)}, measures[0].name, step, value_prose(value))
 
 
 def _line(policy: "Policy", record: dict[str, Any], measure: str, step: float, name: str) -> Iterator[Line]:
-    sizes = spread(step, step * 10**DECADES, POINTS)
+    sizes = log_spaced(step, step * 10**DECADES, POINTS)
     try:
         losses = [float(policy.loss(record | {measure: size})) for size in sizes]
     except RecordError:

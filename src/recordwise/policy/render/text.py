@@ -38,7 +38,7 @@ CLOSING = (
 )
 
 
-def policy_words(policy: "Policy") -> str:
+def policy_prose(policy: "Policy") -> str:
     """Explain the loss term by term, and what the number means."""
     if not policy.rho and not policy.delta_terms:
         return "Nothing is published from these records, so the privacy loss of every record is 0."
@@ -51,8 +51,8 @@ def policy_words(policy: "Policy") -> str:
 def _terms(terms: Terms) -> list[str]:
     rows = []
     for (condition, atom, coefficient), *more in _falling(terms):
-        only = "" if condition == EVERY else f", only for records where {condition_words(condition)}"
-        rows.append(atom_words(atom, coefficient) + only + _less_words(more))
+        only = "" if condition == EVERY else f", only for records where {condition_prose(condition)}"
+        rows.append(atom_prose(atom, coefficient) + only + _less_prose(more))
     return rows or ["nothing"]
 
 
@@ -79,18 +79,18 @@ def _is_next(before: Condition, condition: Condition) -> bool:
     return (before.bands[-1] + 1,) == condition.bands
 
 
-def _less_words(more: list[Term]) -> str:
+def _less_prose(more: list[Term]) -> str:
     """What larger cells pay."""
     if not more:
         return ""
     condition, atom, coefficient = more[-1]
     assert isinstance(condition, InBand)
     steps = "" if len(more) == 1 else f" in {whole_text(len(more))} steps"
-    where = _bands_words(condition.table, condition.bands)
-    return f", and less in larger cells, down{steps} to {atom_words(atom, coefficient)} where it is {where}"
+    where = _bands_prose(condition.table, condition.bands)
+    return f", and less in larger cells, down{steps} to {atom_prose(atom, coefficient)} where it is {where}"
 
 
-def measure_words(measure: Measure) -> str:
+def measure_prose(measure: Measure) -> str:
     """Return a measure's name with its formula or absolute value.
 
     A formula for a derived measure, the absolute value for a signed one.
@@ -114,38 +114,38 @@ def linear_formula(measure: Measure) -> str:
     return text
 
 
-def pieces_words(at: Thresholds) -> str:
-    limits = " and ".join(f"{prose_text(threshold)} of {measure_words(measure)}" for measure, threshold in at)
+def pieces_prose(at: Thresholds) -> str:
+    limits = " and ".join(f"{prose_text(threshold)} of {measure_prose(measure)}" for measure, threshold in at)
     return f"pieces of at most {limits} the record is split into" if at else "record"
 
 
-def atom_words(atom: Atom, coefficient: Fraction) -> str:
+def atom_prose(atom: Atom, coefficient: Fraction) -> str:
     times = "" if coefficient == 1 else f"{prose_text(coefficient)} times "
     match atom:
         case One():
             return f"{prose_text(coefficient)}, the same for every record"
         case Pieces(at):
-            return f"{times}the square of the number of {pieces_words(at)} (1 for a small record)"
+            return f"{times}the square of the number of {pieces_prose(at)} (1 for a small record)"
         case PieceCount(at):
-            return f"{times}the number of {pieces_words(at)} (1 for a small record)"
+            return f"{times}the number of {pieces_prose(at)} (1 for a small record)"
         case Square(measure):
-            return f"{times}the square of {measure_words(measure).removeprefix('the absolute value of ')}"
+            return f"{times}the square of {measure_prose(measure).removeprefix('the absolute value of ')}"
         case ClampedSquare(measure, to):
-            return f"{times}the square of {measure_words(measure)}, or of {prose_text(to)} where it is larger"
+            return f"{times}the square of {measure_prose(measure)}, or of {prose_text(to)} where it is larger"
         case PurePieces(at, epsilon):
             return (
-                f"{times}a part that grows with the number of {pieces_words(at)}:"
+                f"{times}a part that grows with the number of {pieces_prose(at)}:"
                 f" with its square at first, by at most {prose_text(epsilon)} for each one"
             )
         case Outside(column):
             return f"no guarantee where '{column}' is a group that is not listed"
         case Additive(measure) | AdditiveTable(measure) | CertifiedSum(measure) | LaplaceSum(measure):
-            return f"{times}a slowly growing function of {measure_words(measure)} (heavy-tailed noise was added to its sums)"
+            return f"{times}a slowly growing function of {measure_prose(measure)} (heavy-tailed noise was added to its sums)"
         case GaussianTransform(measure) | LaplaceTransform(measure):
             noise = "noise was added to a root or logarithm of its sums"
-            return f"{times}a slowly growing function of {measure_words(measure)} ({noise})"
+            return f"{times}a slowly growing function of {measure_prose(measure)} ({noise})"
         case SelectionDelta(at):
-            return f"a probability, growing with the number of {pieces_words(at)}, that a group is listed because of this record"
+            return f"a probability, growing with the number of {pieces_prose(at)}, that a group is listed because of this record"
         case Maximum(policies):
             inner = "; or ".join(", plus ".join(_terms(policy.rho)) for policy in policies)
             return f"{times}the largest of: {inner}"
@@ -157,72 +157,72 @@ LONG_LIST, MOST_LISTED = 40, 10
 """Of a list of more values than the first number, so many are shown; policy.json has them all."""
 
 
-def condition_words(condition: Condition) -> str:
+def condition_prose(condition: Condition) -> str:
     match condition:
         case AllOf(parts):
-            return " and ".join(condition_words(part) for part in parts) or "anything holds"
+            return " and ".join(condition_prose(part) for part in parts) or "anything holds"
         case AnyOf(parts):
-            return "(" + " or ".join(condition_words(part) for part in parts) + ")" if parts else "nothing holds"
+            return "(" + " or ".join(condition_prose(part) for part in parts) + ")" if parts else "nothing holds"
         case Null(column, inside):
-            return f"{column_words(column)} {is_word(column)} {'missing' if inside else 'present'}"
+            return f"{column_prose(column)} {verb_to_be(column)} {'missing' if inside else 'present'}"
         case InBand(table, bands):
-            cells = " and ".join(column_words(column) for column in table.columns)
+            cells = " and ".join(column_prose(column) for column in table.columns)
             level = " and ".join(f"'{name}'" for name in table.level)
             cells = f"{level}, found by {cells}" if level else cells
-            return f"the public size of its cell ({cells}) is {_bands_words(table, bands)}"
+            return f"the public size of its cell ({cells}) is {_bands_prose(table, bands)}"
         case Among(column, values, inside):
             listed = ", ".join(
-                value_words(value) for value in values[: MOST_LISTED if len(values) > LONG_LIST else None]
+                value_prose(value) for value in values[: MOST_LISTED if len(values) > LONG_LIST else None]
             )
             listed += f" and {len(values) - MOST_LISTED:,} more" if len(values) > LONG_LIST else ""
             joined = listed if len(values) == 1 else f"one of {listed}"
-            return f"{column_words(column)} {is_word(column)} {'' if inside else 'not '}{joined}"
+            return f"{column_prose(column)} {verb_to_be(column)} {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):
             name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
-            return f"{column_words(column)} {is_word(column)} {name} {code_words(bound) if column.part else prose_text(bound)}"
+            return f"{column_prose(column)} {verb_to_be(column)} {name} {code_prose(bound) if column.part else prose_text(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
 
 
-def _bands_words(table: BandTable, bands: tuple[int, ...]) -> str:
-    return " or ".join(band_words(table, band) for band in bands)
+def _bands_prose(table: BandTable, bands: tuple[int, ...]) -> str:
+    return " or ".join(band_prose(table, band) for band in bands)
 
 
-def band_words(table: BandTable, band: int) -> str:
+def band_prose(table: BandTable, band: int) -> str:
     """Return the sizes in a band in words.
 
     The lowest includes all smaller and unknown sizes, the highest all larger ones.
     """
     if band + 1 == len(table.edges):
-        return f"at least {_edge_words(table.edges[band])}" if band else "anything"
-    end = _edge_words(table.edges[band + 1])
-    return f"below {end} or not listed" if not band else f"from {_edge_words(table.edges[band])} to below {end}"
+        return f"at least {_edge_prose(table.edges[band])}" if band else "anything"
+    end = _edge_prose(table.edges[band + 1])
+    return f"below {end} or not listed" if not band else f"from {_edge_prose(table.edges[band])} to below {end}"
 
 
-def _edge_words(edge: Fraction) -> str:
+def _edge_prose(edge: Fraction) -> str:
     return whole_text(float(edge)) if edge.denominator == 1 else prose_text(edge)
 
 
 PART_WORDS = {"week": "ISO week", "isoyear": "ISO year"}
 
 
-def column_words(column: ConditionColumn) -> str:
+def column_prose(column: ConditionColumn) -> str:
     if column.part:
         return f"the {PART_WORDS.get(column.part, column.part)} of '{column.name}'"
     return f"'{column.name}'" if column.length is None else f"the first {column.length} characters of '{column.name}'"
 
 
-def is_word(column: ConditionColumn) -> str:
+def verb_to_be(column: ConditionColumn) -> str:
     return "is" if column.length is None else "are"
 
 
-def value_words(value: Value) -> str:
+def value_prose(value: Value) -> str:
     if isinstance(value, Truth):
         return "true" if value.value else "false"
-    return code_words(value) if isinstance(value, Fraction) else f"'{value}'"
+    return code_prose(value) if isinstance(value, Fraction) else f"'{value}'"
 
 
-def code_words(value: Fraction) -> str:
+def code_prose(value: Fraction) -> str:
     """Return a number that names something, without grouped digits."""
     return str(value.numerator) if value.denominator == 1 else prose_text(value)
 
@@ -254,7 +254,7 @@ def policy_lines(policy: "Policy") -> list[str]:
 def terms_lines(terms: Terms) -> list[str]:
     lines = []
     for (condition, atom), coefficient in terms.items():
-        only = "" if condition == EVERY else f"   if {condition_words(condition)}"
+        only = "" if condition == EVERY else f"   if {condition_prose(condition)}"
         lines.append(term_text(atom, coefficient) + only)
     return lines
 
@@ -319,7 +319,7 @@ def function_text(function: Function, name: str) -> str:
         return f"{digits_text(float(function.at_zero()), 6)}"
     match function:
         case Sum(terms, shift):
-            parts = [_weighted(weight, function_text(part, name)) for weight, part in terms]
+            parts = [_weighted_text(weight, function_text(part, name)) for weight, part in terms]
             return " + ".join(parts + ([formula_text(shift)] if shift else []))
         case Power(base, exponent):
             inner = function_text(base, name)
@@ -332,7 +332,7 @@ def function_text(function: Function, name: str) -> str:
             return name
 
 
-def _weighted(weight: Fraction, text: str) -> str:
+def _weighted_text(weight: Fraction, text: str) -> str:
     if weight == 1:
         return text
     return f"{text} / {formula_text(1 / weight)}" if weight < 1 else f"{formula_text(weight)} * {text}"
@@ -349,7 +349,7 @@ class SizeOfCell:
     table: BandTable
     words: tuple[str, ...]
 
-    def found(self, record: Mapping[str, Any]) -> str:
+    def text_for(self, record: Mapping[str, Any]) -> str:
         """The words for the cell of a record."""
         shown = {column.name: cell_of(dict(record), column.name) for column in self.table.columns}
         return self.words[self.table.band_of(shown)]
@@ -362,14 +362,14 @@ def sizes_of_cells(policy: Policy, labels: Mapping[str, str] | None = None) -> t
         for digest in band_tables([condition]):
             named = [known.get(measure.name, measure.name) for measure in atom.measures()] or ["count"]
             measures.setdefault(digest, []).extend(named)
-    return tuple(_size(table, measures.get(digest, []), known) for digest, table in policy.bands().items())
+    return tuple(_size_of_cell(table, measures.get(digest, []), known) for digest, table in policy.bands().items())
 
 
-def _size(table: BandTable, measures: Sequence[str], labels: Mapping[str, str]) -> SizeOfCell:
+def _size_of_cell(table: BandTable, measures: Sequence[str], labels: Mapping[str, str]) -> SizeOfCell:
     level = [labels.get(name, name) for name in table.level]
     cells = " and ".join(level or (_column(column, labels) for column in table.columns))
     about = f"{', '.join(dict.fromkeys(measures)) or 'all'} by {cells}"
-    words = tuple(band_words(table, band) for band in range(len(table.edges)))
+    words = tuple(band_prose(table, band) for band in range(len(table.edges)))
     return SizeOfCell(about=about, table=table, words=words)
 
 

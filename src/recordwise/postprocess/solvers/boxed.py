@@ -35,7 +35,7 @@ MAX_ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxed:
+class BoxedProblem:
     """The data of the problem, one row per draw or shared."""
 
     precision: FloatArray
@@ -52,14 +52,14 @@ class Boxed:
     def draws(self) -> int:
         return max(len(self.target), len(self.answer), len(self.floor))
 
-    def take(self, chosen: IntArray) -> "Boxed":
+    def take(self, chosen: IntArray) -> "BoxedProblem":
         """The problem of some of the draws."""
-        return Boxed(**{name: rows_of(getattr(self, name), chosen) for name in Boxed.__slots__})
+        return BoxedProblem(**{name: rows_of(getattr(self, name), chosen) for name in BoxedProblem.__slots__})
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
         """All parts, in order."""
-        return tuple(getattr(self, name) for name in Boxed.__slots__)
+        return tuple(getattr(self, name) for name in BoxedProblem.__slots__)
 
     @property
     def held(self) -> FloatArray:
@@ -106,7 +106,7 @@ def rows_of(array: FloatArray, chosen: IntArray | slice) -> FloatArray:
     return array if len(array) == 1 else array[chosen]
 
 
-def curvature(problem: Boxed, system: System) -> tuple[FloatArray, FloatArray]:
+def curvature(problem: BoxedProblem, system: System) -> tuple[FloatArray, FloatArray]:
     """Return the diagonals that scale the proximal terms.
 
     Of the primal Hessian per cell, and of the dual Hessian per query; ones if no proximal term is needed.
@@ -119,6 +119,6 @@ def curvature(problem: Boxed, system: System) -> tuple[FloatArray, FloatArray]:
     return cells, squares.sums(1.0 / np.where(problem.precision > 0, problem.precision, cells))
 
 
-def levels_of(problem: Boxed) -> tuple[tuple[float, float], tuple[float, float]]:
+def proximal_weights(problem: BoxedProblem) -> tuple[tuple[float, float], tuple[float, float]]:
     """The proximal weights a problem needs."""
     return LEVELS if np.all(problem.precision > 0) else LOOSE_LEVELS

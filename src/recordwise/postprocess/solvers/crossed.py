@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from recordwise.postprocess.measured import Parts
+from recordwise.postprocess.measured import CellsAndSums
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
-from recordwise.postprocess.solvers.trees import nested
+from recordwise.postprocess.solvers.trees import is_nested
 from recordwise.postprocess.workload import Workload
 
 MOST_WORK = 5e9
@@ -183,10 +183,10 @@ class CrossedSystem:
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
         """Return a solver with one elimination per system, refined once."""
         count = max(len(response), len(diagonal))
-        factors = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
+        factors = [self._factor(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
 
         def once(right: FloatArray) -> FloatArray:
-            return np.stack([self._solved(*factors[k % count], row) for k, row in enumerate(right)])
+            return np.stack([self._solve(*factors[k % count], row) for k, row in enumerate(right)])
 
         def solve(right: FloatArray) -> FloatArray:
             found = once(right)
@@ -194,7 +194,7 @@ class CrossedSystem:
 
         return solve
 
-    def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, list[Step], list[Inner]]:
+    def _factor(self, response: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, list[Step], list[Inner]]:
         """Return the leaves' answers, then the inner levels' matrices."""
         omega = np.append(1.0 / diagonal, 0.0)
         leaves, *inner = self.tiers
@@ -211,7 +211,7 @@ class CrossedSystem:
             beta = tier.to_parents(parts[-1][2])
         return cells, steps, parts
 
-    def _solved(self, cells: FloatArray, steps: list[Step], parts: list[Inner], right: FloatArray) -> FloatArray:
+    def _solve(self, cells: FloatArray, steps: list[Step], parts: list[Inner], right: FloatArray) -> FloatArray:
         """Go up with the right-hand side, then down with the prices."""
         padded, result = np.append(right, 0.0), np.zeros(self.queries + 1)
         leaves, *inner = self.tiers
@@ -268,7 +268,7 @@ def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
 
 
-def crossed_system(workload: Workload, parts: Parts) -> CrossedSystem | None:
+def crossed_system(workload: Workload, parts: CellsAndSums) -> CrossedSystem | None:
     """Return a two-dimensional grid's sums; None unless both dimensions nest."""
     along = best_dimension(workload)
     if along is None:
@@ -277,7 +277,7 @@ def crossed_system(workload: Workload, parts: Parts) -> CrossedSystem | None:
     position[parts.sums] = np.arange(len(parts.sums))
     cells = np.arange(workload.cells).reshape(workload.shape or ())
     grid = cells if along == 0 else np.ascontiguousarray(cells.T)
-    chain = chained(codes_along(workload, along)) or []
+    chain = nested_levels(codes_along(workload, along)) or []
     ends = [*chain[1:], np.zeros_like(chain[0])]
     tiers = tuple(_tier(workload, position, grid, along, codes, above) for codes, above in zip(chain, ends))
     return CrossedSystem(tiers=tiers, grid=grid, queries=len(parts.sums))
@@ -294,7 +294,7 @@ def best_dimension(workload: Workload) -> int | None:
 def work_along(workload: Workload, along: int) -> float | None:
     """Return inner nodes times n^3; None if too much or useless."""
     assert workload.shape is not None
-    chain, other = (chained(codes_along(workload, dimension)) for dimension in (along, 1 - along))
+    chain, other = (nested_levels(codes_along(workload, dimension)) for dimension in (along, 1 - along))
     if chain is None or other is None:
         return None
     n, inner = workload.shape[1 - along], sum(int(codes.max()) + 1 for codes in chain[1:])
@@ -310,12 +310,12 @@ def codes_along(workload: Workload, along: int) -> list[IntArray]:
     return [workload.levels[group.kept[along]][1] if along in group.kept else none for group in workload.groups]
 
 
-def chained(codes: list[IntArray]) -> list[IntArray] | None:
+def nested_levels(codes: list[IntArray]) -> list[IntArray] | None:
     """Return a dimension's distinct levels, leaves first; None if two cross."""
     leaves = np.arange(len(codes[0]))
     found = [leaves]
     for code in sorted([*codes, np.zeros_like(leaves)], key=lambda code: -int(code.max())):
-        if not nested(found[-1], code):
+        if not is_nested(found[-1], code):
             return None
         if code.max() < found[-1].max():
             found.append(code)

@@ -15,14 +15,14 @@ from recordwise.postprocess.solvers.boxed import (
     NEAR,
     OUTER_TOLERANCE,
     SMALL,
-    Boxed,
+    BoxedProblem,
     FloatArray,
     IntArray,
     Solution,
     Solver,
     System,
     curvature,
-    levels_of,
+    proximal_weights,
 )
 
 # Semismooth Newton on the dual of the boxed problem, in numpy, all draws at once. Where the dual is flat (totals held
@@ -56,7 +56,7 @@ class Point:
 class Round:
     """One proximal round: the strictly convex problem being solved and its center."""
 
-    problem: Boxed
+    problem: BoxedProblem
     system: System
     precision: FloatArray
     target: FloatArray
@@ -90,9 +90,9 @@ class Round:
         )
 
 
-def solve_boxed(problem: Boxed, system: System, start: Solution | None = None) -> Solution:
+def solve_boxed(problem: BoxedProblem, system: System, start: Solution | None = None) -> Solution:
     """Solve every draw, until its proximal term no longer matters."""
-    draws, levels = problem.draws, levels_of(problem)
+    draws, levels = problem.draws, proximal_weights(problem)
     cells, queries = (np.broadcast_to(part, (draws, part.shape[1])) for part in curvature(problem, system))
     measured = np.broadcast_to(problem.precision > 0, cells.shape)
     y, x = np.zeros((draws, system.queries)), np.zeros(cells.shape)
@@ -280,7 +280,7 @@ def gather(place: NDArray[Any], size: int) -> Any:
     return sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=(size, len(place)))
 
 
-def solve_dense(problem: Boxed, system: DenseSystem) -> Solution:
+def solve_dense(problem: BoxedProblem, system: DenseSystem) -> Solution:
     """Solve with the compiled kernel, or in numpy without numba."""
     try:
         from recordwise.postprocess.solvers import kernel
@@ -298,7 +298,7 @@ def solve_dense(problem: Boxed, system: DenseSystem) -> Solution:
         problem.held,
         system.head,
         RULES,
-        levels_of(problem),
+        proximal_weights(problem),
         ROUNDS,
         x,
         y,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution
+from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, Solution
 from recordwise.postprocess.solvers.tree import Level, TreeSystem
 
 
@@ -36,7 +36,7 @@ class Curves:
     def last(self) -> IntArray:
         return self.first[1:] - 1
 
-    def answered(self, weight: FloatArray, answer: FloatArray) -> "Curves":
+    def with_answers(self, weight: FloatArray, answer: FloatArray) -> "Curves":
         """Return the curves as parents see them, with the nodes' answers."""
         node = self.node
         price = self.price + weight[node] * (self.amount - answer[node])
@@ -58,7 +58,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
+class Demand:
     """A price for each node, and the share of its vertical piece."""
 
     price: FloatArray
@@ -68,7 +68,7 @@ class Asked:
     """The amount taken of one without an end."""
 
 
-def by_prices(problem: Boxed, system: TreeSystem) -> Solution | None:
+def by_prices(problem: BoxedProblem, system: TreeSystem) -> Solution | None:
     """Return every draw's solution up to rounding; None for unsupported bounds."""
     sums = np.isinf(problem.floor) & np.isinf(problem.ceiling) | (problem.floor == problem.ceiling)
     if system.local.shape[0] != 1 or not np.all(np.isfinite(problem.low)) or not np.all(sums):
@@ -81,7 +81,7 @@ def by_prices(problem: Boxed, system: TreeSystem) -> Solution | None:
     )
 
 
-def _one_draw(problem: Boxed, system: TreeSystem) -> tuple[FloatArray, FloatArray]:
+def _one_draw(problem: BoxedProblem, system: TreeSystem) -> tuple[FloatArray, FloatArray]:
     precision, target, low, high, *sums = (part[0] for part in problem.arrays)
     cells = cell_curves(*(np.broadcast_to(part, (system.grid.size,)) for part in (precision, target, low, high)))
     parent = np.empty(system.grid.size, dtype=np.int64)
@@ -91,23 +91,23 @@ def _one_draw(problem: Boxed, system: TreeSystem) -> tuple[FloatArray, FloatArra
         if level.nodes == len(parent) and np.all(level.place < 0):
             parent = level.parent[parent]
             continue
-        inner = joined(seen, parent, level.nodes)
+        inner = join_curves(seen, parent, level.nodes)
         outer, held = _with_answers(inner, level, sums)
         way.append((level.place[:, 0], parent, seen, inner, outer, held))
         seen, parent = outer.held(~np.isnan(held), held), level.parent
     y = np.zeros(system.queries + 1)
-    asked = Asked(price=np.zeros(len(seen.ray)), share=np.zeros(len(seen.ray)), excess=np.zeros(len(seen.ray)))
+    asked = Demand(price=np.zeros(len(seen.ray)), share=np.zeros(len(seen.ray)), excess=np.zeros(len(seen.ray)))
     for place, parent, below, inner, outer, held in reversed(way):
         taken = inside(inner, outer, asked)
         if not np.all(np.isnan(held)):
-            taken = _chosen(~np.isnan(held), inside_held(inner, held), taken)
+            taken = _choose(~np.isnan(held), prices_inside(inner, held), taken)
         y[place] = taken.price - asked.price
-        asked = handed_down(below, parent, taken)
+        asked = demand_of_children(below, parent, taken)
     return amounts(cells, asked), y[:-1]
 
 
-def _chosen(where: NDArray[np.bool_], one: "Asked", other: "Asked") -> "Asked":
-    return Asked(**{name: np.where(where, getattr(one, name), getattr(other, name)) for name in Asked.__slots__})
+def _choose(where: NDArray[np.bool_], one: "Demand", other: "Demand") -> "Demand":
+    return Demand(**{name: np.where(where, getattr(one, name), getattr(other, name)) for name in Demand.__slots__})
 
 
 def _with_answers(inner: Curves, level: Level, sums: list[FloatArray]) -> tuple[Curves, FloatArray]:
@@ -116,7 +116,7 @@ def _with_answers(inner: Curves, level: Level, sums: list[FloatArray]) -> tuple[
     place = level.place[:, 0]
     own, fixed = place >= 0, (floor == ceiling)[place] & (place >= 0)
     free = own & ~fixed
-    outer = inner.answered(np.where(free, weight[place], 0.0), np.where(free, answer[place], 0.0))
+    outer = inner.with_answers(np.where(free, weight[place], 0.0), np.where(free, answer[place], 0.0))
     return outer, np.where(fixed, floor[place], np.nan)
 
 
@@ -132,7 +132,7 @@ def cell_curves(precision: FloatArray, target: FloatArray, low: FloatArray, high
     return Curves(first=first, price=price, amount=amount, ray=ray)
 
 
-def joined(children: Curves, parent: IntArray, nodes: int) -> Curves:
+def join_curves(children: Curves, parent: IntArray, nodes: int) -> Curves:
     """Return the parents' curves: children's amounts add up at equal prices."""
     slope, jump = pieces(children)
     before = np.concatenate([[0.0], slope[:-1]])
@@ -149,7 +149,7 @@ def joined(children: Curves, parent: IntArray, nodes: int) -> Curves:
     bend, jumps = (np.add.reduceat(values[order], new) for values in (slope - before, jump))
     price, first = price[new], np.searchsorted(place[new], np.arange(nodes + 1))
     base = np.bincount(parent, weights=children.amount[children.first[:-1]], minlength=nodes).astype(np.float64)
-    amount, ray = scanned(first, price, bend, jumps, base)
+    amount, ray = scan(first, price, bend, jumps, base)
     ray[np.isfinite(cutoff)] = np.inf
     copies = 1 + (jumps > 0)
     amount, price = np.repeat(amount, copies), np.repeat(price, copies)
@@ -169,32 +169,32 @@ def pieces(curves: Curves) -> tuple[FloatArray, FloatArray]:
     return slope, jump
 
 
-def scanned(
+def scan(
     first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the amount at every corner, and every node's last slope."""
     try:
         from recordwise.postprocess.solvers import kernel as tree_kernel
     except ImportError:
-        return scanned_numpy(first, price, bend, jump, base)
+        return scan_numpy(first, price, bend, jump, base)
     amount, ray = np.empty_like(price), np.zeros(len(base))
     tree_kernel.scan_corners(first, price, bend, jump, base, amount, ray)
     return amount, ray
 
 
-def scanned_numpy(
+def scan_numpy(
     first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute ``scanned`` by sums over all nodes."""
+    """Compute ``scan`` by sums over all nodes."""
     node = np.repeat(np.arange(len(base)), np.diff(first))
-    slope = _restarted(bend, first, node)
+    slope = _restarting_sums(bend, first, node)
     run = np.diff(price, append=0.0)
-    gained = _restarted(slope * run + jump, first, node)
+    gained = _restarting_sums(slope * run + jump, first, node)
     amount = base[node] + gained - slope * run - jump
     return amount, slope[first[1:] - 1]
 
 
-def _restarted(values: FloatArray, first: IntArray, node: IntArray) -> FloatArray:
+def _restarting_sums(values: FloatArray, first: IntArray, node: IntArray) -> FloatArray:
     """Running sums that begin anew at every node."""
     total = np.cumsum(values)
     return np.asarray(total - np.concatenate([[0.0], total])[first[:-1]][node])
@@ -219,20 +219,20 @@ class Spot:
     def of(cls, values: FloatArray, first: IntArray, wanted: FloatArray) -> "Spot":
         """Locate wanted prices or amounts in each node's rising run."""
         start, last = first[:-1], first[1:] - 1
-        above = bisected(values, first, wanted, past_equal=True) - 1
+        above = bisect_corners(values, first, wanted, past_equal=True) - 1
         at, before, beyond = np.maximum(above, start), above < start, above >= last
         then = np.minimum(at + 1, last)
         run = values[then] - values[at]
         inside = ~before & ~beyond & (run > 0)
         part = np.where(inside, (wanted - values[at]) / np.where(run > 0, run, 1.0), 0.0)
-        below = np.minimum(bisected(values, first, wanted, past_equal=False), last)
+        below = np.minimum(bisect_corners(values, first, wanted, past_equal=False), last)
         return cls(below=below, at=at, then=then, part=part, before=before, beyond=beyond)
 
     def between(self, values: FloatArray) -> FloatArray:
         return values[self.at] + self.part * (values[self.then] - values[self.at])
 
 
-def bisected(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_equal: bool) -> IntArray:
+def bisect_corners(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_equal: bool) -> IntArray:
     """Return each node's first corner above, or not below, the wanted value."""
     low, high = first[:-1].copy(), first[1:].copy()
     left = np.flatnonzero(low < high)
@@ -245,7 +245,7 @@ def bisected(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_eq
     return low
 
 
-def amounts(cells: Curves, asked: Asked) -> FloatArray:
+def amounts(cells: Curves, asked: Demand) -> FloatArray:
     """The amount of every cell at the price asked."""
     spot = Spot.of(cells.price, cells.first, asked.price)
     endless = np.isinf(cells.ray)
@@ -256,7 +256,7 @@ def amounts(cells: Curves, asked: Asked) -> FloatArray:
     return np.where(endless & (asked.price == cells.price[cells.last]), found + asked.excess, found)
 
 
-def inside(inner: Curves, outer: Curves, asked: Asked) -> Asked:
+def inside(inner: Curves, outer: Curves, asked: Demand) -> Demand:
     """Return the children's prices at the prices of their nodes."""
     spot = Spot.of(outer.price, outer.first, asked.price)
     past = asked.price - outer.price[spot.at]
@@ -269,10 +269,10 @@ def inside(inner: Curves, outer: Curves, asked: Asked) -> Asked:
     upright = ~spot.beyond & (inner.price[spot.then] == inner.price[spot.at])
     share = np.where(spot.below < spot.at, asked.share, np.where(upright, spot.part, 1.0))
     excess = np.where(spot.beyond & endless, np.where(np.isinf(outer.ray), asked.excess, gained), 0.0)
-    return Asked(price=price, share=share, excess=excess)
+    return Demand(price=price, share=share, excess=excess)
 
 
-def inside_held(inner: Curves, amount: FloatArray) -> Asked:
+def prices_inside(inner: Curves, amount: FloatArray) -> Demand:
     """Return the prices at which nodes take their fixed amounts."""
     spot = Spot.of(inner.amount, inner.first, amount)
     past = np.where(spot.beyond, np.maximum(amount - inner.amount[inner.last], 0.0), 0.0)
@@ -281,13 +281,13 @@ def inside_held(inner: Curves, amount: FloatArray) -> Asked:
         rest = np.where(endless | (inner.ray == 0.0), 0.0, past / inner.ray)
     upright = ~spot.beyond & ~spot.before & (inner.price[spot.then] == inner.price[spot.at])
     share = np.where(upright, spot.part, np.where(spot.before, 0.0, 1.0))
-    return Asked(price=spot.between(inner.price) + rest, share=share, excess=np.where(endless, past, 0.0))
+    return Demand(price=spot.between(inner.price) + rest, share=share, excess=np.where(endless, past, 0.0))
 
 
-def handed_down(children: Curves, parent: IntArray, taken: Asked) -> Asked:
+def demand_of_children(children: Curves, parent: IntArray, taken: Demand) -> Demand:
     """Return the children's prices; flat children share the excess equally."""
     price = taken.price[parent]
     endless = np.isinf(children.ray) & (children.price[children.last] == price)
     takers = np.bincount(parent[endless], minlength=len(taken.price))
     excess = np.where(endless, taken.excess[parent] / np.maximum(takers[parent], 1), 0.0)
-    return Asked(price=price, share=taken.share[parent], excess=excess)
+    return Demand(price=price, share=taken.share[parent], excess=excess)

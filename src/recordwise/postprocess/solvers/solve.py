@@ -10,16 +10,16 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from recordwise.postprocess.measured import Measured, Parts, boxed_residual, sum_rows
+from recordwise.postprocess.measured import CellsAndSums, Measurements, boxed_residual, sum_rows
 from recordwise.postprocess.solvers.boxed import (
-    Boxed,
+    BoxedProblem,
     FloatArray,
     IntArray,
     Solution,
     Solver,
     System,
     curvature,
-    levels_of,
+    proximal_weights,
 )
 from recordwise.postprocess.solvers.crossed import crossed_system
 from recordwise.postprocess.solvers.dense import DenseSystem, Round, newton, solve_boxed, solve_dense
@@ -50,7 +50,7 @@ PIECES = 20
 """How often the set of active bounds may change during a solve."""
 
 
-def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
+def refine(problem: BoxedProblem, system: DenseSystem, found: Solution) -> Solution:
     """Solve again the draws that need it, never increasing the residual."""
     poor = np.flatnonzero(boxed_residual(problem, system, found.x, found.y) > GOOD)
     for draw in poor:
@@ -61,10 +61,12 @@ def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
     return found
 
 
-def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+def _again(
+    problem: BoxedProblem, system: DenseSystem, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray, int]:
     """Solve one draw and return its best point."""
     best, steps = (float(boxed_residual(problem, system, x, y)[0]), x, y), 0
-    (_, held), (_, loose) = levels_of(problem)
+    (_, held), (_, loose) = proximal_weights(problem)
     cells, queries = curvature(problem, system)
     for turn in range(ROUNDS):
         part = max(SHRINK**turn, LEAST)
@@ -82,7 +84,7 @@ def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) ->
         except np.linalg.LinAlgError:
             break
         x, y, steps = point.x, point.y, steps + int(moved[0])
-        for candidate in ((x, y), *_polished(problem, system, x, y)):
+        for candidate in ((x, y), *_polish(problem, system, x, y)):
             residual = float(boxed_residual(problem, system, *candidate)[0])
             best = min(best, (residual, *candidate), key=lambda each: each[0])
         if best[0] <= DONE:
@@ -90,8 +92,8 @@ def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) ->
     return best[1], best[2], steps
 
 
-def _polished(
-    problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray
+def _polish(
+    problem: BoxedProblem, system: DenseSystem, x: FloatArray, y: FloatArray
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield points with active bounds exact and all else optimal."""
     if system.cells + system.queries > MOST_UNKNOWNS:
@@ -138,12 +140,12 @@ def factored_system(rows: Any) -> "FactoredSystem | None":
     shared = sparse.csr_array(abs(rows) @ abs(rows).T)
     # Sums that share a cell with few others are eliminated first: the finest ones, then those they are part of.
     order = np.argsort(np.diff(shared.indptr), kind="stable")
-    if shared.nnz > MOST_ENTRIES or filled(sparse.csr_array(shared[order][:, order])) > MOST_FILL:
+    if shared.nnz > MOST_ENTRIES or fill_count(sparse.csr_array(shared[order][:, order])) > MOST_FILL:
         return None
     return FactoredSystem(rows=rows, order=order)
 
 
-def filled(pattern: Any) -> int:
+def fill_count(pattern: Any) -> int:
     """Return the number of factor entries, or too many if unknown."""
     try:
         from recordwise.postprocess.solvers.kernel import fill
@@ -189,7 +191,7 @@ class FactoredSystem:
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
         """Return a solver with one factorization per system, refined once."""
         count = max(len(response), len(diagonal))
-        systems = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
+        systems = [self._factor(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
 
         def solve(right: FloatArray) -> FloatArray:
             result = np.empty_like(right)
@@ -201,7 +203,7 @@ class FactoredSystem:
 
         return solve
 
-    def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[Any, Any]:
+    def _factor(self, response: FloatArray, diagonal: FloatArray) -> tuple[Any, Any]:
         """Cells that are at a bound do not respond, and connect nothing."""
         rows, by_cell = self.ordered
         weighted = rows.copy()
@@ -290,18 +292,18 @@ class Extra:
         return group_spread(self.group, self.chosen)
 
 
-_prepared: WeakKeyDictionary[Workload, tuple[Parts, System]] = WeakKeyDictionary()
+_prepared: WeakKeyDictionary[Workload, tuple[CellsAndSums, System]] = WeakKeyDictionary()
 
 
-def prepared(workload: Workload) -> tuple[Parts, System]:
+def prepare(workload: Workload) -> tuple[CellsAndSums, System]:
     """Return a workload's cells, sums and the system of sums."""
     if workload not in _prepared:
-        parts = Parts.of(workload)
+        parts = CellsAndSums.of(workload)
         _prepared[workload] = parts, system_of(workload, parts)
     return _prepared[workload]
 
 
-def system_of(workload: Workload, parts: Parts) -> System:
+def system_of(workload: Workload, parts: CellsAndSums) -> System:
     """Return the sums as an operator with its best linear solver."""
     if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
@@ -325,7 +327,7 @@ def dense_pays(queries: int, head: int) -> bool:
     return bool(rest**3 / 3 + head * rest**2 <= DENSE_WORK)
 
 
-def operator_of(workload: Workload, parts: Parts) -> Operator:
+def operator_of(workload: Workload, parts: CellsAndSums) -> Operator:
     """Return the sums for conjugate gradients, rolled up if all are partitions."""
     groups = [partition(group) for group in workload.groups]
     if any(group.labels is None for group in groups):
@@ -347,24 +349,24 @@ def partition(group: Group) -> Group:
     return replace(group, labels=by_cell.indices.astype(np.int64), block=None)
 
 
-def solve_problem(problem: Boxed, system: System) -> Solution:
+def solve_problem(problem: BoxedProblem, system: System) -> Solution:
     """Solve the boxed problem of every draw."""
     if isinstance(system, DenseSystem):
         return solve_dense(problem, system)
     return solve_boxed(problem, system, by_prices(problem, system) if isinstance(system, TreeSystem) else None)
 
 
-def solve_again(problem: Boxed, system: System) -> Solution:
+def solve_again(problem: BoxedProblem, system: System) -> Solution:
     """Solve again the draws above the tolerance (T-REFINE)."""
     found = solve_problem(problem, system)
     return refine(problem, system, found) if isinstance(system, DenseSystem) else found
 
 
 def solve_extended(
-    measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
+    measured: Measurements, weights: FloatArray, extras: list[Extra], parts: CellsAndSums, base: System
 ) -> Solution:
     """Solve nonnegative least squares with additional queries by draw."""
-    problem = parts.boxed(measured.answers, weights)
+    problem = parts.boxed_problem(measured.answers, weights)
     if not extras:
         return solve_problem(problem, base)
     used = [extra.weight > 0 for extra in extras]
@@ -399,7 +401,7 @@ def solve_extended(
     )
 
 
-def extended_dense(base: DenseSystem, parts: Parts, extras: list[Extra]) -> DenseSystem:
+def extended_dense(base: DenseSystem, parts: CellsAndSums, extras: list[Extra]) -> DenseSystem:
     """Return the sums with a row per extra query, by draw."""
     rows = base.rows
     pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recordwise.postprocess.measured import Parts
+from recordwise.postprocess.measured import CellsAndSums
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
-from recordwise.postprocess.solvers.trees import nested
+from recordwise.postprocess.solvers.trees import is_nested
 from recordwise.postprocess.workload import Workload
 
 Back: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -43,11 +43,11 @@ def eliminate(beta: FloatArray, omega: FloatArray) -> tuple[Back, FloatArray]:
     except ImportError:
         return eliminate_numpy(beta, omega)
     root, factor, cross = np.sqrt(omega), np.empty_like(beta), np.empty_like(beta)
-    each_part(lambda part: tree_kernel.eliminate_nodes(beta[part], root[part], factor[part], cross[part]), len(beta))
+    in_parallel(lambda part: tree_kernel.eliminate_nodes(beta[part], root[part], factor[part], cross[part]), len(beta))
 
     def back(vector: FloatArray) -> FloatArray:
         result = np.array(vector, order="C")
-        each_part(lambda part: tree_kernel.back(root[part], factor[part], cross[part], result[part]), len(beta))
+        in_parallel(lambda part: tree_kernel.back(root[part], factor[part], cross[part], result[part]), len(beta))
         return result
 
     return back, beta
@@ -67,7 +67,7 @@ def times(beta: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("nij,nj->ni", beta, vector))
 
 
-def each_part(work: Callable[[slice], None], nodes: int) -> None:
+def in_parallel(work: Callable[[slice], None], nodes: int) -> None:
     """Process the nodes in one part per processor."""
     workers = min(os.cpu_count() or 1, nodes // LEAST_NODES)
     if workers <= 1:
@@ -197,7 +197,7 @@ class TreeSystem:
         return result[:, :-1]
 
 
-def tree_system(workload: Workload, parts: Parts) -> TreeSystem | None:
+def tree_system(workload: Workload, parts: CellsAndSums) -> TreeSystem | None:
     """Return the workload along its best dimension; None if not a tree."""
     if workload.shape is None:
         return None
@@ -262,7 +262,7 @@ def level_chain(workload: Workload, used: list[int], along: int) -> list[IntArra
     codes.sort(key=lambda code: -int(code.max()))
     chain = [leaves]
     for code in [*codes, np.zeros_like(leaves)]:
-        if int(code.max()) < int(chain[-1].max()) or not nested(code, chain[-1]):
+        if int(code.max()) < int(chain[-1].max()) or not is_nested(code, chain[-1]):
             chain.append(code)
     return chain
 
@@ -285,7 +285,7 @@ def level_of(
         group, where = workload.groups[k], workload.slices[k]
         name = group.kept.get(along)
         own = np.zeros_like(codes) if name is None else workload.levels[name][1]
-        if not (nested(own, codes) and nested(codes, own)):
+        if not (is_nested(own, codes) and is_nested(codes, own)):
             continue
         first, cell = members[tuple(sorted((d, level) for d, level in group.kept.items() if d != along))]
         assert group.labels is not None

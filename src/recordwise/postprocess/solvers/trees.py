@@ -36,7 +36,7 @@ def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, froze
         above: frozenset[str] = frozenset()
         coarser: Any = None
         for level in sorted(codes, key=lambda name: int(codes[name].max())):
-            if coarser is not None and not nested(codes[level], coarser):
+            if coarser is not None and not is_nested(codes[level], coarser):
                 raise ParameterError(
                     parameter=f"trees['{dimension}']",
                     problem=f"is not a tree: level '{level}' cuts across a coarser one",
@@ -48,7 +48,7 @@ def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, froze
     return known
 
 
-def nested(fine: IntArray, coarse: IntArray) -> bool:
+def is_nested(fine: IntArray, coarse: IntArray) -> bool:
     """Whether equal fine labels always have equal coarse labels."""
     parent = np.zeros(int(fine.max()) + 1, dtype=np.int64)
     parent[fine] = coarse

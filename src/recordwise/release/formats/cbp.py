@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from recordwise.plan.arrays import array_of, texts_of
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.dictionary import status_words, value_column
+from recordwise.release.dictionary import status_column, value_column
 from recordwise.release.formats.csv import csv_bytes, runs, same_bytes, slices, write_pieces
 from recordwise.release.formats.format import RUN, only_private
 from recordwise.release.tables import PRIVATE
@@ -50,7 +50,7 @@ class Cbp:
     def problem(self, content: Content) -> str | None:
         problem = only_private(content)
         for table in content.tables:
-            places = _places(table)
+            places = _key_roles(table)
             if problem is None and set(places.values()) != set(table.table.keys):
                 problem = f"knows no other keys than nation, state, county and naics, and '{table.name}' has some"
             if problem is None and not any(_variable(table, names) for names in (*MEASURES.values(), COUNTS)):
@@ -76,7 +76,7 @@ class Cbp:
         return same_bytes(path, header, pieces)
 
 
-def _places(table: DescribedTable) -> dict[str, str]:
+def _key_roles(table: DescribedTable) -> dict[str, str]:
     """Which key is the state, the county, the industry."""
     found: dict[str, str] = {}
     for name in table.table.keys:
@@ -93,7 +93,7 @@ def _variable(table: DescribedTable, names: tuple[str, ...]) -> str | None:
 
 def _codes(table: DescribedTable, piece: pa.Table) -> dict[str, pa.Array]:
     """The place and the industry of each line."""
-    places = _places(table)
+    places = _key_roles(table)
     county = _texts(piece, places.get("county"), WHOLE_STATE)
     state = _texts(piece, places.get("state"), NATION)
     if "state" not in places:
@@ -107,14 +107,14 @@ def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table
     for name, names in MEASURES.items():
         variable = _variable(table, names)
         if variable is not None:
-            words = status_words(content, table, piece, variable)
-            value = _whole(piece, table, variable)
+            words = status_column(content, table, piece, variable)
+            value = _whole_number(piece, table, variable)
             columns[f"{name}_NF"] = _flags(words, value, content.rules.names())
             columns[name] = value.fill_null(0)
         else:
             columns |= {f"{name}_NF": pa.nulls(rows, pa.string()), name: pa.nulls(rows, pa.int64())}
     count = _variable(table, COUNTS)
-    columns["EST"] = pa.nulls(rows, pa.int64()) if count is None else _whole(piece, table, count)
+    columns["EST"] = pa.nulls(rows, pa.int64()) if count is None else _whole_number(piece, table, count)
     return pa.table(columns)
 
 
@@ -135,7 +135,7 @@ def _naics(piece: pa.Table, places: dict[str, str]) -> pa.Array:
     return pc.if_else(sector, pc.utf8_rpad(code, WIDTH, "-"), pc.utf8_rpad(code, WIDTH, "/"))
 
 
-def _whole(piece: pa.Table, table: DescribedTable, variable: str) -> pa.Array:
+def _whole_number(piece: pa.Table, table: DescribedTable, variable: str) -> pa.Array:
     """The value to publish, as a whole number."""
     column = piece.column(value_column(table.table, variable)).combine_chunks()
     if pa.types.is_integer(column.type):

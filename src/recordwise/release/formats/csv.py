@@ -54,12 +54,14 @@ def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
     columns = dict(zip(data.column_names, data.columns))
     for name in table.variables:
         for end in ERRORS:
-            _put(columns, name + end, lambda values: rounded(values, np.abs(values), OWN_DIGITS - 1, np.rint))
+            _replace_column(
+                columns, name + end, lambda values: round_digits(values, np.abs(values), OWN_DIGITS - 1, np.rint)
+            )
         for end, error in ((end, error) for end, error in VALUES.items() if name + end in columns):
             size = next((each for each in (name + error, f"{name}_sd") if each in data.column_names), None)
             spread = None if size is None else _floats(data.column(size))
             digits = NOISY_DIGITS if end.startswith("_noisy") else VALUE_DIGITS
-            _put(columns, name + end, _to(spread, digits, _direction(end)))
+            _replace_column(columns, name + end, _to(spread, digits, _direction(end)))
     return pa.table(list(columns.values()), names=data.column_names)
 
 
@@ -89,16 +91,16 @@ def _to(spread: FloatArray | None, digits: int, direction: Any) -> Callable[[Flo
     def change(values: FloatArray) -> FloatArray:
         known = np.zeros(len(values), np.bool_) if spread is None else np.isfinite(spread) & (spread > 0)
         if spread is not None and known.all():
-            return rounded(values, spread, digits, direction)
-        alone = rounded(values, np.abs(values), ALONE - 1, direction)
+            return round_digits(values, spread, digits, direction)
+        alone = round_digits(values, np.abs(values), ALONE - 1, direction)
         if spread is None or not known.any():
             return alone
-        return np.where(known, rounded(values, np.where(known, spread, 1.0), digits, direction), alone)
+        return np.where(known, round_digits(values, np.where(known, spread, 1.0), digits, direction), alone)
 
     return change
 
 
-def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) -> FloatArray:
+def round_digits(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) -> FloatArray:
     """Round to ``digits`` after the first of ``sizes``, at most to integers."""
     scale = _scale(sizes, digits)
     with np.errstate(all="ignore"):
@@ -127,7 +129,7 @@ def _floats(column: pa.ChunkedArray) -> FloatArray:
     return np.asarray(numpy_of(column), np.float64)
 
 
-def _put(columns: dict[str, Any], name: str, change: Callable[[FloatArray], FloatArray]) -> None:
+def _replace_column(columns: dict[str, Any], name: str, change: Callable[[FloatArray], FloatArray]) -> None:
     """Replace a float column, leaving NULL and other columns unchanged."""
     column = columns.get(name)
     if column is None or not pa.types.is_floating(column.type):
@@ -263,7 +265,7 @@ def runs(texts: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _safe(texts: Any) -> Any:
-    return pc.if_else(pc.match_substring_regex(texts, FORMULA), _quoted(texts), texts)
+    return pc.if_else(pc.match_substring_regex(texts, FORMULA), _quote(texts), texts)
 
 
 def _may_run(texts: pa.Array | pa.ChunkedArray) -> bool:
@@ -277,7 +279,7 @@ def with_formulas(table: pa.Table) -> pa.Table:
     return _each_text(table, lambda texts: pc.replace_substring_regex(texts, "^'", "", max_replacements=1))
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     apostrophe, nothing = texts_of(["'", ""])
     return pc.binary_join_element_wise(apostrophe, texts, nothing)
 

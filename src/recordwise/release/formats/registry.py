@@ -37,7 +37,7 @@ def known_formats() -> dict[str, Format]:
         ParameterError: An installed package registers something that is not a format, or a name or extension already in use.
     """
     found = {each.name: each for each in OWN}
-    for name, added in _added():
+    for name, added in _installed_formats():
         taken = [*RESERVED, *(each.extension for each in found.values())]
         if name in found or added.extension in taken:
             raise _bad(name, f"its name or its extension '.{added.extension}' is already in use")
@@ -45,7 +45,7 @@ def known_formats() -> dict[str, Format]:
     return found
 
 
-def _added() -> Iterator[tuple[str, Format]]:
+def _installed_formats() -> Iterator[tuple[str, Format]]:
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         try:
             added = point.load()
@@ -111,13 +111,13 @@ def usable(each: Format) -> bool:
     return all(find_spec(name) is not None for name in each.needs)
 
 
-def require_held(content: Content, formats: Sequence[Format]) -> None:
+def require_storable(content: Content, formats: Sequence[Format]) -> None:
     """Refuse a format that cannot hold what it is given.
 
     Raises:
         ParameterError: A format says why it cannot.
     """
-    for each, _, part in written(content, formats):
+    for each, _, part in files_to_write(content, formats):
         problem = each.problem(part)
         if problem is not None:
             raise ParameterError(
@@ -127,7 +127,7 @@ def require_held(content: Content, formats: Sequence[Format]) -> None:
             )
 
 
-def written(content: Content, formats: Iterable[Format]) -> Iterator[tuple[Format, str, Content]]:
+def files_to_write(content: Content, formats: Iterable[Format]) -> Iterator[tuple[Format, str, Content]]:
     """Yield every file of these formats: format, name and content."""
     for each in formats:
         if each.whole:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from recordwise.plan.arrays import texts_of
 from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.dictionary import status_words
+from recordwise.release.dictionary import status_column
 from recordwise.release.formats.csv import csv_bytes, meaningful, runs, same_bytes, slices, write_pieces
 from recordwise.release.formats.format import RUN, only_private, type_problem
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -57,14 +57,16 @@ class SdmxCsv:
         table = content.table
         with path.open("wb") as file:
             file.write(_header(content, table))
-            write_pieces(_parts(table), file, lambda part: csv_bytes(_lines(content, table, *part), header=False))
+            write_pieces(
+                _variable_tables(table), file, lambda part: csv_bytes(_lines(content, table, *part), header=False)
+            )
 
     def privacy_label(self, path: Path) -> str:
         return PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
         table = content.table
-        pieces = (csv_bytes(_lines(content, table, *part), header=False) for part in _parts(table))
+        pieces = (csv_bytes(_lines(content, table, *part), header=False) for part in _variable_tables(table))
         return same_bytes(path, _header(content, table), pieces)
 
 
@@ -78,7 +80,7 @@ def _header(content: Content, table: DescribedTable) -> pa.Buffer:
     return csv_bytes(_lines(content, table, table.data.slice(0, 0), table.table.variables[0]), header=True)
 
 
-def _parts(table: DescribedTable) -> Iterator[tuple[pa.Table, str]]:
+def _variable_tables(table: DescribedTable) -> Iterator[tuple[pa.Table, str]]:
     """Some cells and a variable, one variable after the other."""
     return ((piece, name) for piece in slices(table.data) for name in table.table.variables)
 
@@ -87,7 +89,7 @@ def _lines(content: Content, table: DescribedTable, piece: pa.Table, variable: s
     """The observations of a variable in some cells."""
     said, rows = content.words.publication, piece.num_rows
     part = ReleasedTable(name=table.name, keys=table.table.keys, variables=(variable,), data=piece)
-    short, words = meaningful(part, piece), status_words(content, table, piece, variable)
+    short, words = meaningful(part, piece), status_column(content, table, piece, variable)
     agency = identifier(safe_name(said.publisher) or "RECORDWISE")
     value = short.column(variable).cast(pa.float64())
     columns = {

@@ -42,7 +42,7 @@ class Statistical:
         table = content.table
         names = short_names(table.data.column_names, self._longest)
         labels = [
-            cut(entry.title if name == entry.name else f"{entry.name}: {entry.title}", self._label)
+            cut_bytes(entry.title if name == entry.name else f"{entry.name}: {entry.title}", self._label)
             for name, entry in zip(names, table.columns)
         ]
         frame = _frame(table.data, names)
@@ -54,14 +54,14 @@ class Statistical:
 
         match self.name:
             case "stata":
-                pyreadstat.write_dta(frame, path, file_label=cut(said, 80), column_labels=labels, version=15)
+                pyreadstat.write_dta(frame, path, file_label=cut_bytes(said, 80), column_labels=labels, version=15)
             case _:
                 version = 5 if self._longest == 8 else 8
                 name = "TABLE"
                 pyreadstat.write_xport(
                     frame,
                     path,
-                    file_label=cut(said, 40),
+                    file_label=cut_bytes(said, 40),
                     column_labels=labels,
                     table_name=name,
                     file_format_version=version,
@@ -115,7 +115,7 @@ def _longest(column: pa.ChunkedArray) -> int:
     return int(pc.max(pc.binary_length(column)).as_py() or 0)
 
 
-def cut(text: str, most: int) -> str:
+def cut_bytes(text: str, most: int) -> str:
     """The start of a text, of at most so many bytes."""
     return text.encode()[:most].decode(errors="ignore")
 

@@ -46,12 +46,12 @@ def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
             return False
         for batch in data.to_batches(max_chunksize=5_000):
             for wanted in zip(*(column.to_pylist() for column in batch.columns)):
-                if not _same(next(rows, None), _kept(wanted)):
+                if not _same(next(rows, None), _stored_cells(wanted)):
                     return False
         return next(rows, None) is None
 
 
-def _kept(row: tuple[Any, ...]) -> dict[int, Any]:
+def _stored_cells(row: tuple[Any, ...]) -> dict[int, Any]:
     """Return a row's cells without empty text and non-finite numbers."""
     return {at: value for at, value in enumerate(row) if _holds(value)}
 
@@ -149,10 +149,10 @@ def _inner(texts: pa.StringArray) -> pa.StringArray:
     if not pc.any(pc.match_substring_regex(texts, UNUSUAL)).as_py():
         return pc.binary_join_element_wise(">", texts, EMPTY)
     known = pc.dictionary_encode(texts)
-    return pa.array([_escaped(text) for text in known.dictionary.to_pylist()], pa.string()).take(known.indices)
+    return pa.array([_escape(text) for text in known.dictionary.to_pylist()], pa.string()).take(known.indices)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from xlsxwriter.worksheet import Worksheet
 
     plain = Worksheet._escape_control_characters(text)
@@ -230,14 +230,14 @@ class Xlsx:
         place = len(FIRST)
         for each in content.tables:
             short = meaningful(each.table, each.data)
-            for start, count in parts_of(each):
+            for start, count in sheet_ranges(each):
                 place += 1
                 if not same_sheet(path, place, short.slice(start, count), skip=ABOVE):
                     return False
         return True
 
 
-def parts_of(table: DescribedTable) -> Iterator[tuple[int, int]]:
+def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
     """Yield the first row and row count of each sheet."""
     room = MOST_ROWS - ABOVE - 1
     starts = range(0, max(1, table.data.num_rows), room)
@@ -268,7 +268,7 @@ class _Writer:
         self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
         self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
         self.text = book.add_format({"num_format": "@"})
-        parts = [(each, *part) for each in content.tables for part in parts_of(each)]
+        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
         self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
 
     def write_all(self) -> None:
@@ -305,7 +305,7 @@ class _Writer:
     def _contents(self) -> None:
         rows = [[name, table.title] for name, (table, _, _) in self.sheets]
         about = "This sheet has one table: the sheets of the workbook."
-        sheet = self._listed(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
+        sheet = self._add_sheet(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
         for at, (name, title) in enumerate(rows, ABOVE + 1):
             sheet.write_url(at, 0, f"internal:'{name}'!A1", string=name)
             sheet.write_string(at, 1, title, self.wrapped)
@@ -320,7 +320,7 @@ class _Writer:
         names = ["Table", "Column", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
         rows = [[table.name, *entry.to_json().values()] for table in self.content.tables for entry in table.columns]
         about = "This sheet has one table: what each column of each table means."
-        sheet = self._listed(FIRST[3], "Data dictionary", about, names, len(rows))
+        sheet = self._add_sheet(FIRST[3], "Data dictionary", about, names, len(rows))
         for at, row in enumerate(rows, ABOVE + 1):
             for column, text in enumerate(row):
                 sheet.write_string(at, column, text or "none", self.wrapped)
@@ -329,7 +329,7 @@ class _Writer:
         label = "" if self.content.private else f" {self.content.privacy_label}."
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
         names = table.data.column_names
-        sheet = self._listed(name, table.title, about, names, count)
+        sheet = self._add_sheet(name, table.title, about, names, count)
         if not count:
             return
         style = self.text._get_xf_index()
@@ -341,7 +341,7 @@ class _Writer:
         parts = ((ABOVE + 2 + ROWS * at, piece) for at, piece in enumerate(pieces))
         write_pieces(parts, append_rows(sheet, (ABOVE + count, len(names) - 1)), made)
 
-    def _listed(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
+    def _add_sheet(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
         """Return a sheet with title, description, link back and table header."""
         sheet = self.book.add_worksheet(name)
         sheet.set_column(0, len(names) - 1, 22)

@@ -22,7 +22,7 @@ from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.dictionary import STATUS, Entry, has_status, status_words
+from recordwise.release.dictionary import STATUS, Entry, has_status, status_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
 from recordwise.release.page.parts import PagePart
 from recordwise.release.tables import FITTED, Accuracy, ReleasedTable
@@ -105,7 +105,7 @@ class PageTable:
         places = np.array([self.statuses.index(word) for word in words.dictionary.to_pylist()], dtype=np.uint8)
         return np.asarray(places[numpy_of(words.indices)])
 
-    def packed(self) -> tuple[dict[str, Any], bytes]:
+    def pack(self) -> tuple[dict[str, Any], bytes]:
         """What the compressed cells say about themselves, and their bytes."""
         keys, parts = [], list[bytes]()
         for name, labels in zip(self.keys, self.labels):
@@ -129,22 +129,22 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
         shown = zip(content.tables, orders, places)
         return tuple(_table(content, each, order, some, history) for each, order, some in shown)
 
-    counts, estimated = rows_held(content.tables, history, room), float(room)
-    if counts == [_size(each.table, history) for each in content.tables]:
+    counts, estimated = rows_that_fit(content.tables, history, room), float(room)
+    if counts == [_row_count(each.table, history) for each in content.tables]:
         return (found := tables(map(np.arange, counts))), packed_cells(found)
     # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
-    sampled = tables(map(_spread, counts))
+    sampled = tables(map(_sample_rows, counts))
     taken = sum(_length(table, count) for table, count in zip(sampled, counts))
     for _ in range(3):
         estimated *= 0.97 * room / taken
-        found = tables(map(np.arange, rows_held(content.tables, history, estimated)))
+        found = tables(map(np.arange, rows_that_fit(content.tables, history, estimated)))
         taken = len(packed := packed_cells(found))
         if taken <= room:
             break
     return found, packed
 
 
-def _spread(count: int) -> IntArray:
+def _sample_rows(count: int) -> IntArray:
     """Return up to a sixteenth of rows, in a few runs."""
     places, every = np.arange(count), max(1, min(16, count // SAMPLE))
     return np.asarray(places[places * RUNS // max(1, count // every) % every == 0])
@@ -155,16 +155,16 @@ def _length(sample: PageTable, count: int) -> float:
 
     The compression sees that each column's bytes have particular frequencies, but not in as few as a sample has.
     """
-    head, body = sample.packed()
+    head, body = sample.pack()
     rows = max(1, int(sample.data.num_rows))
     planes = (body[start : start + rows] for start in range(0, len(body), rows))
-    taken = sum(len(compressed(plane)) for plane in planes)
-    return (len(compressed(_json(head))) + taken * count / rows) * 4 / 3
+    taken = sum(len(compress(plane)) for plane in planes)
+    return (len(compress(_json(head))) + taken * count / rows) * 4 / 3
 
 
-def rows_held(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
+def rows_that_fit(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
     """Return how many cells of each table fit, by estimate."""
-    sizes = np.array([_size(each.table, history) for each in tables], dtype=np.int64)
+    sizes = np.array([_row_count(each.table, history) for each in tables], dtype=np.int64)
     widths = np.array([_width(each.table, history) for each in tables])
     if float(sizes @ widths) <= room:
         return [int(size) for size in sizes]
@@ -175,7 +175,7 @@ def rows_held(tables: Sequence[DescribedTable], history: History | None, room: f
     return [int(size) for size in np.minimum(sizes, low)]
 
 
-def _size(table: ReleasedTable, history: History | None) -> int:
+def _row_count(table: ReleasedTable, history: History | None) -> int:
     """A page shows the cells whose history it has."""
     known = None if history is None else history.rows(table)
     return int(table.data.num_rows) if known is None else min(int(table.data.num_rows), known)
@@ -200,7 +200,7 @@ def _order(table: ReleasedTable) -> pa.Array:
     return pc.array_sort_indices(table.data.column(table.variables[0]).combine_chunks(), order="descending")
 
 
-def compressed(raw: bytes) -> bytes:
+def compress(raw: bytes) -> bytes:
     """Return the bytes in the format of zlib.
 
     Runs are shortened and bytes coded by frequency, but no repeated strings are searched: digits of noisy numbers
@@ -214,10 +214,10 @@ def packed_cells(tables: Sequence[PageTable]) -> str:
     """Return all tables' cells, compressed, as letters safe in documents."""
     if not tables:
         return ""
-    heads, bodies = zip(*(table.packed() for table in tables))
+    heads, bodies = zip(*(table.pack() for table in tables))
     head = _json(heads)
     raw = len(head).to_bytes(4, "little") + head + b"".join(bodies)
-    return base64.b64encode(compressed(raw)).decode()
+    return base64.b64encode(compress(raw)).decode()
 
 
 def _json(form: Any) -> bytes:
@@ -231,7 +231,7 @@ def _table(
     table, titles = described.table, {each.name: each for each in described.columns}
     data, keys = table.data.take(order.take(array_of(places))), _key_names(table)
     status = {
-        name: status_words(content, described, data, name)
+        name: status_column(content, described, data, name)
         for name in table.variables
         if has_status(table, name) or name + STATUS in data.column_names
     }
@@ -254,7 +254,7 @@ def _table(
         labels=tuple(content.words.values(name) for name in keys),
         status=status,
         statuses=content.rules.names(),
-        history=() if history is None else history.shown(table),
+        history=() if history is None else history.periods_of(table),
         past=() if history is None else history.past(table, places),
     )
 
@@ -356,9 +356,9 @@ def accuracy_rows(
         {
             "table": tables.get(table, table),
             "statistic": titles.get((table, name), name),
-            "sd": _shown(found.median_sd, number_text),
-            "cv": _shown(found.median_cv, percent_text),
-            "share": _shown(found.share_below, "{:.1%}".format),
+            "sd": _number_cell(found.median_sd, number_text),
+            "cv": _number_cell(found.median_cv, percent_text),
+            "share": _number_cell(found.share_below, "{:.1%}".format),
             "note": notes.get(table, {}).get(name, ""),
         }
         for table, variables in accuracy.items()
@@ -366,7 +366,7 @@ def accuracy_rows(
     ]
 
 
-def _shown(value: float | None, write: Callable[[float], str]) -> str:
+def _number_cell(value: float | None, write: Callable[[float], str]) -> str:
     return "" if value is None else write(value)
 
 
@@ -382,7 +382,7 @@ def notes(flags: Mapping[str, Mapping[str, str]], parts: Sequence[PagePart]) -> 
     return found
 
 
-def titled(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
+def with_titles(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
     """Return the parts under titles and labels that distinguish them."""
     tables = {table.name: table.title for table in content.tables}
     labels = [content.words.label(part.statistic, part.measure) for part in parts]

@@ -16,7 +16,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, path, spread
+from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, log_spaced, path
 from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import losses_along
 
@@ -74,7 +74,7 @@ def figure_of(
 
 def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
     """The sizes at which the charts of a measure are drawn."""
-    return tuple(spread(float(measure.step), reach, POINTS))
+    return tuple(log_spaced(float(measure.step), reach, POINTS))
 
 
 def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
@@ -128,12 +128,12 @@ def variances(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> l
 
 
 def draw(figure: Figure, number: int) -> Html:
-    """Draw both panels as SVG, which ``in_words`` describes."""
+    """Draw both panels as SVG, which ``chart_text`` describes."""
     return element(
         "svg",
         *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
         *_panel(figure.across, NOISES, "Noise of a total, as a share of it", 5, percent=True),
-        *_sizes(figure.across),
+        *_size_labels(figure.across),
         *_ends(),
         element(
             "text",
@@ -143,8 +143,8 @@ def draw(figure: Figure, number: int) -> Html:
             class_="axis",
             text_anchor="middle",
         ),
-        _clipped(LOSSES, *_loss_marks(figure)),
-        _clipped(NOISES, *_noise_marks(figure)),
+        _clip_path(LOSSES, *_loss_marks(figure)),
+        _clip_path(NOISES, *_noise_marks(figure)),
         element("line", x1=0, x2=0, y1=LOSSES.end, y2=NOISES.start, class_="cursor", visibility="hidden"),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
@@ -171,7 +171,7 @@ def _noise_marks(figure: Figure) -> list[Html]:
     ]
 
 
-def _clipped(axis: LogAxis, *marks: Html) -> Html:
+def _clip_path(axis: LogAxis, *marks: Html) -> Html:
     """Clip marks to the axes."""
     top, height = axis.end - 6, axis.start - axis.end + 12
     return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
@@ -179,14 +179,14 @@ def _clipped(axis: LogAxis, *marks: Html) -> Html:
 
 def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool = False) -> list[Html]:
     heights = up.decades(most)
-    rules = [f"M{LEFT} {up.place(value):.1f}H{RIGHT}" for value in heights]
-    rules += [f"M{across.place(value):.1f} {up.start:g}V{up.end:g}" for value in across.decades(12)]
+    rules = [f"M{LEFT} {up.position(value):.1f}H{RIGHT}" for value in heights]
+    rules += [f"M{across.position(value):.1f} {up.start:g}V{up.end:g}" for value in across.decades(12)]
     names = [
         element(
             "text",
             f"{prose_text(value * 100)} %" if percent else size_text(value),
             x=LEFT - 6,
-            y=up.place(value) + 4,
+            y=up.position(value) + 4,
             text_anchor="end",
         )
         for value in heights
@@ -195,10 +195,10 @@ def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool
     return [heading, element("path", d="".join(rules), class_="grid"), *names]
 
 
-def _sizes(across: LogAxis) -> list[Html]:
+def _size_labels(across: LogAxis) -> list[Html]:
     found = []
     for value in across.decades(5):
-        x = across.place(value)
+        x = across.position(value)
         anchor = "end" if x > RIGHT - 20 else "middle"
         found.append(element("text", size_text(value), x=x, y=NOISES.start + 18, text_anchor=anchor))
     return found
@@ -214,7 +214,7 @@ def _ends() -> list[Html]:
     ]
 
 
-def in_words(figure: Figure) -> str:
+def chart_text(figure: Figure) -> str:
     """A description of the charts for readers who cannot see them."""
     ends = [
         f"{loss_text(figure.losses[at])} at {size_text(figure.sizes[at])}" for at in (0, len(figure.sizes) // 2, -1)
@@ -246,11 +246,12 @@ def gauge() -> Html:
     """The scale of losses; the script moves the circle."""
     across = LogAxis(low=1e-3, high=1e3, start=12, end=428)
     ticks = [
-        element("text", size_text(value), x=across.place(value), y=40, text_anchor="middle")
+        element("text", size_text(value), x=across.position(value), y=40, text_anchor="middle")
         for value in across.decades(7)
     ]
     notches = [
-        element("line", x1=across.place(v), x2=across.place(v), y1=14, y2=22, class_="grid") for v in across.decades(7)
+        element("line", x1=across.position(v), x2=across.position(v), y1=14, y2=22, class_="grid")
+        for v in across.decades(7)
     ]
     bar = element("rect", x=12, y=16, width=416, height=4, rx=2, class_="track")
     mark = element("circle", cx=-99, cy=18, r=8, class_="you", id="gauge")

@@ -130,7 +130,7 @@ class History:
         columns = self.tables.get(table.name)
         return len(columns[0].whole) if columns else None
 
-    def shown(self, table: ReleasedTable) -> tuple[str, ...]:
+    def periods_of(self, table: ReleasedTable) -> tuple[str, ...]:
         """The periods it has for a table."""
         return self.periods if table.name in self.tables else ()
 
@@ -204,12 +204,12 @@ def _matching(table: ReleasedTable, cells: pa.Table, earlier: "Release") -> pa.T
     known = next((each for each in earlier.tables if each.name == table.name and each.keys == table.keys), None)
     if known is None or any(known.data.column(name).type != cells.column(name).type for name in table.keys):
         return None
-    ours, theirs = _numbered(cells, known.data.select(list(table.keys)))
+    ours, theirs = _number_rows(cells, known.data.select(list(table.keys)))
     places = pc.index_in(ours, value_set=theirs)
     return known.data.take(places)
 
 
-def _numbered(first: pa.Table, second: pa.Table) -> tuple[pa.Array, pa.Array]:
+def _number_rows(first: pa.Table, second: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Return each row of both as an integer, equal for equal keys."""
     together = pa.concat_tables([first, second])
     codes = np.zeros(together.num_rows, np.int64)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.chain import Head
-from recordwise.ledger.looks import looks_in_words
+from recordwise.ledger.looks import looks_text
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
@@ -27,7 +27,7 @@ from recordwise.policy.render.html import Html
 from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cells, terms_lines
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
-from recordwise.release.page.cells import accuracy_rows, first_view, notes, titled
+from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
 from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.value_change import change_js, has_band
@@ -144,7 +144,7 @@ def _formula(name: str, policy: Policy) -> dict[str, Any]:
     return {"name": name, "lines": lines[:MOST_LINES], "more": max(0, len(lines) - MOST_LINES)}
 
 
-def in_words(policy: Policy) -> str:
+def policy_text(policy: Policy) -> str:
     """Describe the policy in a paragraph, or refer to policy.json."""
     words = policy.in_words()
     if len(words) <= LONGEST:
@@ -163,14 +163,14 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
     }
     chosen = tuned.get(published.tuned_on, "in a way not stated")
     if published.looked_at_records:
-        looks = looks_in_words(published.looks or {})
+        looks = looks_text(published.looks or {})
         viewed = f"the confidential records had been viewed before{f' ({looks})' if looks else ''}"
         chosen += f"; {viewed}" if published.tuned_on == "confidential" else f"; {viewed}, {reason}"
     told = {
         "Guarantee": published.guarantee,
         "Mechanisms and thresholds were chosen": chosen,
-        **_declared(published.declared_elsewhere),
-        **{f"List of codes '{name}'": _list_words(each) for name, each in published.lists.lists.items()},
+        **_declared_losses(published.declared_elsewhere),
+        **{f"List of codes '{name}'": _code_list_text(each) for name, each in published.lists.lists.items()},
         **_band_sizes(published),
         "Digest of tables and policy": digest,
         "Ledger entry": f"{head.length}, {head.digest}",
@@ -180,7 +180,7 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
     return list(told.items())
 
 
-def _declared(found: Sequence[DeclaredLoss]) -> dict[str, str]:
+def _declared_losses(found: Sequence[DeclaredLoss]) -> dict[str, str]:
     """The losses that other packages answer for."""
     named = [f"{each.name} of {each.package} {each.version or '(version unknown)'}" for each in found]
     return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0].policy}"} if found else {}
@@ -198,7 +198,7 @@ def _band_sizes(published: Published) -> dict[str, str]:
     }
 
 
-def _list_words(listed: CodeList) -> str:
+def _code_list_text(listed: CodeList) -> str:
     """Describe a code list's origin and levels that do not nest."""
     crossing = [" and ".join(pair) for pair in listed.not_nested]
     apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
@@ -264,7 +264,7 @@ WORDS = {
 def page_html(view: View) -> str:
     """Return the page as HTML that makes no request."""
     style, script = page_file("page.css"), _script(view)
-    context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
+    context = _top(view) | _ask(view) | _charts_section(view) | _tables(view) | _dictionary(view) | _loss_section(view)
     context |= {
         "periods": view.periods,
         "series": view.published.series,
@@ -273,7 +273,7 @@ def page_html(view: View) -> str:
         "script": Html(script),
         "factors": FACTORS.items(),
         "places": [view.labels.get(name, name) for name in view.places.asked],
-        "found_levels": [view.labels.get(name, name) for name in view.places.found()],
+        "found_levels": [view.labels.get(name, name) for name in view.places.found_levels()],
         "words": WORDS.items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
@@ -357,12 +357,12 @@ def _question(question: Question, start: Any) -> dict[str, Any]:
         "options": question.options,
         "start": start,
         "inputmode": "" if question.kind in ("text", "date") else Html(' inputmode="decimal"'),
-        "typed": _typed(start) if isinstance(start, (int, float)) else start,
+        "typed": _input_text(start) if isinstance(start, (int, float)) else start,
         "hint": _hint(question),
     }
 
 
-def _typed(start: float) -> str:
+def _input_text(start: float) -> str:
     """Return a number as read back: never with exactly three decimals."""
     text = f"{start:,}"
     return f"{text}0" if re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", text) else text
@@ -380,11 +380,11 @@ def _hint(question: Question) -> str:
     return "a number"
 
 
-def _sizes(view: View) -> dict[str, Any]:
+def _charts_section(view: View) -> dict[str, Any]:
     found = [
         {
             "label": figure.label,
-            "in_words": charts.in_words(figure),
+            "in_words": charts.chart_text(figure),
             "svg": charts.draw(figure, number),
             "points": len(figure.sizes),
             "lines": [line.name for line in figure.noises],
@@ -410,14 +410,14 @@ def _tables(view: View) -> dict[str, Any]:
     }
 
 
-def _spent(view: View) -> dict[str, Any]:
+def _loss_section(view: View) -> dict[str, Any]:
     release = view.release
-    parts = titled(release.parts, view.content)
+    parts = with_titles(release.parts, view.content)
     return {
         "parts": parts,
         "several_spent": len({part.table for part in parts}) > 1,
         "no_parts": NO_PARTS,
-        "rule": in_words(release.policy),
+        "rule": policy_text(release.policy),
         "formulas": formulas(release.policy, release.parts),
         "ledger": ledger_entries(view.published, release.digest, release.head),
     }

@@ -35,7 +35,7 @@ class PagePart:
 
 def page_parts(plan: Plan) -> tuple[PagePart, ...]:
     """Return the parts of a plan as its page shows them."""
-    return tuple(_shown(part, table_name(plan, part.table)) for part in plan.parts())
+    return tuple(_page_part(part, table_name(plan, part.table)) for part in plan.parts())
 
 
 def external_part(name: str, policy: Policy) -> PagePart:
@@ -43,18 +43,20 @@ def external_part(name: str, policy: Policy) -> PagePart:
     return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
-def _shown(part: Part, table: str) -> PagePart:
+def _page_part(part: Part, table: str) -> PagePart:
     statistic, stays = part.statistic, not _looks_at_measures(part)
     if statistic is None:
         noise = "Gaussian noise on the number that decides whether a cell is listed"
-        return PagePart(table=table, statistic=part.alias, kind=OTHER, noise=noise, policy=part.whole(), stays=stays)
+        return PagePart(
+            table=table, statistic=part.alias, kind=OTHER, noise=noise, policy=part.record_policy(), stays=stays
+        )
     measure = None if statistic.of is None else part.schema.measure(statistic.of)
     return PagePart(
         table=table,
         statistic=part.alias,
         kind=statistic.contribution,
         noise=statistic.mechanism.words,
-        policy=part.whole(),
+        policy=part.record_policy(),
         measure=measure.name if measure else None,
         step=statistic.step(part.schema),
         mechanisms=part.mechanisms,

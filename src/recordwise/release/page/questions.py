@@ -16,7 +16,7 @@ import pyarrow as pa
 from recordwise.errors import RecordError
 from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, formula_text, share_text
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.keys.cells import encoded
+from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import Truth, Value
 from recordwise.policy.conditions import Among, Compare
@@ -75,7 +75,7 @@ def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, mi
         return Question(name=name, label=label, kind=NUMBER)
     values = dict.fromkeys(value for test in tests if isinstance(test, Among) for value in test.values)
     if any(column.name == name for table in policy.bands().values() for column in table.columns):
-        numbers = [value for table in policy.bands().values() for value in _held(table, name)]
+        numbers = [value for table in policy.bands().values() for value in _listed_values(table, name)]
         return Question(name=name, label=label, kind=NUMBER if all(isinstance(v, Fraction) for v in numbers) else TEXT)
     lengths = {test.column.length for test in tests if isinstance(test, Among)}
     if len(lengths) > 1:
@@ -84,7 +84,7 @@ def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, mi
     return Question(name=name, label=label, kind=CHOICE, options=(*options, *_rest(list(values), missing=missing)))
 
 
-def _held(table: BandTable, name: str) -> Iterator[Value]:
+def _listed_values(table: BandTable, name: str) -> Iterator[Value]:
     """The values of a column that a table of bands lists."""
     for column, values in zip(table.columns, table.values):
         yield from (value for value in values if value is not None and column.name == name)
@@ -94,13 +94,13 @@ def _rest(values: list[Value], *, missing: bool) -> list[Option]:
     """Options beyond the listed values: something else, or missing."""
     rest = []
     if not all(isinstance(value, Truth) for value in values) or len(values) < 2:
-        rest.append(Option(label=ANOTHER, value=_unlisted(values)))
+        rest.append(Option(label=ANOTHER, value=_unlisted_value(values)))
     if missing:
         rest.append(Option(label=MISSING, value=None))
     return rest
 
 
-def _unlisted(values: list[Value]) -> str | bool | float:
+def _unlisted_value(values: list[Value]) -> str | bool | float:
     """Return a value that differs, as its prefixes do, from these."""
     if values and all(isinstance(value, Truth) for value in values):
         return not any(value.value for value in values if isinstance(value, Truth))
@@ -217,7 +217,7 @@ MOST_CODES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class FirmPlaces:
+class FirmColumns:
     """The columns that say which establishments of a firm share a cell."""
 
     asked: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ class FirmPlaces:
     """Lists of codes, the finest level last, with the coarser levels that are found from it."""
 
     @classmethod
-    def of(cls, firms: FirmPolicy | None, questions: Sequence[Question], lists: Iterable[pa.Table]) -> "FirmPlaces":
+    def of(cls, firms: FirmPolicy | None, questions: Sequence[Question], lists: Iterable[pa.Table]) -> "FirmColumns":
         """Return the needs of a release, with finest codes per list."""
         if firms is None:
             return cls()
@@ -248,7 +248,7 @@ class FirmPlaces:
             lists=tuple(used),
         )
 
-    def found(self) -> list[str]:
+    def found_levels(self) -> list[str]:
         """The levels that the page finds."""
         return [level for listed in self.lists for level in listed.column_names[:-1]]
 
@@ -272,7 +272,7 @@ def _list_json(listed: pa.Table) -> dict[str, Any]:
 
 def _level_json(column: pa.ChunkedArray) -> dict[str, Any]:
     """Return a level's values, and each code's index among them."""
-    coded = encoded(column)
+    coded = encode_column(column)
     return {"values": [str(value) for value in coded.dictionary.to_pylist()], "at": numpy_of(coded.indices).tolist()}
 
 
@@ -329,18 +329,18 @@ def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
         mean=factor_text(rho)
     )
     odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
-    hidden = [_told(band) for band in bands if band.low != band.high]
+    hidden = [_band_sentence(band) for band in bands if band.low != band.high]
     exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
-    clauses = ([SENTENCES["band"].format(bands=listed(hidden))] if hidden else []) + exact
+    clauses = ([SENTENCES["band"].format(bands=or_list(hidden))] if hidden else []) + exact
     return "; ".join([odds, *clauses]) + "."
 
 
-def listed(clauses: Sequence[str]) -> str:
+def or_list(clauses: Sequence[str]) -> str:
     """a, b or c."""
     return " or ".join([*([", ".join(clauses[:-1])] if clauses[:-1] else []), clauses[-1]])
 
 
-def _told(band: Band) -> str:
+def _band_sentence(band: Band) -> str:
     if band.high is None:
         return SENTENCES["open band"].format(low=band.low, label=band.label)
     return SENTENCES["one band"].format(low=band.low, high=band.high, label=band.label)

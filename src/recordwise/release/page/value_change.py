@@ -29,7 +29,7 @@ from recordwise.policy.atoms import (
 )
 from recordwise.policy.conditions import EVERY, holds
 from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
-from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, own_js, size_js
+from recordwise.policy.evaluate.javascript import JAVASCRIPT, absolute_js, condition_js, js_number, signed_js
 from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.policy import Maximum
 from recordwise.release.page.parts import PagePart
@@ -66,7 +66,8 @@ def _part_ball(part: PagePart, record: Mapping[str, Any], other: Mapping[str, An
     x, y = ({name: ball(value) for name, value in amounts.items()} for amounts in (old, new))
     terms = part.policy.rho.items()
     return sum(
-        (ball(c) * changed(atom, part.kind, BALLS, x, y) for (where, atom), c in terms if holds(where, groups)), arb(0)
+        (ball(c) * changed_term(atom, part.kind, BALLS, x, y) for (where, atom), c in terms if holds(where, groups)),
+        arb(0),
     )
 
 
@@ -82,28 +83,32 @@ def change_js(parts: Sequence[PagePart]) -> str:
 
 
 def _term_js(part: PagePart, where: str, atom: Atom, coefficient: Fraction) -> str:
-    x, y = ({m.name: own_js(m, letter) if m.signed else size_js(m, letter) for m in atom.measures()} for letter in "rs")
-    value = f"{js_number(float_upper(coefficient))} * {changed(atom, part.kind, JAVASCRIPT, x, y)}"
+    x, y = (
+        {m.name: signed_js(m, letter) if m.signed else absolute_js(m, letter) for m in atom.measures()}
+        for letter in "rs"
+    )
+    value = f"{js_number(float_upper(coefficient))} * {changed_term(atom, part.kind, JAVASCRIPT, x, y)}"
     return f"({where} ? {value} : 0)" if where else value
 
 
-def changed(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
+def changed_term(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
     """Return a policy term's loss for a change of values."""
     if kind == SUM and isinstance(atom, ClampedSquare) and not atom.measure.signed:
-        old, new = (atom.kept(evaluator, values[atom.measure.name]) for values in (x, y))
+        old, new = (atom.clamp(evaluator, values[atom.measure.name]) for values in (x, y))
         return evaluator.power(gap(evaluator, old, new), Fraction(2))
     if kind == SUM and isinstance(atom, (Square, Additive, AdditiveTable, CertifiedSum, LaplaceSum)):
         return atom.value(evaluator, {name: gap(evaluator, x[name], y[name]) for name in x})
     if kind == SUM and isinstance(atom, Transformed) and not atom.measure.signed:
-        return _transformed(atom, evaluator, x[atom.measure.name], y[atom.measure.name])
+        return _transformed_term(atom, evaluator, x[atom.measure.name], y[atom.measure.name])
     four, signed = evaluator.constant(arb(4)), {measure.name for measure in atom.measures() if measure.signed}
     sizes = (
-        {name: _size(evaluator, value) if name in signed else value for name, value in each.items()} for each in (x, y)
+        {name: _absolute(evaluator, value) if name in signed else value for name, value in each.items()}
+        for each in (x, y)
     )
     return evaluator.multiply(four, evaluator.maximum(*(atom.value(evaluator, each) for each in sizes)))
 
 
-def _size(evaluator: Evaluator[T], x: T) -> T:
+def _absolute(evaluator: Evaluator[T], x: T) -> T:
     return evaluator.maximum(x, evaluator.multiply(evaluator.constant(arb(-1)), x))
 
 
@@ -115,7 +120,7 @@ def gap(evaluator: Evaluator[T], x: T, y: T) -> T:
     )
 
 
-def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
+def _transformed_term(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
     rise = gap(evaluator, atom.function.increase(evaluator, x), atom.function.increase(evaluator, y))
     shift = evaluator.add(rise, evaluator.constant(constant_ball(atom.grid)))
     apart = gap(evaluator, x, y)

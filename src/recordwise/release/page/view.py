@@ -19,7 +19,7 @@ from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
-from recordwise.release.page.cells import PageTable, page_cells, titled
+from recordwise.release.page.cells import PageTable, page_cells, with_titles
 from recordwise.release.page.charts import (
     LEFT,
     LOSSES,
@@ -35,7 +35,7 @@ from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import (
     DELTA,
     SENTENCES,
-    FirmPlaces,
+    FirmColumns,
     Question,
     questions_of,
     reach_of,
@@ -57,7 +57,7 @@ class View:
     published: Published
     """With what is in its file alone."""
     questions: tuple[Question, ...]
-    places: FirmPlaces
+    places: FirmColumns
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[PageTable, ...]
@@ -88,7 +88,7 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
         release=release,
         published=published,
         questions=questions,
-        places=FirmPlaces.of(release.firms, questions, published.lists.tables().values()),
+        places=FirmColumns.of(release.firms, questions, published.lists.tables().values()),
         start=start,
         figures=figures,
         tables=tables,
@@ -104,7 +104,7 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
 
 def _figures(release: "Release", start: dict[str, Any], content: Content) -> tuple[Figure, ...]:
     found, labels = [], content.words.labels
-    parts, sizes = titled(release.parts, content), _sizes(release, start)
+    parts, sizes = with_titles(release.parts, content), _sizes(release, start)
     for measure in release.policy.inputs():
         label = labels.get(measure.name, measure.name)
         found.append(figure_of(release.policy, parts, measure, label, start, sizes[measure.name]))
@@ -208,14 +208,14 @@ def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
         # A measure that no loss depends on has no charts.
         for _, mechanism in extremes(part) if part.kind == SUM and part.measure in sizes else ():
             found = [_finite(value) for value in variances(mechanism, part, sizes[str(part.measure)])]
-            noises.append({"sigma": _sigma(mechanism), "variances": _place(curves, found)})
+            noises.append({"sigma": _sigma(mechanism), "variances": _index_of(curves, found)})
         parts.append(
             {
                 "table": part.table,
                 "statistic": part.statistic,
                 "kind": part.kind,
                 "noise": part.noise,
-                "policy": _place(policies, policy_json_in_order(part.policy)),
+                "policy": _index_of(policies, policy_json_in_order(part.policy)),
                 "measure": part.measure,
                 "step": fraction_text(part.step),
                 "stays": part.stays,
@@ -228,14 +228,14 @@ def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
     return saved if release.history is None else saved | {"history": release.history.to_json()}
 
 
-def parts_of(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
+def parts_from_json(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
     """Return the parts written by ``page_json``; raise for anything else."""
     policies = [Policy.from_json(form, bands) for form in saved["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
-    return tuple(_part(each, policies, curves, saved["sizes"]) for each in saved["parts"])
+    return tuple(_part_from_json(each, policies, curves, saved["sizes"]) for each in saved["parts"])
 
 
-def _part(
+def _part_from_json(
     form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]
 ) -> PagePart:
     noises = tuple(
@@ -260,7 +260,7 @@ def _part(
     )
 
 
-def _place(listed: list[Any], value: Any) -> int:
+def _index_of(listed: list[Any], value: Any) -> int:
     """Return a value's index in a list, adding it if new."""
     if value not in listed:
         listed.append(value)
