@@ -57,6 +57,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     for name, fixtures in NEEDS.items():
         if fixtures & used:
             item.add_marker(name)
+    if item.path.parent.name == "browser":
+        item.add_marker("browser")
     if needs_spark(item):
         item.add_marker("spark")
 

@@ -387,7 +387,7 @@ def _of_selection(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
     alone = set(_cells(after)) - set(_cells(before))
     for cell, shift in zip(_cells(after), _shifts(before, after, selection.total())):
         loss += float(Fraction(shift**2) / (2 * selection.law.sigma**2))
-        if cell in alone and not hasattr(selection, "domain"):
+        if cell in alone and selection.delta is not None:
             delta += selection.law.keep_probability(shift)
     return loss, delta
 

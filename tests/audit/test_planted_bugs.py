@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""
 import sys
 from pathlib import Path
-sys.path[:0] = [{str(Path(__file__).parent)!r}]
+sys.path[:0] = [{str(Path(__file__).parents[1])!r}]
 import pytest
 from audit.planted_bugs import BUGS
 from recordwise.audit.forking import main

@@ -13,6 +13,7 @@ from engines.reference_totals import OPERATORS, plain, totals, truth, value_of
 from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.keys.cells import Rows
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")
@@ -100,8 +101,10 @@ def all_cells(groups, found):
 def keys_of(groups, cells):
     types = {"size": pa.int64(), "open": pa.bool_()}
     return Keys(
-        pa.table(
-            {g.name: pa.array([c[i] for c in cells], types.get(g.name, pa.string())) for i, g in enumerate(groups)}
+        Rows.of(
+            pa.table(
+                {g.name: pa.array([c[i] for c in cells], types.get(g.name, pa.string())) for i, g in enumerate(groups)}
+            )
         )
     )
 

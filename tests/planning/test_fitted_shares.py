@@ -138,7 +138,7 @@ def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(sessi
 @pytest.mark.parametrize("share", ["0.5", "0.75"])
 def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_release(session, share: str) -> None:
     """Counted again from the standard errors of a release with the recommended noise, beside exact totals."""
-    goal = Goal("emp", levels(rest="publish"), within="0.05", share=share)
+    goal = Goal("emp", levels(all_other="publish"), within="0.05", share=share)
     found = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, fitted=True, data="synthetic")
     (query,) = found["Gaussian"].queries()
     release = session.run(query, rng=Seeded(2)).consistent(method="ols")

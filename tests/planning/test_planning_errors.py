@@ -9,6 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import x
+from recordwise.mechanisms import Mechanism
 from recordwise.mechanisms.accuracy import short
 from recordwise.noise import Seeded
 from recordwise.planning import error_quantiles
@@ -140,7 +141,7 @@ def test_parameters_are_short_and_err_on_the_side_of_the_goal():
 def test_what_has_no_law_is_refused():
     assert rw.Transform(x ** "0.5", x**2, offset=5, sigma=2).value_law() is None
 
-    class Foreign:
+    class Foreign(Mechanism):
         pass
 
     with pytest.raises(ParameterError, match="Foreign has no method 'error_quantiles'"):

@@ -102,5 +102,5 @@ def test_sizes_that_were_not_kept_are_read_off_between_those_that_were() -> None
     from recordwise.release.page.view import SavedNoise
 
     kept = SavedNoise(noise_sigma=None, sizes=(1.0, 10.0, 100.0), variances=(1.0, 100.0, 10000.0))
-    assert kept.variance([1.0, 10.0, 100.0]).tolist() == [1.0, 100.0, 10000.0]
-    assert kept.variance([2.0, 50.0]) == pytest.approx([4.0, 2500.0], rel=1e-12)
+    assert kept.variance_of([1.0, 10.0, 100.0]).tolist() == [1.0, 100.0, 10000.0]
+    assert kept.variance_of([2.0, 50.0]) == pytest.approx([4.0, 2500.0], rel=1e-12)

@@ -13,7 +13,7 @@ from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
-from recordwise.mechanisms.base import noised
+from recordwise.mechanisms.base import Mechanism, noised
 from recordwise.noise import Seeded
 
 OTHERS = {
@@ -124,7 +124,7 @@ def test_the_check_sees_the_share_of_a_level_ignored(monkeypatch: pytest.MonkeyP
     honest = analysis.mechanisms_of_cells
 
     def whole(*given):
-        with patch.object(analysis, "shared", lambda mechanism, share: mechanism):
+        with patch.object(Mechanism, "at_share", lambda mechanism, share: mechanism):
             return honest(*given)
 
     monkeypatch.setattr("recordwise.plan.parts.mechanisms_of_cells", whole)

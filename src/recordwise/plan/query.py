@@ -372,6 +372,8 @@ class Query:
 
 
 def _check_mechanism(mechanism: object) -> None:
+    if (only := getattr(mechanism, "only_for", None)) is not None:
+        raise ParameterError(parameter=type(mechanism).__name__, problem=f"is for {only} only")
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(
             parameter="mechanism",

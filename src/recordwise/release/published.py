@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
 from recordwise.ledger.chain import Head
-from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication, StatusRules
@@ -169,6 +168,8 @@ class PublishedStatistic:
 
     def mechanism(self) -> Any | None:
         """Return its mechanism; None if it has none or one of another package."""
+        from recordwise.mechanisms.registry import mechanism_from_json
+
         return None if self.noise is None else mechanism_from_json(self.noise)
 
     def in_table(self, table: str) -> "PublishedStatistic":

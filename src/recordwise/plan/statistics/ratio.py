@@ -442,17 +442,8 @@ class SumAndCount:
     sum: Mechanism
     count: Mechanism | None = None
 
-    def policy(self, measure: Any, *, tight: bool = True) -> Any:
-        """Refused: an average has a policy by its sum and its count.
-
-        Args:
-            measure: The measure.
-            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
-
-        Returns:
-            Nothing; it raises.
-        """
-        raise ParameterError(parameter="SumAndCount", problem="is for averages only")
+    only_for: ClassVar[str] = "averages"
+    """What takes it; anything else refuses it by this word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -466,7 +466,7 @@ class LevelSplits:
 
     def of(self, number: int, mechanism: Mechanism) -> LevelSplit:
         """The split of a goal for a mechanism."""
-        kind = (number, mechanism.floor if isinstance(mechanism, Sized) else None)
+        kind = (number, mechanism.edges(0.0))
         if kind not in self._found:
             self._found[kind] = _level_split(self.levels[number], mechanism.with_amount(Fraction(1)))
         return self._found[kind]

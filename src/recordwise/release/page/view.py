@@ -192,7 +192,7 @@ class SavedNoise:
     sizes: tuple[float, ...]
     variances: tuple[float, ...]
 
-    def variance(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
+    def variance_of(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
         if np.array_equal(total, self.sizes):
             return np.asarray(self.variances)
         with np.errstate(all="ignore"):
