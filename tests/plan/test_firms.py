@@ -18,8 +18,8 @@ from recordwise.plan import Case, Group, Keys, Plan, Schema, query
 from recordwise.plan.cost import firm_policy, plan_policy
 from recordwise.plan.keys.keys import Selection
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.policy import CellKey, FirmPart, FirmPolicy, Joint, delta_at, group_loss, group_loss_by_cell
-from recordwise.policy.firms import ROOTS, SIGNS, SUMS
+from recordwise.policy import FirmPolicy, delta_at, group_loss, group_loss_by_cell
+from recordwise.policy.firms import ROOTS, SIGNS, SUMS, CellKey, FirmPart, Joint
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"}, firm="firm")
 NET = rw.policy.Measure("net", signed=True)
