@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 import recordwise as rw
-from recordwise.exact import functions
+from recordwise.exact.functions import log, x
 
-x, log = functions.x, functions.log
 SUMS: Mapping[str, object] = {
     "Gaussian, sigma .365": rw.Gaussian(sigma="0.365"),
     "Gaussian, sigma 1": rw.Gaussian(sigma=1),
