@@ -251,7 +251,8 @@ class ValueLaw:
     def within(self, totals: FloatArray, reach: FloatArray) -> FloatArray:
         """P(|value - total| <= reach) at each exact total."""
         below = np.nextafter(totals - reach, -np.inf)
-        return self.cdf(totals, totals + reach) - self.cdf(totals, below)
+        to_end, to_start = self.cdf(totals, np.stack([totals + reach, below]))
+        return np.asarray(to_end - to_start)
 
     def cdf(self, totals: FloatArray, y: FloatArray) -> FloatArray:
         """P(value <= y) at each exact total."""

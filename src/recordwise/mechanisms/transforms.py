@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -130,7 +131,7 @@ class RootTransform(TransformedNoise):
 
     @property
     def function(self) -> Function:
-        return (x + self.offset) ** (1 / Fraction(self.degree))
+        return _root_of(self.offset, self.degree)
 
     def bend(self, least: FloatArray) -> FloatArray | None:
         """(degree - 1)/f."""
@@ -142,6 +143,16 @@ class RootTransform(TransformedNoise):
         if isinstance(self.degree, Fraction):
             return FunctionInverse(x**self.degree)
         return PolynomialInverse((0.0,) * self.degree + (1.0,))
+
+
+@lru_cache(maxsize=256)
+def _root_of(offset: Fraction, degree: int | Fraction) -> Function:
+    return (x + offset) ** (1 / Fraction(degree))
+
+
+@lru_cache(maxsize=256)
+def _log_of(offset: Fraction) -> Function:
+    return log(x + offset)
 
 
 def _degree(given: Number) -> int | Fraction:
@@ -242,7 +253,7 @@ class LogTransform(TransformedNoise):
 
     @property
     def function(self) -> Function:
-        return log(x + self.offset)
+        return _log_of(self.offset)
 
     def bend(self, least: FloatArray) -> FloatArray | None:
         """1 everywhere: f'' is -f'**2."""
