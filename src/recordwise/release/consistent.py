@@ -316,24 +316,24 @@ def consistent(
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
     for query in tracked(queries, "fitting tables"):
-        family = nesting_of(release, query, complete=complete)
+        nesting = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
-            order=_order(family, priority),
+            order=_order(nesting, priority),
             zero_counts=zero_counts,
             rules=rules[query.numbers[0] - 1],
             confidence=release.published.confidence,
             draws=draws,
             digest=f"{release.digest}:q{query.numbers[0]}",
         )
-        for found in _fits(family, setting):
-            statistic = next(each for each in family.statistics if each.name == found.name)
+        for found in _fits(nesting, setting):
+            statistic = next(each for each in nesting.statistics if each.name == found.name)
             fits |= {f"q{number}:{name}": found for number, name in zip(query.numbers, statistic.names)}
-            for table, own in _names_by_table(family, statistic):
+            for table, own in _names_by_table(nesting, statistic):
                 flags[table] |= flags_of(own, biased=found.biased, best=found.best)
             for end, column in ((FITTED, found.fit), (BEST, found.best)):
                 for name, values in _named_columns(end, column):
-                    for (table, own), part in zip(_names_by_table(family, statistic), family.by_table(values)):
+                    for (table, own), part in zip(_names_by_table(nesting, statistic), nesting.by_table(values)):
                         columns[table][own + name] = part
     tables = tuple(_with_columns(table, columns[table.name], flags[table.name]) for table in release.tables)
     note = FitNote(
@@ -350,9 +350,9 @@ def consistent(
     return replace(release, tables=tables, published=release.published.with_fit(note))
 
 
-def _names_by_table(family: Nesting, statistic: PublishedStatistic) -> Iterator[tuple[str, str]]:
+def _names_by_table(nesting: Nesting, statistic: PublishedStatistic) -> Iterator[tuple[str, str]]:
     """Each table, and the name under which it publishes a statistic."""
-    yield from ((table.name, statistic.in_table(table.name).name) for table in family.tables)
+    yield from ((table.name, statistic.in_table(table.name).name) for table in nesting.tables)
 
 
 def _named_columns(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
@@ -387,50 +387,50 @@ def _check(
         raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
 
 
-def _order(family: Nesting, priority: Sequence[str] | None) -> list[str]:
+def _order(nesting: Nesting, priority: Sequence[str] | None) -> list[str]:
     """Return the groups by priority, by default the coarsest first."""
-    names = [table.name for table in reversed(family.tables)]
+    names = [table.name for table in reversed(nesting.tables)]
     return names if priority is None else [name for name in priority if name in names]
 
 
-def _fits(family: Nesting, setting: Setting) -> list[FittedVariable]:
+def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     """Fit each count and sum.
 
     With ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative are fitted
     by least squares, whatever the method: nothing else here is for them.
     """
     rules = setting.rules
-    wanted = [s for s in family.statistics if s.rules.fitted]
+    wanted = [s for s in nesting.statistics if s.rules.fitted]
     counts = {s.name for s in wanted if s.rules.counts_records}
     if setting.zero_counts and counts & (set(rules) | set(rules.values())):
         raise ParameterError(
             parameter="at_most", problem="names a count, which zero_counts fits before all other variables"
         )
-    kept = np.ones(family.rows.shape[1], dtype=bool)
+    kept = np.ones(nesting.rows.shape[1], dtype=bool)
     found: list[FittedVariable] = []
     ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
     for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
         chain = chain_to(statistic, wanted, rules)
-        signed = [s.name for s in chain if s.of in family.signed]
+        signed = [s.name for s in chain if s.of in nesting.signed]
         if signed and len(chain) > 1:
             raise ParameterError(
                 parameter="at_most", problem=f"names '{signed[0]}', which may be negative and is fitted without rules"
             )
-        found += _solve(family, chain, replace(setting, method="ols") if signed else setting, kept)
+        found += _solve(nesting, chain, replace(setting, method="ols") if signed else setting, kept)
         if setting.zero_counts and statistic.rules.counts_records:
-            rests = np.ones(family.rows.shape[1] - family.finest_count, dtype=bool)
-            kept = np.concatenate([found[-1].fit.value[: family.finest_count] > 0, rests])
+            rests = np.ones(nesting.rows.shape[1] - nesting.finest_count, dtype=bool)
+            kept = np.concatenate([found[-1].fit.value[: nesting.finest_count] > 0, rests])
     return found
 
 
 def _solve(
-    family: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
 ) -> Iterator[FittedVariable]:
     """Fit one variable, or several of which each includes the previous."""
     layers = len(statistics)
-    workload, asked = _workload(family, statistics, setting, kept)
-    answers = np.concatenate([family.column(s, "")[asked] for s in statistics])
-    noises = [noise_of(family, statistic) for statistic in statistics]
+    workload, asked = _workload(nesting, statistics, setting, kept)
+    answers = np.concatenate([nesting.column(s, "")[asked] for s in statistics])
+    noises = [noise_of(nesting, statistic) for statistic in statistics]
     totals: list[FloatArray | None] = [None] * layers
     for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
         variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
@@ -440,13 +440,13 @@ def _solve(
     def refit(drawn: FloatArray) -> FloatArray:
         return workload.answer(_fit_by_method(workload, drawn, variances, setting, statistics).x)
 
-    best = [_best(family, s, noise, setting) for s, noise in zip(statistics, noises)]
+    best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
     fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
     if setting.method == "ols" and np.all(kept):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
         columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
-        columns = _bootstrap(family, statistics, noises, fitted, asked, refit, setting)
+        columns = _bootstrap(nesting, statistics, noises, fitted, asked, refit, setting)
     for statistic, estimate, column in zip(statistics, best, columns):
         yield FittedVariable(
             name=statistic.name,
@@ -458,31 +458,31 @@ def _solve(
 
 
 def _workload(
-    family: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
 ) -> tuple[Workload, Any]:
     """Return the joint workload, and the answers with a kept cell."""
     if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
-        return family.workload, np.diff(family.rows.indptr) > 0
-    used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
+        return nesting.workload, np.diff(nesting.rows.indptr) > 0
+    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(kept)])
     asked = np.diff(used.indptr) > 0
     included = np.tril(np.ones((len(statistics), len(statistics))))
     block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
-    return Workload.matrix(block, _group_sizes(family, asked, statistics)), asked
+    return Workload.matrix(block, _group_sizes(nesting, asked, statistics)), asked
 
 
-def _best(family: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
+def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
     return best_fit(
-        family,
+        nesting,
         statistic,
         noise,
         confidence=setting.confidence,
-        draws=draws_for(len(family.rows.indptr) if family.tree is None else 0, setting.confidence, setting.draws),
+        draws=draws_for(len(nesting.rows.indptr) if nesting.tree is None else 0, setting.confidence, setting.draws),
         source=public_seed(setting.digest, statistic.name, "best"),
     )
 
 
 def _bootstrap(
-    family: Nesting,
+    nesting: Nesting,
     statistics: list[PublishedStatistic],
     noises: list[AnswerNoise],
     fitted: list[FloatArray],
@@ -530,9 +530,9 @@ def _fit_by_method(
     return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
 
 
-def _group_sizes(family: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
-    ends = np.cumsum([0, *family.sizes.values()])
-    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(family.sizes, ends, ends[1:])}
+def _group_sizes(nesting: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
+    ends = np.cumsum([0, *nesting.sizes.values()])
+    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
     return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
