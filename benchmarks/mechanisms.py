@@ -24,13 +24,13 @@ MECHANISMS: dict[str, Any] = {
     "UnitSplit": rw.UnitSplit(at=50, rho=0.1),
     "GeneralizedGaussian": rw.GeneralizedGaussian(shape=0.5, scale=20),
     "Polylog": rw.Polylog(power=2, rate=1, offset=math.e, scale=20),
-    "Additive": rw.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
+    "Additive": rw.mechanisms.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
     "RootTransform, degree 2": rw.RootTransform(degree=2, offset=1, sigma=1),
     "RootTransform, degree 4": rw.RootTransform(degree=4, offset=1, sigma="0.2"),
     "RootTransform, degree 4, Laplace": rw.RootTransform(degree=4, offset=1, laplace_scale="0.2"),
     "LogTransform": rw.LogTransform(offset=1000, sigma="0.2"),
     "LogTransform, Laplace": rw.LogTransform(offset=1000, laplace_scale="0.2"),
-    "Transform": rw.Transform(x**0.4, x**2.5, offset=100, laplace_scale="0.2"),
+    "Transform": rw.mechanisms.Transform(x**0.4, x**2.5, offset=100, laplace_scale="0.2"),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import recordwise as rw
 from load.tables import write_rows
+from recordwise.exact import functions
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy, among, constant, gaussian_sum, gaussian_transform, split
 from recordwise.release.verify import verify
@@ -85,7 +86,7 @@ def question(number: int) -> Policy:
         constant("1/100"),
         gaussian_sum("emp", sigma=500),
         split("1/1000", {"emp": 50}),
-        gaussian_transform("pay", rw.functions.log(rw.functions.x / 1000 + 1), sigma="1/2", grid="1/1048576"),
+        gaussian_transform("pay", functions.log(functions.x / 1000 + 1), sigma="1/2", grid="1/1048576"),
     ]
     chosen = part[number % len(part)] * (1 + number % 3)
     return chosen.where(among("sector", [f"{number % 10}"])) if number % 5 == 0 else chosen

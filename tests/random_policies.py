@@ -14,10 +14,8 @@ from recordwise.policy import (
     Null,
     Policy,
     additive,
-    additive_table,
     among,
     by,
-    certified_sum,
     clamped_sum,
     compare,
     complement,
@@ -32,6 +30,7 @@ from recordwise.policy import (
     selection,
     split,
 )
+from recordwise.policy.constructors import additive_table, certified_sum
 from recordwise.policy.evaluate.evaluator import BALLS
 
 EMP = Measure("emp")

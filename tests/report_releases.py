@@ -55,7 +55,7 @@ def by_industry_query() -> Any:
     asked = asked.sum("emp", rw.UnitSplit(at=at, rho="0.1")).sum("pay", rw.LogTransform(offset=5000, sigma="0.3"))
     asked = asked.sum("head", rw.RootTransform(degree=4, offset=1, laplace_scale="0.5"))
     asked = asked.sum("emp", rw.Polylog(power=2, rate=1, offset=3, variance=400), alias="emp_heavy")
-    return asked.quantile("pay", p="0.5", grid=rw.Grid.log(1, 10**6, bits=6), rho="0.05")
+    return asked.quantile("pay", p="0.5", grid=rw.mechanisms.Grid.log(1, 10**6, bits=6), rho="0.05")
 
 
 @cache

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import recordwise as rw
+from recordwise.exact import functions
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.registry import BUILT_IN
+from recordwise.plan import SumAndCount
 
-MODULES = {"rw": rw, **{name: getattr(rw, name) for name in (*rw.MODULES, "functions")}}
+MODULES = {"rw": rw, "functions": functions, **{name: getattr(rw, name) for name in (*rw.MODULES, "sources")}}
 SECTION = r"^ *(?:Returns|Yields|Raises|Example|Examples):"
 
 
@@ -35,6 +37,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 CLASSES = {value: name for module in MODULES.values() for name, value in exported(module) if inspect.isclass(value)}
+CLASSES[SumAndCount] = "SumAndCount"
 FUNCTIONS = {
     value: name for module in MODULES.values() for name, value in exported(module) if inspect.isfunction(value)
 }
@@ -72,8 +75,8 @@ def test_a_public_class_has_a_docstring_of_its_own(kind: type) -> None:
 
 BUILT = [
     *BUILT_IN.values(),
-    *(rw.Session, rw.Column, rw.Measure, rw.Domain, rw.SumAndCount, rw.planning.Goal),
-    *(rw.Postgres, rw.Database, rw.Csv, rw.SparkMaster),
+    *(rw.Session, rw.Column, rw.Measure, rw.Domain, SumAndCount, rw.planning.Goal),
+    *(rw.sources.Postgres, rw.sources.Database, rw.sources.Csv, rw.sources.SparkMaster),
 ]
 """Classes that users build by their constructor."""
 

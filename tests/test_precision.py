@@ -23,10 +23,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "recordwise"
 TOTALS = np.array([0, 1, 7, 10**3, 10**6], dtype=np.int64)
 MADE = {
     "laplace": lambda: rw.GeneralizedGaussian(shape=1, scale=3),
-    "additive": lambda: rw.Additive((x / 5) ** 0.5 + log(x / 10 + 1)),
+    "additive": lambda: rw.mechanisms.Additive((x / 5) ** 0.5 + log(x / 10 + 1)),
     "log": lambda: rw.LogTransform(offset="7/3", sigma="0.2"),
     "root": lambda: rw.RootTransform(degree=3, offset="1/3", laplace_scale="0.2"),
-    "transform": lambda: rw.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1"),
+    "transform": lambda: rw.mechanisms.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1"),
 }
 
 

@@ -116,7 +116,7 @@ def subjects(count: int) -> list[Subject]:
 
 def quantile() -> Subject:
     """A record is counted in one node of each level, and the nodes have noise of their own: divergences add up."""
-    tree = rw.TreeQuantile(grid=rw.Grid.log(1, 10**6, bits=12), rho="0.2")
+    tree = rw.TreeQuantile(grid=rw.mechanisms.Grid.log(1, 10**6, bits=12), rho="0.2")
     lost = truth.gaussian(float(tree.noise_sigma), 1)
     return Subject(
         "`TreeQuantile`", lambda _: float(tree.policy_of_count().loss({})), lambda _: tree.grid.bits * lost, [1]
@@ -163,7 +163,7 @@ def fat_tailed_subjects(count: int) -> list[Subject]:
         noise = rw.Polylog(power=degree, rate=rate, offset=start, scale=1000)
         law = polylog(float(rate), float(start), 1000.0, float(degree))
         found.append(additive(f"`Polylog`, power {degree}", noise, law, count))
-    own = rw.Additive((x / 800) ** Fraction(1, 2) + log(x / 500 + 1))
+    own = rw.mechanisms.Additive((x / 800) ** Fraction(1, 2) + log(x / 500 + 1))
     law = lambda t: np.sqrt(t / 800) + np.log1p(t / 500)  # noqa: E731
     found.append(additive("`Additive`, root plus logarithm", own, law, count))
     return found

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 import recordwise as rw
-from recordwise import functions
+from recordwise.exact.functions import log, x
 
-x, log = functions.x, functions.log
 SUMS: Mapping[str, object] = {
     "Gaussian, sigma .365": rw.Gaussian(sigma="0.365"),
     "Gaussian, sigma 1": rw.Gaussian(sigma=1),
@@ -18,7 +17,7 @@ SUMS: Mapping[str, object] = {
     "GeneralizedGaussian, shape 1 (Laplace)": rw.GeneralizedGaussian(scale=5, shape=1),
     "Polylog": rw.Polylog(power=2, rate=1, offset=4, scale=10),
     "Polylog (demo)": rw.Polylog(power=2, rate=1, offset=3, variance=400),
-    "Additive": rw.Additive((x / 5) ** "1/2" + log(x / 10 + 1)),
+    "Additive": rw.mechanisms.Additive((x / 5) ** "1/2" + log(x / 10 + 1)),
     "LogTransform, offset 10, sigma .2": rw.LogTransform(offset=10, sigma="0.2"),
     "LogTransform, offset 10, sigma 1": rw.LogTransform(offset=10, sigma=1),
     "LogTransform (demo)": rw.LogTransform(offset=2000, sigma="0.25"),
@@ -28,7 +27,7 @@ SUMS: Mapping[str, object] = {
     "RootTransform 2, sigma .5": rw.RootTransform(degree=2, sigma="0.5"),
     "RootTransform 2, sigma 3": rw.RootTransform(degree=2, sigma=3),
     "RootTransform 4, Laplace": rw.RootTransform(degree=4, laplace_scale="0.05"),
-    "Transform": rw.Transform(x ** "1/3", x**3, offset=1, sigma="0.2"),
+    "Transform": rw.mechanisms.Transform(x ** "1/3", x**3, offset=1, sigma="0.2"),
     "Sized Gaussian": rw.Sized(rw.Gaussian(sigma="0.1"), floor=50),
     "Sized Gaussian, fat-tailed below": rw.Sized(
         rw.Gaussian(sigma="0.1"), floor=50, low=rw.GeneralizedGaussian(scale="0.02", shape="0.5"), low_below=200
@@ -60,6 +59,6 @@ SIGNED: Mapping[str, object] = {
     "RootTransform 2, signed": rw.RootTransform(degree=2, sigma="0.5", signed=True),
 }
 COUNT = rw.Gaussian(rho="0.05")
-QUANTILE = {"grid": rw.Grid.log(1, 20_000, bits=7), "rho": "0.1"}
+QUANTILE = {"grid": rw.mechanisms.Grid.log(1, 20_000, bits=7), "rho": "0.1"}
 PUBLIC_SIZES = {0: 0, 1: 3, 3: 0, 10: 9, 100: 130, 10_000: 14_000, 10**7: 10**7, 10**11: 10**11}
 """What is publicly known about the size of a cell of each exact size."""

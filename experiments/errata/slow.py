@@ -42,7 +42,7 @@ def refused(make: object) -> str:
 
 
 def gaussian_additive() -> Evidence:
-    told = refused(lambda: rw.Additive(x**2))
+    told = refused(lambda: rw.mechanisms.Additive(x**2))
     return Evidence(
         name="gaussian-additive",
         source="[F] slide Empirical Experiments",

@@ -110,7 +110,7 @@ def median() -> Evidence:
     for size in (10, 10**4, 10**8):
         tables = [[0] * 50 + [size] * giants for giants in (49, 50, 51)]
         moved[size] = min(max(abs(way(a) - way(b)) for a, b in pairwise(tables)) for way in ways)
-    tree = rw.TreeQuantile(grid=rw.Grid.log(1, 10**6, bits=10), rho="0.5").policy("payann")
+    tree = rw.TreeQuantile(grid=rw.mechanisms.Grid.log(1, 10**6, bits=10), rho="0.5").policy("payann")
     costs = {size: float(tree.loss({"payann": size})) for size in moved}
     return Evidence(
         name="median",

@@ -7,7 +7,7 @@ The guarantee is a public function of each record's value.
     >>> float(policy.loss({"emp": 20}))
     0.016
 
-Every public name is available here and is imported when it is first used.
+Every name is imported when it is first used. Rarer ones are in their rooms: ``rw.mechanisms.Additive``, ``rw.sources.Csv``.
 """
 
 from importlib import import_module
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, synthetic
-    from recordwise.exact import functions
-    from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
+    from recordwise.mechanisms.fat_tailed import GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
-    from recordwise.mechanisms.quantile import Grid, TreeQuantile
+    from recordwise.mechanisms.quantile import TreeQuantile
     from recordwise.mechanisms.sized import Sized
-    from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
+    from recordwise.mechanisms.transforms import LogTransform, RootTransform
+    from recordwise.plan import sources
     from recordwise.plan.expressions import isoyear, month, prefix, quarter, week, year
     from recordwise.plan.file.read import PlanFile, load_plan
     from recordwise.plan.keys.cells import Domain
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from recordwise.plan.publication import Labels, Publication
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
-    from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
-    from recordwise.plan.statistics import SumAndCount
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
     from recordwise.policy.series import Series
@@ -42,11 +40,11 @@ if TYPE_CHECKING:
 
 MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "progress", "synthetic")
 HOMES = {
-    "mechanisms.fat_tailed": ("Additive", "GeneralizedGaussian", "Polylog"),
+    "mechanisms.fat_tailed": ("GeneralizedGaussian", "Polylog"),
     "mechanisms.gaussian": ("Clamped", "Gaussian", "UnitSplit"),
-    "mechanisms.quantile": ("Grid", "TreeQuantile"),
+    "mechanisms.quantile": ("TreeQuantile",),
     "mechanisms.sized": ("Sized",),
-    "mechanisms.transforms": ("LogTransform", "RootTransform", "Transform"),
+    "mechanisms.transforms": ("LogTransform", "RootTransform"),
     "plan.expressions": ("isoyear", "month", "prefix", "quarter", "week", "year"),
     "plan.file.read": ("PlanFile", "load_plan"),
     "plan.keys.cells": ("Domain",),
@@ -55,8 +53,6 @@ HOMES = {
     "plan.publication": ("Publication", "Labels"),
     "plan.query": ("Query", "query"),
     "plan.schema": ("Column", "Measure"),
-    "plan.sources": ("Csv", "Database", "Postgres", "SparkMaster"),
-    "plan.statistics": ("SumAndCount",),
     "policy.constructors": ("by",),
     "policy.policy": ("Policy",),
     "policy.series": ("Series",),
@@ -69,16 +65,12 @@ sqlglot, and mechanisms load scipy."""
 
 _NAMES = {name: home for home, names in HOMES.items() for name in names}
 __all__ = [
-    "Additive",
     "Clamped",
     "Column",
-    "Csv",
-    "Database",
     "Domain",
     "FromRelease",
     "Gaussian",
     "GeneralizedGaussian",
-    "Grid",
     "Hierarchy",
     "Keys",
     "LogTransform",
@@ -86,7 +78,6 @@ __all__ = [
     "PlanFile",
     "Policy",
     "Polylog",
-    "Postgres",
     "Publication",
     "Query",
     "Release",
@@ -94,9 +85,6 @@ __all__ = [
     "Series",
     "Session",
     "Sized",
-    "SparkMaster",
-    "SumAndCount",
-    "Transform",
     "TreeQuantile",
     "UnitSplit",
     "Labels",
@@ -104,7 +92,6 @@ __all__ = [
     "audit",
     "by",
     "errors",
-    "functions",
     "isoyear",
     "load_plan",
     "load_release",
@@ -118,6 +105,7 @@ __all__ = [
     "progress",
     "quarter",
     "query",
+    "sources",
     "synthetic",
     "week",
     "year",
@@ -127,8 +115,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in MODULES:
         return import_module(f"recordwise.{name}")
-    if name == "functions":
-        return import_module("recordwise.exact.functions")
+    if name == "sources":
+        return import_module("recordwise.plan.sources")
     if name == "__version__":
         from importlib.metadata import version
 

@@ -97,7 +97,7 @@ def looked_up_by_python(at, groups, cells, hierarchies=()):
     """The bug that was there: thresholds looked up by Python's equality, to which True is 1."""
     if not isinstance(at, By):
         return right(at, groups, cells, hierarchies)
-    group = next(each for each in groups if cost._origin(each) == at.column.name)
+    group = cost._deciding_group(at.column, groups)
     chosen = {plain_value(value): number for value, number in at.values}
     values = [value[: at.column.length] if isinstance(value, str) else value for value in cells[group.name].to_pylist()]
     return tuple(Run(chosen.get(value, at.default), np.array([row])) for row, value in enumerate(values))

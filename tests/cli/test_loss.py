@@ -8,6 +8,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.policy import Measure, constant, selection
+from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 from report_releases import by_sizes
@@ -73,7 +74,7 @@ def test_a_policy_alone_is_read_too(saved, run_json):
 def test_epsilon_is_from_the_law_of_the_noise_where_all_of_it_is_gaussian(released, run_json):
     path = released / "out" / "policy.json"
     policies = json.loads(path.read_text())
-    lattice = rw.policy.LatticePolicy.from_json(policies["lattice"])
+    lattice = LatticePolicy.from_json(policies["lattice"])
     record = {"emp": 40, "payann": 1200}
     found, told = run_json("loss", path, "emp=40", "payann=1200"), lattice.meaning(record)
     assert (found["epsilon"], found["power_of_a_5_percent_test"]) == (told.epsilon, told.power)

@@ -62,7 +62,7 @@ def test_a_field_is_one_text_on_every_engine_or_refused(opens, tmp_path, field, 
     (tmp_path / "t.csv").write_text(f"id,emp,town\n1,5,{field}\n", encoding=encoding)
     asked = query().group_by("town", keys=['Z"q', "Zq"]).sum("emp", Plain())
     plan = Plan(schema=SCHEMA, queries=(asked,))
-    with opens(rw.Csv(tmp_path / "t.csv", encoding=encoding), SCHEMA) as engine:
+    with opens(rw.sources.Csv(tmp_path / "t.csv", encoding=encoding), SCHEMA) as engine:
         if field != 'Z"q':
             with pytest.raises(SourceError, match="line 2 has a quote") as refusal:
                 engine.totals(plan)

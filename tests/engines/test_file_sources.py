@@ -73,22 +73,24 @@ def test_csv_is_read_as_it_is_written(opens, tmp_path, name, options):
         options["delimiter"] = "\t"
     text = csv_text(options["delimiter"] or ",", options["decimal"]).encode(options["encoding"])
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    assert totals(opens, rw.Csv(tmp_path / name, **options)) == EXPECTED
+    assert totals(opens, rw.sources.Csv(tmp_path / name, **options)) == EXPECTED
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1"])
 def test_other_encodings_and_zstandard_are_read(opens, tmp_path, encoding):
     (tmp_path / "t.csv").write_bytes(csv_text().encode(encoding))
-    assert totals(opens, rw.Csv(tmp_path / "t.csv", encoding=encoding)) == EXPECTED
+    assert totals(opens, rw.sources.Csv(tmp_path / "t.csv", encoding=encoding)) == EXPECTED
     with pa.output_stream(str(tmp_path / "t.csv.zst"), compression="zstd") as packed:
         packed.write(csv_text(";", ",").encode(encoding))
-    assert totals(opens, rw.Csv(tmp_path / "t.csv.zst", encoding=encoding, delimiter=";", decimal=",")) == EXPECTED
+    assert (
+        totals(opens, rw.sources.Csv(tmp_path / "t.csv.zst", encoding=encoding, delimiter=";", decimal=",")) == EXPECTED
+    )
 
 
 @pytest.mark.parametrize("pay", ["1.234,56", "1.5", "1,234,5"])
 def test_a_number_that_can_be_read_in_two_ways_is_refused(opens, tmp_path, pay):
     (tmp_path / "t.csv").write_text(f"id;emp;pay;town;size\n1;1;{pay};a;1\n")
-    source = rw.Csv(tmp_path / "t.csv", delimiter=";", decimal=",")
+    source = rw.sources.Csv(tmp_path / "t.csv", delimiter=";", decimal=",")
     problem = "'pay' cannot be read as a number in 1 row"
     with opens(source, SCHEMA) as engine, pytest.raises(DataError, match=problem) as refusal:
         engine.validate()
@@ -127,7 +129,7 @@ def test_a_ragged_line_is_named_by_its_number_and_not_shown(opens, tmp_path, cas
     text, problem = RAGGED[case]
     (tmp_path / "t.csv").write_text(text)
     with (
-        opens(rw.Csv(tmp_path / "t.csv", encoding=encoding), SCHEMA) as engine,
+        opens(rw.sources.Csv(tmp_path / "t.csv", encoding=encoding), SCHEMA) as engine,
         pytest.raises(RecordwiseError) as refusal,
     ):
         engine.validate()
@@ -278,15 +280,15 @@ def duckdb_file(path):
 def test_a_table_of_a_database_file(opens, tmp_path, make):
     path = make(tmp_path / "t.db")
     before = path.read_bytes()
-    assert totals(opens, rw.Database(path, table='main."my firms"')) == EXPECTED
+    assert totals(opens, rw.sources.Database(path, table='main."my firms"')) == EXPECTED
     assert path.read_bytes() == before
     with pytest.raises(SourceError, match="no such table"):
-        opens(rw.Database(path, table="nothing"), SCHEMA)
+        opens(rw.sources.Database(path, table="nothing"), SCHEMA)
     with pytest.raises(SourceError, match="Its columns: id, emp, pay, town, size"):
-        opens(rw.Database(path, table='"my firms"'), Schema.of(unit="ident"))
+        opens(rw.sources.Database(path, table='"my firms"'), Schema.of(unit="ident"))
     with pytest.raises(SourceError, match="needs the name of a table"):
         open_source(path)
-    with opens(rw.Database(path, table='"my firms"'), SCHEMA) as engine:
+    with opens(rw.sources.Database(path, table='"my firms"'), SCHEMA) as engine:
         engine.validate()
         os.utime(path)
         with pytest.raises(SourceError, match="changed"):
@@ -295,14 +297,14 @@ def test_a_table_of_a_database_file(opens, tmp_path, make):
 
 def test_a_view_of_a_database_file_and_one_that_is_written_to(tmp_path):
     path = duckdb_file(tmp_path / "t.duckdb")
-    assert totals(DuckDB, rw.Database(path, table="few"), SCHEMA, (query().count(M),)) == [[[2]]]
+    assert totals(DuckDB, rw.sources.Database(path, table="few"), SCHEMA, (query().count(M),)) == [[[2]]]
     (tmp_path / "n.duckdb").write_bytes(b"nothing at all SECRET")
     with pytest.raises(SourceError, match="no database of DuckDB or SQLite"):
-        DuckDB(rw.Database(tmp_path / "n.duckdb", table="t"), SCHEMA)
+        DuckDB(rw.sources.Database(tmp_path / "n.duckdb", table="t"), SCHEMA)
     with pytest.raises(SourceError, match="there is no such file"):
-        DuckDB(rw.Database(tmp_path / "none.duckdb", table="t"), SCHEMA)
+        DuckDB(rw.sources.Database(tmp_path / "none.duckdb", table="t"), SCHEMA)
     with pytest.raises(ParameterError, match="must be a table name"):
-        rw.Database(path, table="a.b.c")
+        rw.sources.Database(path, table="a.b.c")
 
 
 def test_what_sqlite_holds_in_a_column_is_read_value_by_value(opens, tmp_path):
@@ -310,8 +312,8 @@ def test_what_sqlite_holds_in_a_column_is_read_value_by_value(opens, tmp_path):
     path = sqlite_file(tmp_path / "odd.db", rows)
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"size": "integer"})
     asked = query().group_by("size", keys=[1, 2]).sum("emp", M)
-    assert totals(opens, rw.Database(path, table="my firms"), schema, (asked,)) == [[[5, 7]]]
-    with opens(rw.Database(path, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
+    assert totals(opens, rw.sources.Database(path, table="my firms"), schema, (asked,)) == [[[5, 7]]]
+    with opens(rw.sources.Database(path, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
         engine.validate()
     # 0.1 + 0.2 is not the float nearest to 0.3: its last digit came over.
     assert {(each.column, each.problem) for each in refusal.value.problems} == {
@@ -321,7 +323,7 @@ def test_what_sqlite_holds_in_a_column_is_read_value_by_value(opens, tmp_path):
     with closing(sqlite3.connect(strange)) as made:
         made.execute('UPDATE "my firms" SET town = 17 WHERE id = 1')
         made.commit()
-    with opens(rw.Database(strange, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
+    with opens(rw.sources.Database(strange, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
         engine.validate()
     assert {each.column: each.count for each in refusal.value.problems} == {"emp": 1, "town": 1}
 
@@ -435,4 +437,4 @@ def test_sources_in_plan_files_that_make_no_sense_are_told_with_their_line(tmp_p
 def test_options_of_csv_are_refused_for_other_files(tmp_path):
     pq.write_table(pa.table(ROWS), tmp_path / "t.parquet")
     with pytest.raises(SourceError, match="not all CSV"):
-        open_source(rw.Csv(tmp_path / "t.parquet", delimiter=";"))
+        open_source(rw.sources.Csv(tmp_path / "t.parquet", delimiter=";"))

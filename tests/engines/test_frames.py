@@ -200,7 +200,7 @@ def test_a_piece_without_rows_loses_none_of_those_after_it(opens, tmp_path, stor
         for number, batch in enumerate(source.to_batches()):
             lines = ["id,emp,county", *(",".join(map(str, row.values())) for row in batch.to_pylist()), ""]
             (tmp_path / f"t{number}.csv").write_bytes("\n".join(lines).encode("utf-16"))
-        source = rw.Csv(tmp_path / "t*.csv", encoding="utf-16")
+        source = rw.sources.Csv(tmp_path / "t*.csv", encoding="utf-16")
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})
     asked = query().group_by("county", keys=COUNTIES).count(Plain()).sum("emp", Plain())
     with opens(source, schema) as engine:

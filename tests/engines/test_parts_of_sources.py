@@ -203,7 +203,7 @@ def sqlite_table(path, ids):
         made.execute("CREATE TABLE t (id, emp)")
         made.executemany("INSERT INTO t VALUES (?, ?)", [(each, 1) for each in ids])
         made.commit()
-    return rw.Database(path, table="t")
+    return rw.sources.Database(path, table="t")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ PLAIN = ["1", "01", "-1", "1.5", "1E5", "1e-5", "a 1", "v1.0", "1.0.0"]
 def test_ids_of_csv_that_may_be_another_spelling_of_an_id_are_refused(opens, tmp_path, encoding):
     lines = ["id,emp", *(f"{each},1" for each in SPELLED + PLAIN)]
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
-    source = rw.Csv(tmp_path / "t.csv", encoding=encoding)
+    source = rw.sources.Csv(tmp_path / "t.csv", encoding=encoding)
     with opens(source, IDS) as engine, pytest.raises(DataError, match="written as a float, or has blanks") as refusal:
         engine.validate()
     assert [(each.column, each.count) for each in refusal.value.problems] == [("id", len(SPELLED))]
@@ -244,7 +244,7 @@ def test_a_first_line_that_may_be_a_record_is_not_shown(opens, tmp_path):
     schema = Schema.of(unit="firm_id", columns={"county": "text", "branch": "text"})
     for encoding in ("utf-8", "cp1252"):
         with pytest.raises(SourceError, match="its first line has no column firm_id, county, branch") as refusal:
-            opens(rw.Csv(tmp_path / "t.csv", encoding=encoding), schema)
+            opens(rw.sources.Csv(tmp_path / "t.csv", encoding=encoding), schema)
         assert not any(value in str(refusal.value) for value in ("Acme", "Kent", "retail"))
     (tmp_path / "t.csv").write_text("firm_id,County,branch\nx,y,z\n")
     with pytest.raises(SourceError, match="Its columns: firm_id, County, branch"):

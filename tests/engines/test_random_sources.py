@@ -93,9 +93,9 @@ def schema_of(case: Case) -> Schema:
 def source_of(case: Case) -> Any:
     files = case.files
     if files.kind == "csv":
-        return rw.Csv(files.paths, delimiter=files.delimiter, decimal=files.decimal, encoding=files.encoding)
+        return rw.sources.Csv(files.paths, delimiter=files.delimiter, decimal=files.decimal, encoding=files.encoding)
     if files.kind == "sqlite":
-        return rw.Database(files.place / "firms.db", table=files.table)
+        return rw.sources.Database(files.place / "firms.db", table=files.table)
     return files.place if files.kind == "hive" else list(files.paths)
 
 

@@ -149,7 +149,7 @@ def test_rests_of_quantiles_hold_the_records_that_no_listed_cell_has(opens):
     start = query().group_by("place").levels(prefix("code", [1, 2]), keys=KEYS, all_other="publish")
     plan = Plan(
         schema=SCHEMA,
-        queries=(start.quantile("emp", p="0.5", grid=rw.Grid.linear(0, 8, bits=3), rho=1, alias="median"),),
+        queries=(start.quantile("emp", p="0.5", grid=rw.mechanisms.Grid.linear(0, 8, bits=3), rho=1, alias="median"),),
     )
     with opens(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
         fine = engine.totals(plan)[1]

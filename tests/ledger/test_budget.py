@@ -15,17 +15,8 @@ from recordwise.errors import BudgetError, LedgerError, ParameterError, UnknownF
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
 from recordwise.mechanisms import Clamped, GeneralizedGaussian
-from recordwise.policy import (
-    ConditionColumn,
-    Policy,
-    Verdict,
-    additive_table,
-    among,
-    by,
-    constant,
-    gaussian_sum,
-    split,
-)
+from recordwise.policy import ConditionColumn, Policy, Verdict, among, by, constant, gaussian_sum, split
+from recordwise.policy.constructors import additive_table
 from recordwise.release.verify import verify
 
 

@@ -33,6 +33,7 @@ from recordwise.policy.groups import group_loss, group_pair
 from recordwise.policy.loss_law import PrivacyLoss, Shift
 from recordwise.policy.meaning import (
     expected_log_odds,
+    gdp_epsilon_of,
     likely_log_odds,
     log_odds_tail,
     power_beside_delta,
@@ -109,7 +110,7 @@ def of_conversions() -> Iterator[tuple[str, Any]]:
     """From one way to state a loss to another."""
     for rho in RHOS:
         yield f"epsilon of {rho}", [told(rw.policy.epsilon, rho, delta) for delta in DELTAS]
-        yield f"gdp epsilon of {rho}", [told(rw.policy.gdp_epsilon_of, rho, delta) for delta in DELTAS]
+        yield f"gdp epsilon of {rho}", [told(gdp_epsilon_of, rho, delta) for delta in DELTAS]
         yield f"delta of {rho}", [told(rw.policy.delta_at, rho, target) for target in (0.01, 1.0, 5.0)]
         yield f"meaning of {rho}", [told(expected_log_odds, rho), told(likely_log_odds, rho)]
         yield f"tail of {rho}", [told(log_odds_tail, rho, gain) for gain in (0.1, 1.0, 4.0)]

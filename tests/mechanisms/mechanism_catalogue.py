@@ -63,7 +63,7 @@ FAT_TAILED = [
     Entry("polylog on integers", rw.Polylog(power=2, rate=1, offset=math.e, variance=2, lattice=1)),
     Entry("polylog in cents", rw.Polylog(power="1.5", rate=3, offset=4, scale="0.02"), CENT),
     Entry("pareto", rw.Polylog(power=1, rate=6, offset=1, scale=4)),
-    Entry("additive", rw.Additive((x / 5) ** 0.5 + log(x / 10 + 1))),
+    Entry("additive", rw.mechanisms.Additive((x / 5) ** 0.5 + log(x / 10 + 1))),
 ]
 ROOTS = [
     Entry(f"root {degree} {noise}", rw.RootTransform(degree=degree, offset=offset, **{noise: scale}))
@@ -86,8 +86,8 @@ TRANSFORMS = [
     Entry("root 2 in cents", rw.RootTransform(degree=2, offset="0.25", sigma="0.1"), CENT),
     Entry("log sigma", rw.LogTransform(offset=10, sigma="0.2")),
     Entry("log laplace_scale", rw.LogTransform(offset=10, laplace_scale="0.1")),
-    Entry("transform of the user", rw.Transform(2 * x**0.5, (x / 2) ** 2, offset=4, sigma="0.4")),
-    Entry("transform with laplace noise", rw.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1")),
+    Entry("transform of the user", rw.mechanisms.Transform(2 * x**0.5, (x / 2) ** 2, offset=4, sigma="0.4")),
+    Entry("transform with laplace noise", rw.mechanisms.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1")),
 ]
 SIGNED = [
     Entry("signed root", rw.RootTransform(degree=2, offset=1, sigma="0.3", signed=True)),

@@ -28,14 +28,14 @@ def every(**goal: Any) -> dict[str, Any]:
         "generalized gaussian": rw.GeneralizedGaussian(shape=0.5, **goal),
         "generalized gaussian on integers": rw.GeneralizedGaussian(shape=0.5, lattice=1, **goal),
         "polylog": rw.Polylog(power=2, rate=1, offset=math.e, **goal),
-        "additive": rw.Additive(user, **goal),
+        "additive": rw.mechanisms.Additive(user, **goal),
         "root": rw.RootTransform(degree=3, offset=1, **goal),
         "root laplace": rw.RootTransform(degree=2, offset=1, noise="laplace", **goal),
         "log": rw.LogTransform(offset=10, **goal),
         "log laplace": rw.LogTransform(offset=10, noise="laplace", **goal),
         "signed log": rw.LogTransform(offset=10, signed=True, **goal),
-        "user": rw.Transform(*SQRT, offset=1, **goal),
-        "user laplace": rw.Transform(x**0.4, x**2.5, offset=50, noise="laplace", **goal),
+        "user": rw.mechanisms.Transform(*SQRT, offset=1, **goal),
+        "user laplace": rw.mechanisms.Transform(x**0.4, x**2.5, offset=50, noise="laplace", **goal),
         "gaussian": rw.Gaussian(**goal),
     }
     if "rho" not in goal:

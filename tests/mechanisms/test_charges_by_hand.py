@@ -9,6 +9,7 @@ from flint import arb
 
 import recordwise as rw
 from recordwise.errors import RecordError
+from recordwise.exact import functions
 from recordwise.exact.arithmetic import BallArithmetic, NumpyArithmetic
 from recordwise.exact.numbers import working_precision
 from recordwise.mechanisms import base, fat_tailed, transformed
@@ -78,7 +79,7 @@ def test_a_budget_of_one_constant_covers_a_clamped_sum_and_nothing_less_does() -
 def test_laplace_noise_is_charged_by_its_closed_form_at_every_scale(scale: int) -> None:
     """At 40 steps and more it was charged a third too much: the table had one entry, and eps*tanh(eps/2) held beyond it."""
     mechanism = rw.GeneralizedGaussian(shape=1, scale=scale)
-    own = rw.Additive(rw.functions.x / scale)
+    own = rw.mechanisms.Additive(functions.x / scale)
     per_step = int(1 / mechanism.lattice())
     for size in (1, 3, scale, 2 * scale, 1000 * scale):
         exact = discrete_laplace_zcdp(scale * per_step, size * per_step)
@@ -154,7 +155,7 @@ def test_a_stretch_between_two_nodes_is_bounded_where_the_laws_are_their_chords(
 @pytest.mark.theorem("T-CERTIFIED")
 @pytest.mark.parametrize("shift", [1, 1000])
 def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) -> None:
-    function = (rw.functions.x / 10**9) ** HALF
+    function = (functions.x / 10**9) ** HALF
     starts = np.unique(np.floor(np.geomspace(1, 2.0**50, 400)))
     found = tight._rise(function, starts, starts + shift)
     with working_precision(256):
@@ -164,7 +165,7 @@ def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) 
 
 
 def test_the_grid_is_the_largest_power_of_two_fine_against_noise_and_data() -> None:
-    x = rw.functions.x
+    x = functions.x
     assert transformed.grid_step(x, Fraction(1), Fraction(2**30)) == Fraction(1, 4096)
     assert transformed.grid_step(x, Fraction(3), Fraction(2**30)) == Fraction(2, 4096)
     assert transformed.grid_step(x, Fraction(5, 7), Fraction(2**30)) == Fraction(1, 8192)
@@ -174,10 +175,10 @@ def test_the_grid_is_the_largest_power_of_two_fine_against_noise_and_data() -> N
 
 @pytest.mark.theorem("T-GRID")
 def test_a_transform_is_charged_for_the_grid_it_is_laid_on() -> None:
-    policy = rw.policy.gaussian_transform("emp", rw.functions.x, sigma=1, grid="1/4")
+    policy = rw.policy.gaussian_transform("emp", functions.x, sigma=1, grid="1/4")
     assert policy.loss({"emp": 3}) == pytest.approx(3.25**2 / 2, rel=1e-12)
     assert policy.loss({"emp": 0}) == 0
-    laplace = rw.policy.laplace_transform("emp", rw.functions.x, scale=2, grid="1/4")
+    laplace = rw.policy.laplace_transform("emp", functions.x, scale=2, grid="1/4")
     assert laplace.epsilon_pure({"emp": 3}) == pytest.approx(3.25 / 2, rel=1e-12)
 
 

@@ -192,7 +192,7 @@ def test_arrays_of_any_shape_keep_it(shape: tuple[int, ...]) -> None:
         rw.Polylog(power=2, rate=1, offset=3, scale=1),
         rw.RootTransform(degree=3, sigma=1),
         rw.LogTransform(offset=1, laplace_scale="0.1"),
-        rw.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1"),
+        rw.mechanisms.Transform(x**0.4, x**2.5, offset=10, laplace_scale="0.1"),
     ):
         noisy = mechanism.release(totals, rng=Seeded(2))
         found = mechanism.estimate(noisy)

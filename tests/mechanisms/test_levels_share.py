@@ -24,7 +24,7 @@ NOMINAL = {
 TRANSFORMS = {
     "log": rw.LogTransform(offset=100, sigma="0.2"),
     "root": rw.RootTransform(degree=4, offset=1, sigma="0.1"),
-    "own": rw.Transform(x**0.5, x**2, offset=3, sigma=1),
+    "own": rw.mechanisms.Transform(x**0.5, x**2, offset=3, sigma=1),
 }
 PURE = {
     "log with Laplace noise": rw.LogTransform(offset=100, laplace_scale="0.05"),
@@ -32,7 +32,7 @@ PURE = {
     "generalized Gaussian": rw.GeneralizedGaussian(shape="1/2", scale=3),
     "generalized Gaussian of another shape": rw.GeneralizedGaussian(shape="0.7", scale=3),
     "polylog": rw.Polylog(power=2, rate=1, offset=4, scale=2),
-    "own": rw.Additive((x / 50) ** 0.5),
+    "own": rw.mechanisms.Additive((x / 50) ** 0.5),
 }
 
 
@@ -75,11 +75,11 @@ def test_a_scale_that_cannot_be_exact_is_rounded_towards_less_loss():
     "mechanism",
     [
         rw.Polylog(power=1, rate=5, offset=4, scale=1),
-        rw.Additive(5 * log(x + 3)),
+        rw.mechanisms.Additive(5 * log(x + 3)),
         rw.LogTransform(offset=1, laplace_scale="0.4"),
         # These leave a law that could be drawn, but without a variance.
         rw.Polylog(power=1, rate="8.9", offset=1, scale=1, lattice=1),
-        rw.Additive("8.9" * log(x + 1), lattice=1),
+        rw.mechanisms.Additive("8.9" * log(x + 1), lattice=1),
         rw.LogTransform(offset=1, laplace_scale="0.17"),
     ],
 )

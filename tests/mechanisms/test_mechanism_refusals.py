@@ -42,17 +42,17 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.UnitSplit(at=0, rho=1), "at must be above 0"),
     (lambda: rw.UnitSplit(at={}, rho=1), "must name at least one measure"),
     (lambda: rw.GeneralizedGaussian(shape="1.5", scale=1), "not concave"),
-    (lambda: rw.Additive((x / 5) ** 2), "not certified concave"),
-    (lambda: rw.Additive(log(x + "1.2") ** 2), "not concave"),
-    (lambda: rw.Additive(math.sqrt), "expression of recordwise.exact.functions"),
-    (lambda: rw.Transform(x**2, x**0.5, sigma=1), "not certified concave"),
-    (lambda: rw.Transform(x**0.5, x**3, sigma=1), "does not undo f"),
+    (lambda: rw.mechanisms.Additive((x / 5) ** 2), "not certified concave"),
+    (lambda: rw.mechanisms.Additive(log(x + "1.2") ** 2), "not concave"),
+    (lambda: rw.mechanisms.Additive(math.sqrt), "expression of recordwise.exact.functions"),
+    (lambda: rw.mechanisms.Transform(x**2, x**0.5, sigma=1), "not certified concave"),
+    (lambda: rw.mechanisms.Transform(x**0.5, x**3, sigma=1), "does not undo f"),
     (
-        lambda: rw.Transform(x**0.4, x**2.5, offset=10, sigma=1),
+        lambda: rw.mechanisms.Transform(x**0.4, x**2.5, offset=10, sigma=1),
         "no unbiased estimator is known for it under Gaussian noise",
     ),
-    (lambda: rw.Transform(x**0.75, x ** Fraction(4, 3), laplace_scale=1), "offset is too small"),
-    (lambda: rw.Transform(math.sqrt, x**2, sigma=1), "expression of recordwise.exact.functions"),
+    (lambda: rw.mechanisms.Transform(x**0.75, x ** Fraction(4, 3), laplace_scale=1), "offset is too small"),
+    (lambda: rw.mechanisms.Transform(math.sqrt, x**2, sigma=1), "expression of recordwise.exact.functions"),
 ]
 
 

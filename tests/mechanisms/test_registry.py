@@ -21,11 +21,11 @@ MECHANISMS = [
     rw.UnitSplit(at=rw.by("kind", {1: 20, 2: 30}), rho="0.1"),
     rw.GeneralizedGaussian(shape="0.5", scale=2, lattice="0.5"),
     rw.Polylog(power=2, rate=1, offset=3, scale=Fraction(10, 3)),
-    rw.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
+    rw.mechanisms.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
     rw.RootTransform(degree="5/2", offset=10, laplace_scale="0.3"),
     rw.LogTransform(offset=2000, sigma="0.5", signed=True),
     rw.Sized(rw.Gaussian(sigma="0.05"), floor=100, low=rw.GeneralizedGaussian(shape="0.5", scale="0.1"), low_below=400),
-    rw.Transform(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4),
+    rw.mechanisms.Transform(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4),
 ]
 
 

@@ -18,8 +18,8 @@ from recordwise.plan import Case, Group, Keys, Plan, Schema, query
 from recordwise.plan.cost import firm_policy, plan_policy
 from recordwise.plan.keys.keys import Selection
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.policy import CellKey, FirmPart, FirmPolicy, Joint, delta_at, group_loss, group_loss_by_cell
-from recordwise.policy.firms import ROOTS, SIGNS, SUMS
+from recordwise.policy import FirmPolicy, delta_at, group_loss, group_loss_by_cell
+from recordwise.policy.firms import ROOTS, SIGNS, SUMS, CellKey, FirmPart, Joint
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"}, firm="firm")
 NET = rw.policy.Measure("net", signed=True)
@@ -143,7 +143,7 @@ def test_a_firm_is_one_firm_of_a_cell_however_many_units_it_has_there() -> None:
 @pytest.mark.theorem("T-CELLS")
 @pytest.mark.parametrize("bits", [3, 10])
 def test_a_quantile_costs_a_firm_the_squares_of_its_units_in_the_nodes_of_the_tree(bits) -> None:
-    grid = rw.Grid.linear(0, 100, bits=bits)
+    grid = rw.mechanisms.Grid.linear(0, 100, bits=bits)
     firm = firm_of(BY_COUNTY.quantile("emp", p="0.5", grid=grid, rho="0.3"))
     rng = np.random.default_rng(4)
     for size in (1, 2, 5, 30):
@@ -287,7 +287,9 @@ def test_a_case_and_thresholds_by_group_follow_the_cell() -> None:
 
 
 def test_the_saved_form_reads_back_and_others_are_refused() -> None:
-    firm = firm_of(BY_COUNTY.sum("emp", LOG).quantile("emp", p="0.5", grid=rw.Grid.linear(0, 9, bits=3), rho=1))
+    firm = firm_of(
+        BY_COUNTY.sum("emp", LOG).quantile("emp", p="0.5", grid=rw.mechanisms.Grid.linear(0, 9, bits=3), rho=1)
+    )
     again = FirmPolicy.from_json(firm.to_json())
     assert again == firm
     assert again.columns() == ("county",)

@@ -45,8 +45,8 @@ sums = st.one_of(
     st.builds(rw.RootTransform, degree=st.integers(2, 4), offset=amounts, laplace_scale=losses),
 )
 counts = st.builds(rw.Gaussian, rho=losses)
-grids = st.builds(rw.Grid.log, losses, st.integers(10, 10**9), bits=st.integers(2, 12)) | st.builds(
-    rw.Grid.linear, st.integers(0, 5), st.integers(10, 10**9), bits=st.integers(2, 12)
+grids = st.builds(rw.mechanisms.Grid.log, losses, st.integers(10, 10**9), bits=st.integers(2, 12)) | st.builds(
+    rw.mechanisms.Grid.linear, st.integers(0, 5), st.integers(10, 10**9), bits=st.integers(2, 12)
 )
 CONDITIONS = [
     "emp > 3 AND NOT (county IN ('01', 'O''Hara') OR left(naics, 2) = '44')",

@@ -93,7 +93,7 @@ def test_averages_ratios_and_quantiles_are_held_against_those_of_the_records(ses
         .sum("emp", NEARLY_EXACT)
         .avg("emp", sum=NEARLY_EXACT)
         .ratio("sum_emp", "count", alias="each")
-        .quantile("emp", p="0.5", grid=rw.Grid.linear(0, 60, bits=2), rho=10**9)
+        .quantile("emp", p="0.5", grid=rw.mechanisms.Grid.linear(0, 60, bits=2), rho=10**9)
     )
     found = evaluate(session, query, metric=lambda exact, published: published, by="county", draws=1, data="synthetic")
     for county, values in EMP.items():

@@ -58,7 +58,9 @@ def test_the_usual_record_is_from_examples_or_what_mechanisms_are_made_for_or_th
     schema = Schema.of(unit="id", measures=measures, columns={})
     log = rw.LogTransform(offset=2000, sigma="0.5")
     query = rw.query().sum("emp", rw.UnitSplit(at=50, rho="0.1")).sum("payann", log).sum("tons", rw.Gaussian(sigma=1))
-    query = query.quantile("pay", p="0.5", grid=rw.Grid.log(1, 10_000), rho="0.1").sum("kwh", rw.Gaussian(sigma=1))
+    query = query.quantile("pay", p="0.5", grid=rw.mechanisms.Grid.log(1, 10_000), rho="0.1").sum(
+        "kwh", rw.Gaussian(sigma=1)
+    )
     found = usual_sizes(Plan(schema=schema, queries=(query,)), {"a": {"emp": 4}, "b": {"emp": 9}, "c": {"emp": 4000}})
     assert found == pytest.approx({"emp": 6, "payann": 400, "tons": 10, "kwh": 50, "pay": 20})
 
@@ -110,7 +112,7 @@ def test_totals_are_those_of_the_last_release(tmp_path: Path) -> None:
 
 def test_the_error_of_a_quantile_is_that_of_cells_with_so_many_records() -> None:
     """The same records in a session, released again and again: the root mean square error agrees within 4 standard errors."""
-    grid = rw.Grid.log(1, 100_000, bits=7)
+    grid = rw.mechanisms.Grid.log(1, 100_000, bits=7)
     keys = rw.Keys.of({"county": [f"{number:03d}" for number in range(300)]})
     query = rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho=1))
     query = query.quantile("emp", p="0.5", grid=grid, rho="0.05")

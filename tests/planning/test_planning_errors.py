@@ -93,7 +93,7 @@ def test_clamping_adds_what_it_cuts_off():
 
 
 def test_a_transform_of_ones_own_is_integrated():
-    root = rw.Transform(x ** "0.5", x**2, offset=5, sigma=2)
+    root = rw.mechanisms.Transform(x ** "0.5", x**2, offset=5, sigma=2)
     closed = rw.RootTransform(degree=2, offset=5, sigma=2)
     totals = np.array([3.0, 100.0, 4000.0])
     np.testing.assert_allclose(error_quantiles(root, totals), error_quantiles(closed, totals), rtol=2e-3)
@@ -139,7 +139,7 @@ def test_parameters_are_short_and_err_on_the_side_of_the_goal():
 
 
 def test_what_has_no_law_is_refused():
-    assert rw.Transform(x ** "0.5", x**2, offset=5, sigma=2).value_law() is None
+    assert rw.mechanisms.Transform(x ** "0.5", x**2, offset=5, sigma=2).value_law() is None
 
     class Foreign(Mechanism):
         pass

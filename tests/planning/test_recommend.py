@@ -9,6 +9,7 @@ import recordwise as rw
 from plan.own_statistic import CountPositive
 from planning.small_table import opened, rows, shape, write
 from recordwise.errors import ParameterError, PlanFileError, TuningError
+from recordwise.exact import functions
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
@@ -111,8 +112,8 @@ def test_any_plan_planning_makes_reads_back(tmp_path):
         .group_by("county", keys=many)
         .sum("pay", rw.UnitSplit(at=rw.by("naics", {"111": 10}, default=50), rho=1)),
         rw.query().sum("emp", rw.Polylog(power=2, rate=1, offset=3, scale="0.1", lattice="0.001")),
-        rw.query().sum("emp", rw.Additive((rw.functions.x / 50) ** "0.5")),
-        rw.query().sum("emp", rw.Transform(rw.functions.x ** "0.5", rw.functions.x**2, offset=5, sigma=2)),
+        rw.query().sum("emp", rw.mechanisms.Additive((functions.x / 50) ** "0.5")),
+        rw.query().sum("emp", rw.mechanisms.Transform(functions.x ** "0.5", functions.x**2, offset=5, sigma=2)),
     ]
     given = {"source": "r.parquet", "ledger": "l", "tuned_on": "public", "dataset": 'a "quoted" name'}
     plan = plan_text(queries, schema, **given)

@@ -12,7 +12,7 @@ from recordwise.planning import allocate, compare, plan_goals, recommend, sweep
 from recordwise.planning.scope import scope_of
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
-GRID = rw.Grid.log(1, 10**6, bits=6)
+GRID = rw.mechanisms.Grid.log(1, 10**6, bits=6)
 
 
 def ladder():

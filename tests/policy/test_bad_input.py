@@ -14,7 +14,6 @@ from recordwise.policy import (
     Measure,
     Policy,
     additive,
-    additive_table,
     among,
     by,
     compare,
@@ -26,6 +25,7 @@ from recordwise.policy import (
     selection,
     split,
 )
+from recordwise.policy.constructors import additive_table
 
 SECRET = 987654321
 NO_NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, "nan", "abc", "", None, [], True, 1j, "1e999999"]

@@ -22,7 +22,6 @@ from recordwise.policy import (
     gaussian_sum,
     gaussian_transform,
     gdp_epsilon,
-    gdp_epsilon_of,
     log_odds_tail,
     meaning,
     power_gaussian,
@@ -31,7 +30,7 @@ from recordwise.policy import (
     rho_for_epsilon,
     split,
 )
-from recordwise.policy.meaning import _epsilon_at, _epsilon_float, _least, gdp_delta
+from recordwise.policy.meaning import _epsilon_at, _epsilon_float, _least, gdp_delta, gdp_epsilon_of
 
 mpmath.mp.dps = 60
 DELTA = 1e-5

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from recordwise.exact.functions import x
-from recordwise.policy import CellKey, ConditionColumn, Measure, Policy, additive, constant, gaussian_sum
+from recordwise.policy import ConditionColumn, Measure, Policy, additive, constant, gaussian_sum
+from recordwise.policy.firms import CellKey
 
 STEPS = [(1, 1), ("1/100", 5), ("1/3", "1/4"), (5, 7), ("0.5", 12)]
 SHARES = [(1, -45), (3, "1/3"), ("2/7", "-1/5")]

@@ -27,7 +27,6 @@ from recordwise.policy import (
     Policy,
     Verdict,
     additive,
-    additive_table,
     among,
     by,
     compare,
@@ -39,6 +38,7 @@ from recordwise.policy import (
     selection,
     split,
 )
+from recordwise.policy.constructors import additive_table
 from recordwise.policy.evaluate.numpy import canonical_record, terms_ball
 
 BUSINESS = Measure("emp")

@@ -10,14 +10,8 @@ import pytest
 import reference_loss
 from random_policies import random_function
 from recordwise.exact.functions import Function, log, x
-from recordwise.policy import (
-    additive,
-    additive_table,
-    discrete_laplace_zcdp,
-    gaussian_sum,
-    gaussian_transform,
-    laplace_transform,
-)
+from recordwise.policy import additive, discrete_laplace_zcdp, gaussian_sum, gaussian_transform, laplace_transform
+from recordwise.policy.constructors import additive_table
 
 mpmath.mp.dps = 60
 ORDERS = [mpmath.mpf(order) for order in ("1.001", "1.5", "2", "5", "40")]

@@ -12,7 +12,6 @@ from recordwise.policy import (
     Null,
     Policy,
     additive,
-    additive_table,
     among,
     compare,
     constant,
@@ -20,6 +19,7 @@ from recordwise.policy import (
     maximum,
     split,
 )
+from recordwise.policy.constructors import additive_table
 from recordwise.policy.dominance import prove
 from recordwise.policy.dominance.boxes import Outcome, Search
 from recordwise.policy.dominance.shares import Separable

@@ -19,8 +19,6 @@ from recordwise.exact.numbers import ball, working_precision
 from recordwise.policy import (
     Measure,
     additive,
-    additive_table,
-    certified_sum,
     compare,
     constant,
     gaussian_sum,
@@ -38,6 +36,7 @@ from recordwise.policy.atoms import (
     LaplaceSum,
     LaplaceTransform,
 )
+from recordwise.policy.constructors import additive_table, certified_sum
 from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
 from recordwise.policy.measure import FLOAT_SNAP, SNAP
 

@@ -13,19 +13,8 @@ import quickjs
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import x
-from recordwise.policy import (
-    Measure,
-    Policy,
-    additive,
-    additive_table,
-    by,
-    compare,
-    constant,
-    epsilon,
-    gaussian_sum,
-    pieces,
-    split,
-)
+from recordwise.policy import Measure, Policy, additive, by, compare, constant, epsilon, gaussian_sum, pieces, split
+from recordwise.policy.constructors import additive_table
 
 EXAMPLE = pieces("0.1", {"emp": 50})
 SIZES = [0, 1, 49, 50, 51, 99, 100, 101, 150, 12345, 2**53 + 1, 10**17 + 1]

@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.policy import (
+from recordwise.policy import among, constant, epsilon, gaussian_sum, meaning, power_zcdp
+from recordwise.policy.loss_law import (
+    BORROWED,
+    FINE,
+    LOST,
+    REACH,
+    RIPPLE,
     LatticePart,
     LatticePolicy,
     PrivacyLoss,
     Shift,
-    among,
-    constant,
-    epsilon,
-    epsilon_of,
-    gaussian_sum,
-    gdp_epsilon_of,
-    meaning,
-    power_zcdp,
+    coarse_loss,
 )
-from recordwise.policy.loss_law import BORROWED, FINE, LOST, REACH, RIPPLE, coarse_loss
+from recordwise.policy.meaning import gdp_epsilon_of
 
 EPSILONS = np.linspace(0, 8, 33)
 PLANS = [
@@ -87,7 +86,7 @@ def test_formulas_that_are_too_small_on_a_lattice_are_rejected() -> None:
     coarse = [Shift(0.7, 1)]
     continuous = gdp_epsilon_of(coarse[0].rho, 1e-5)
     assert true_delta(coarse, continuous) > 1.5e-5
-    assert epsilon_of(coarse, 1e-5) == pytest.approx(6.956, abs=1e-3)
+    assert PrivacyLoss.of(coarse).epsilon(1e-5) == pytest.approx(6.956, abs=1e-3)
     # Losses rounded down to a grid, which their mean does not notice.
     grid = 0.5
     p, q = joint_laws(coarse)
@@ -151,7 +150,7 @@ def check_plans(count, seed):
     for _ in range(count):
         shifts, delta = random_plan(rng), 10 ** rng.uniform(-8, -3)
         optimistic, pessimistic = library_epsilons(shifts, delta)
-        found = epsilon_of(shifts, delta)
+        found = PrivacyLoss.of(shifts).epsilon(delta)
         assert found >= optimistic
         assert found <= 1.01 * pessimistic
         above.append(found / pessimistic)
@@ -248,8 +247,8 @@ def test_nothing_is_lost_by_no_shift_and_the_zcdp_number_is_never_exceeded() -> 
         assert loss.epsilon(1e-6) <= epsilon(loss.rho, 1e-6)
     for sigma in (FINE - 1e-9, float(FINE)):
         # Where coarse noise becomes fine the number hardly moves.
-        assert epsilon_of([Shift(sigma, 20)], 1e-5) == pytest.approx(
-            epsilon_of([Shift(float(FINE), 20)], 1e-5), rel=1e-3
+        assert PrivacyLoss.of([Shift(sigma, 20)]).epsilon(1e-5) == pytest.approx(
+            PrivacyLoss.of([Shift(float(FINE), 20)]).epsilon(1e-5), rel=1e-3
         )
 
 

@@ -223,7 +223,7 @@ def test_the_change_of_a_quantile_is_not_that_of_a_number_with_gaussian_noise():
     cell = np.repeat(np.arange(60), 3)
     records = pa.table({"id": np.arange(180), "emp": np.tile([10, 4505, 9000], 60), "cell": cell})
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(60))}))
-    asked = asked.quantile("emp", p="0.5", grid=rw.Grid.log(1, 20_000, bits=7), rho="0.1", alias="median")
+    asked = asked.quantile("emp", p="0.5", grid=rw.mechanisms.Grid.log(1, 20_000, bits=7), rho="0.1", alias="median")
     with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
         before, now = session.run(asked), session.run(asked)
     change = now.change(before)

@@ -64,7 +64,7 @@ def random_query(chance):
     if chance.random() < 0.3:
         asked = asked.count_distinct("firm", rw.Gaussian(rho="0.04"))
     if chance.random() < 0.3:
-        asked = asked.quantile("emp", p="0.5", grid=rw.Grid.linear(0, MOST_EMP, bits=4), rho="0.2")
+        asked = asked.quantile("emp", p="0.5", grid=rw.mechanisms.Grid.linear(0, MOST_EMP, bits=4), rho="0.2")
     return asked
 
 

@@ -74,7 +74,7 @@ PLANS = {
         .count_distinct("firm", rw.Gaussian(rho="0.1")),
         query().sum("pay", rw.RootTransform(degree=2, offset=1, sigma=2)),
     ),
-    "quantile": (BY_COUNTY.quantile("emp", p="0.5", grid=rw.Grid.log(1, 5000, bits=5), rho="0.1"),),
+    "quantile": (BY_COUNTY.quantile("emp", p="0.5", grid=rw.mechanisms.Grid.log(1, 5000, bits=5), rho="0.1"),),
     "two filters": (
         BY_COUNTY.where("pay < 30 and naics = '1111'").sum("emp", rw.Gaussian(sigma=40)),
         query().where("emp > 3").count(rw.Gaussian(rho="0.01")),

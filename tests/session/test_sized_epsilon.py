@@ -14,7 +14,8 @@ from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.noise import Seeded
-from recordwise.policy import LatticePart, LatticePolicy, constant
+from recordwise.policy import constant
+from recordwise.policy.loss_law import LatticePart, LatticePolicy
 from recordwise.release.page.page import model_js, page_html
 from recordwise.release.page.view import payload, view_of
 

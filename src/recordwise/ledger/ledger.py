@@ -374,7 +374,7 @@ class Ledger:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
         from recordwise.policy.dominance.prove import complete_witness
 
-        part = "delta" if verdict.reason.startswith("the delta") else "loss"
+        part = "delta" if verdict.subject == "delta" else "loss"
         witness = complete_witness(verdict.witness, self.budget, after)
         left = _loss_or_delta(self.budget, part, witness) - _loss_or_delta(spent, part, witness)
         raise BudgetError(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.base import Estimates, Mechanism, Noisy
     from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+    from recordwise.mechanisms.quantile import Grid
     from recordwise.mechanisms.sized import Sized
     from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
 
@@ -36,6 +37,7 @@ __all__ = [
     "Estimates",
     "Gaussian",
     "GeneralizedGaussian",
+    "Grid",
     "LogTransform",
     "Mechanism",
     "Noisy",
@@ -51,6 +53,7 @@ _HOMES = {
     "Estimates": "base",
     "Gaussian": "gaussian",
     "GeneralizedGaussian": "fat_tailed",
+    "Grid": "quantile",
     "LogTransform": "transforms",
     "Mechanism": "base",
     "Noisy": "base",

@@ -18,7 +18,7 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition
+from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition, policy_column
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
 from recordwise.plan.keys.cells import encode_column
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -108,21 +108,16 @@ def _coarser(names: Iterable[str], schema: Schema) -> list[str]:
 
 def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> Fraction | By:
     """Return T_cell by cell: the known threshold, or the largest possible."""
-    name, length = at.column.name, at.column.length
-    lengths = [
-        each.expression.length if isinstance(each.expression, Prefix) else None
-        for each in groups
-        if (isinstance(each.expression, Field) and each.expression.name == name)
-        or (isinstance(each.expression, Prefix) and each.expression.column == name)
-    ]
-    if None in lengths or (length is not None and any(each >= length for each in lengths if each)):
+    name, expressions = at.column.name, [each.expression for each in groups]
+    if _deciding_group(at.column, groups) is not None:
         return at
+    lengths = [each.length for each in expressions if isinstance(each, Prefix) and each.column == name]
     if not lengths:
         level = _level_of(at, groups, hierarchies)
         if level is None:
             return max(_possible(at, "", None))
         return at if level[0].determines(level[1], name) else _by_level(at, *level)
-    known = max(each for each in lengths if each)
+    known = max(lengths)
     prefixes = sorted({value[:known] for value, _ in at.values if isinstance(value, str)})
     return By(ConditionColumn(name, known), tuple((p, max(_possible(at, p, known))) for p in prefixes), at.default)
 
@@ -173,9 +168,11 @@ def cells_by_threshold(
     count = cells.num_rows if groups else 1
     if not isinstance(at, By):
         return (Run(at, np.arange(count)),)
-    if not any(_origin(each) == at.column.name for each in groups) and (level := _level_of(at, groups, hierarchies)):
+    group = _deciding_group(at.column, groups)
+    if group is None and (level := _level_of(at, groups, hierarchies)):
         at = _by_level(at, *level)
-    group = next(each for each in groups if _origin(each) == at.column.name and _long_enough(each, at.column))
+        group = _deciding_group(at.column, groups)
+    assert group is not None
     chosen: dict[Value | None, Fraction | None] = dict(at.values)
     coded = encode_column(cells.column(group.name))
     of_value = [chosen.get(_literal(value, at.column), at.default) for value in coded.dictionary.to_pylist()]
@@ -184,14 +181,13 @@ def cells_by_threshold(
     return tuple(Run(threshold, np.flatnonzero(place == number)) for number, threshold in enumerate(different))
 
 
-def _origin(group: Group) -> str | None:
-    value = group.expression
-    return value.name if isinstance(value, Field) else value.column if isinstance(value, Prefix) else None
-
-
-def _long_enough(group: Group, column: ConditionColumn) -> bool:
-    value = group.expression
-    return not isinstance(value, Prefix) or (column.length is not None and value.length >= column.length)
+def _deciding_group(column: ConditionColumn, groups: Sequence[Group]) -> Group | None:
+    """Return the first group that determines the column of thresholds."""
+    wanted = ConditionColumn(column.name, column.length)
+    for each in groups:
+        if isinstance(each.expression, Field | Prefix) and policy_column(each.expression).determines(wanted):
+            return each
+    return None
 
 
 def _literal(value: Any, column: ConditionColumn) -> Value | None:

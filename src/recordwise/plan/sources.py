@@ -22,6 +22,8 @@ import pyarrow as pa
 from recordwise.errors import DataError, KeysError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.arrays import array_from_list
 
+__all__ = ["Csv", "Database", "Postgres", "SparkMaster"]
+
 # Files that hold records: their kinds, by their endings, and where they lie.
 
 
@@ -109,7 +111,7 @@ class CsvFiles:
             raise SourceError(
                 source="the CSV source",
                 problem=f"a file does not start with a line of {self._charset()} text, with fields separated by {self.delimiter!r}",
-                advice="State its delimiter and encoding under [csv], with rw.Csv(...), or with init --encoding NAME.",
+                advice="State its delimiter and encoding under [csv], with rw.sources.Csv(...), or with init --encoding NAME.",
             ) from None
 
     def with_guessed_delimiter(self) -> "CsvFiles":
@@ -538,7 +540,7 @@ class Database:
 class Csv:
     """CSV files in another format.
 
-    For example ``rw.Csv("firms.csv", delimiter=";", decimal=",", encoding="cp1252")``.
+    For example ``rw.sources.Csv("firms.csv", delimiter=";", decimal=",", encoding="cp1252")``.
 
     Args:
         paths: A path, a glob, or several.
@@ -680,13 +682,13 @@ def _expand(pattern: str) -> list[Path]:
         raise SourceError(
             source="a PostgreSQL address" if known else "an address",
             problem="it needs the name of a table" if known else "only files and PostgreSQL are supported",
-            advice='In Python use rw.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
+            advice='In Python use rw.sources.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
         )
     if pattern.lower().endswith(DATABASE_ENDINGS):
         raise SourceError(
             source="a database file",
             problem="it needs the name of a table",
-            advice='In Python use rw.Database(file, table="t"); in a plan file add table = "t".',
+            advice='In Python use rw.sources.Database(file, table="t"); in a plan file add table = "t".',
         )
     return matching_files(pattern)
 

@@ -351,7 +351,7 @@ def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Numbe
 
     Args:
         measure: The measure that is summed.
-        function: The function f, from ``recordwise.functions``.
+        function: The function f, from ``recordwise.exact.functions``.
         sigma: The standard deviation of the noise.
         grid: The step of the grid on the scale of f.
 
@@ -368,7 +368,7 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
 
     Args:
         measure: The measure that is summed.
-        function: The function f, from ``recordwise.functions``.
+        function: The function f, from ``recordwise.exact.functions``.
         scale: The scale of the noise.
         grid: The step of the grid on the scale of f.
 

@@ -235,8 +235,8 @@ class FirmPolicy:
             The loss, and the delta if keys were selected privately.
 
         Example:
-            >>> from recordwise.policy import FirmPart, FirmPolicy, CellKey, constant
-            >>> from recordwise.policy import ConditionColumn
+            >>> from recordwise.policy import ConditionColumn, constant
+            >>> from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy
             >>> part = FirmPart(policy=constant("0.01"), cells=(CellKey(column=ConditionColumn("county")),))
             >>> count = FirmPolicy(parts=(part,))
             >>> round(count.loss({"county": ["001", "001", "003"]}).rho, 6)

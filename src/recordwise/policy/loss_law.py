@@ -4,7 +4,7 @@ All noise of the release must be discrete Gaussian; the distribution is computed
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -135,6 +135,10 @@ class PrivacyLoss:
 
         Returns:
             The epsilon, rounded up.
+
+        Example:
+            >>> round(PrivacyLoss.of([Shift(0.7, 1)]).epsilon(1e-5), 3)
+            6.956
         """
         share, known = check_share(delta, "delta"), zcdp_epsilon(self.rho, delta)
         if self.rho == 0 or self.rho > LARGEST_LOSS or float(self.delta_at(known)[0]) > share:
@@ -246,25 +250,6 @@ def _on_grid(shift: Shift, width: float) -> tuple[int, FloatArray]:
 def sigma_steps(sigma: Fraction, step: Fraction) -> float:
     """A sigma in lattice steps."""
     return float(sigma / step)
-
-
-def epsilon_of(shifts: Sequence[Shift], delta: float) -> float:
-    """Return the epsilon at ``delta`` of independent discrete Gaussian shifts.
-
-    The shifts are fixed beforehand; the epsilon is rounded up.
-
-    Args:
-        shifts: By how much each number moves with the record.
-        delta: Between 0 and 1.
-
-    Returns:
-        The epsilon.
-
-    Example:
-        >>> round(epsilon_of([Shift(0.7, 1)], 1e-5), 3)
-        6.956
-    """
-    return PrivacyLoss.of(shifts).epsilon(delta)
 
 
 # A release as shifts in steps: part by part, and for one record.

@@ -398,6 +398,8 @@ class Verdict:
     reason: str
     witness: dict[str, Any] | None = None
     """For a no: a record whose loss is above the budget."""
+    subject: str = ""
+    """``"rho"`` or ``"delta"``, unless the answer is yes."""
 
     def __bool__(self) -> bool:
         return self.answer == "yes"
@@ -428,7 +430,8 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
             try:
                 witness = record_witness(find_excess(spent, limit, limits, deadline), spent, limit, limits)
             except DoubtError as doubt:
-                return Verdict(answer="undecided", reason=f"{name}: {doubt}; this counts as a refusal. {ADVICE}")
+                reason = f"{name}: {doubt}; this counts as a refusal. {ADVICE}"
+                return Verdict(answer="undecided", reason=reason, subject=name)
             if witness is not None:
                 return _refusal(name, policy, budget, witness)
     return YES
@@ -449,7 +452,7 @@ def _refusal(name: str, policy: Policy, budget: Policy, witness: dict[str, Any])
         reason += f": it needs {needed:.6g} of {limit:.6g}"
     except RecordError:
         reason += ", which gives its group no guarantee"
-    return Verdict(answer="no", reason=reason, witness=witness)
+    return Verdict(answer="no", reason=reason, witness=witness, subject=name)
 
 
 def complete_witness(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:

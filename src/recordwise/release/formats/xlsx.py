@@ -2,15 +2,18 @@
 
 A workbook has a cover, contents, notes, the dictionary, and a sheet for each table. Each sheet starts in A1 with its title and a
 sentence about it, has one table with one header row, and no merged or empty cells between. Codes and all other text are text,
-never formulas. Rows are made and written in pieces, in constant memory.
+never formulas. An outline with one placeholder row for each table is made first, then copied with the table's rows in its place:
+they are made and written in pieces, in constant memory.
 """
 
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -27,7 +30,6 @@ from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
-ESCAPED = "_x005F_"
 
 
 def label_of(path: Path) -> str:
@@ -100,6 +102,8 @@ def _column(reference: str) -> int:
 UNUSUAL = r"[&<>\x00-\x1f\x7f]|^\s|\s$|_x[0-9A-Fa-f]{4}_|\x{fffe}|\x{ffff}"
 """Text that cannot be written into a sheet as it is."""
 EMPTY = ""
+ESCAPE = re.compile(r"(_x[0-9A-Fa-f]{4}_)")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 def rows_xml(data: pa.Table, first: int, style: int) -> bytes:
@@ -153,9 +157,7 @@ def _inner(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _escape(text: str) -> str:
-    from xlsxwriter.worksheet import Worksheet
-
-    plain = Worksheet._escape_control_characters(text)
+    plain = CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", ESCAPE.sub(r"_x005F\1", text))
     kept = ' xml:space="preserve"' if plain != plain.strip() else ""
     return f"{kept}>{plain.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}"
 
@@ -164,24 +166,6 @@ def _name(column: int) -> str:
     from xlsxwriter.utility import xl_col_to_name
 
     return str(xl_col_to_name(column))
-
-
-def append_rows(sheet: Any, last: tuple[int, int]) -> Any:
-    """Return where rows can be appended as bytes.
-
-    To a sheet in constant memory.
-
-    Args:
-        sheet: A sheet, of which rows were written in the usual way and none will be after this.
-        last: The last row and the last column that will be written, counted from 0.
-
-    Returns:
-        A file.
-    """
-    sheet._check_dimensions(*last)
-    sheet._write_single_row(last[0] + 1)
-    sheet.fh.flush()
-    return sheet.fh.buffer
 
 
 # The format.
@@ -213,12 +197,15 @@ class Xlsx:
     def write(self, content: Content, path: Path) -> None:
         import xlsxwriter
 
-        with xlsxwriter.Workbook(str(path), OPTIONS) as book:
+        outline = BytesIO()
+        with xlsxwriter.Workbook(outline, OPTIONS) as book:
             # The time of writing would make two equal workbooks differ.
             made = datetime.fromisoformat(content.words.publication.date or "2000-01-01").replace(tzinfo=UTC)
             about = {"title": content.title, "author": content.words.publication.publisher, "created": made}
             book.set_properties(about | {"comments": content.privacy_label})
-            _Writer(book, content).write_all()
+            writer = _Writer(book, content)
+            writer.write_all()
+        writer.fill(outline, path)
 
     def privacy_label(self, path: Path) -> str:
 
@@ -332,14 +319,20 @@ class _Writer:
         sheet = self._add_sheet(name, table.title, about, names, count)
         if not count:
             return
-        style = self.text._get_xf_index()
+        sheet.write_string(ABOVE + count, len(names) - 1, "rows", self.text)
 
-        def made(part: tuple[int, pa.Table]) -> bytes:
-            return rows_xml(meaningful(table.table, part[1]), part[0], style)
-
-        pieces = slices(table.data.slice(start, count), ROWS)
-        parts = ((ABOVE + 2 + ROWS * at, piece) for at, piece in enumerate(pieces))
-        write_pieces(parts, append_rows(sheet, (ABOVE + count, len(names) - 1)), made)
+    def fill(self, outline: BytesIO, path: Path) -> None:
+        """Copy the workbook with its tables' rows in place of placeholders."""
+        tables = {f"xl/worksheets/sheet{at}.xml": part for at, (_, part) in enumerate(self.sheets, len(FIRST) + 1)}
+        with zipfile.ZipFile(outline) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+            for info in source.infolist():
+                with target.open(_same_entry(info), "w") as file:
+                    table, start, count = tables.get(info.filename, (None, 0, 0))
+                    xml = source.read(info)
+                    if table is None or not count:
+                        file.write(xml)
+                    else:
+                        _write_rows(xml, file, table, start, count)
 
     def _add_sheet(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
         """Return a sheet with title, description, link back and table header."""
@@ -371,3 +364,24 @@ class _Writer:
         sheet.add_table(ABOVE, 0, ABOVE + 1, last, options)
         sheet.constant_memory = True
         sheet.tables[-1]["range"] = xl_range(ABOVE, 0, ABOVE + rows, last)
+
+
+def _same_entry(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """Return a new entry with the name, time and mode of another."""
+    made = zipfile.ZipInfo(info.filename, info.date_time)
+    made.compress_type, made.external_attr = info.compress_type, info.external_attr
+    return made
+
+
+def _write_rows(xml: bytes, file: IO[bytes], table: DescribedTable, start: int, count: int) -> None:
+    """Write a sheet with a table's rows instead of its placeholder row."""
+    last = ABOVE + count + 1
+    before, style, after = re.split(rb'<row r="%d".*? s="(\d+)".*?</row>' % last, xml, maxsplit=1)
+
+    def made(part: tuple[int, pa.Table]) -> bytes:
+        return rows_xml(meaningful(table.table, part[1]), part[0], int(style))
+
+    pieces = slices(table.data.slice(start, count), ROWS)
+    file.write(before)
+    write_pieces(((ABOVE + 2 + ROWS * at, piece) for at, piece in enumerate(pieces)), file, made)
+    file.write(after)
