@@ -27,13 +27,18 @@ E = exp.Expression
 def number(value: float) -> E:
     """Return a literal that every dialect reads as a double."""
     if value == float("inf"):
-        return exp.cast(exp.Literal.string("Infinity"), exp.DType.DOUBLE)
+        return as_double(exp.Literal.string("Infinity"))
     text = repr(float(value))
     return exp.Literal.number(text if "e" in text else text + "e0")
 
 
 def call(name: str, *arguments: E) -> E:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def as_double(value: E) -> E:
+    """Return CAST(value AS DOUBLE), which sqlglot's own node writes slowly."""
+    return call("CAST", exp.Alias(this=value, alias="DOUBLE"))
 
 
 def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
@@ -107,7 +112,7 @@ class SqlEvaluator:
 
         In Spark they give a 64-bit integer and fail beyond it.
         """
-        return exp.cast(call(name, argument), exp.DType.DOUBLE, copy=False)
+        return as_double(call(name, argument))
 
     def ceiling(self, argument: E) -> E:
         """Return CEIL of any number.
@@ -154,7 +159,7 @@ class SqlEvaluator:
             scaled = self.multiply(scaled, number(float(measure.step.denominator)))
             scaled = self.divide(scaled, number(float(measure.step.numerator)))
         # At most 2^62 steps where this is used, so that the whole number of Spark does not overflow.
-        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), exp.DType.DOUBLE, copy=False)
+        count = as_double(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))))
         line = self._on_line(value, count, measure, knots)
         first = case(_up_to(value, measure, knots[0][0]), number(float(knots[0][1])), line)
         return case(_up_to(value, measure, knots[-1][0]), first, beyond)
@@ -289,8 +294,8 @@ def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
     """Return a record's measure in signed steps, NaN where missing."""
     held: E = call(
         "COALESCE",
-        exp.cast(_identifier(measure.name), exp.DType.DOUBLE),
-        exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE),
+        as_double(_identifier(measure.name)),
+        as_double(exp.Literal.string("NaN")),
     )
     if measure.step == 1:
         return held
@@ -303,8 +308,8 @@ def amount_sql(name: str) -> E:
 
     No later operation hides a NaN, as GREATEST would hide a NULL.
     """
-    size = call("ABS", exp.cast(_identifier(name), exp.DType.DOUBLE))
-    return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE))
+    size = call("ABS", as_double(_identifier(name)))
+    return call("COALESCE", size, as_double(exp.Literal.string("NaN")))
 
 
 def condition_sql(condition: Condition) -> E:
@@ -328,7 +333,7 @@ def condition_sql(condition: Condition) -> E:
             return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
         case Compare(column, order, bound):
             order, near = float_comparison(order, bound)
-            left = exp.cast(column_sql(column), exp.DType.DOUBLE)
+            left = as_double(column_sql(column))
             return _never_null(ORDERS[order](this=left, expression=number(near)))
         case _:
             raise TypeError(type(condition).__name__)
