@@ -220,3 +220,9 @@ def test_a_goal_that_is_met_to_the_last_digit_is_met_whatever_the_rounding_of_it
         assert steps == pytest.approx(np.rint(steps))
         for factor, met in ((1 - 1e-12, True), (1.0, True), (1 - 1e-6, False), (1.5, True), (0.5, False)):
             assert mechanism.meets(totals, quantile * factor, confidence=0.95, step=size).tolist() == [met] * 3
+
+
+@pytest.mark.parametrize(("kept", "possible"), [(100, True), (97, True), (103, True), (94, False), (106, False)])
+def test_clamping_that_alone_misses_the_goal_in_either_direction_leaves_no_noise(kept: float, possible: bool) -> None:
+    found = rw.Clamped(to=10, rho=1).most_noise(100, 5, confidence=0.95, kept=kept)
+    assert (found is not None) is possible
