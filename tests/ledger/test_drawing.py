@@ -147,9 +147,13 @@ ORPHAN = """
 import os, signal, sys, time
 from recordwise.ledger.charges import drawing
 
+ready, alive = os.pipe()
 with drawing(sys.argv[1], 1):
     if (child := os.fork()) == 0:
+        os.write(alive, b".")
         time.sleep(600)
+    # The child lets go of the lock before it runs on.
+    os.read(ready, 1)
     print(child, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
