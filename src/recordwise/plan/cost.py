@@ -6,7 +6,7 @@ Where thresholds differ by group and a cell may hold several groups, the largest
 cell applies (T-CELL).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,15 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition, policy_column
+from recordwise.plan.expressions import (
+    Field,
+    Group,
+    Level,
+    Predicate,
+    Prefix,
+    condition,
+    policy_column,
+)
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
 from recordwise.plan.keys.cells import encode_column
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -378,7 +386,20 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
                 f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
                 "largest threshold of any group they can hold"
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys([*found, *_crossed_levels(plan)]))
+
+
+def _crossed_levels(plan: Plan) -> Iterator[str]:
+    """Yield tables that are grouped by several prefixes of one code."""
+    for table in plan.tables():
+        prefixes = [(each.name, each.expression) for each in table.shape.groups if isinstance(each.expression, Prefix)]
+        for column in dict.fromkeys(expression.column for _, expression in prefixes):
+            names = [name for name, expression in prefixes if expression.column == column]
+            if len(names) > 1:
+                yield (
+                    f"one table is grouped by {' x '.join(names)}, prefixes of '{column}', of which the longest says all; "
+                    "give them to one call of levels for a table each"
+                )
 
 
 def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:

@@ -6,7 +6,7 @@ A query can publish several tables: the levels of a code, or geographies that do
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from typing import TypeAlias
 
 import numpy as np
@@ -203,7 +203,8 @@ def finer(candidate: Expression, wanted: Expression, levels: Levels = NO_LEVELS)
 class Choice:
     """One level of an axis, with its share of the query's budget."""
 
-    group: Group
+    group: Group | None
+    """None for the total over the axis."""
     share: Fraction
 
 
@@ -224,6 +225,12 @@ def as_group(given: "str | Expression | Group") -> Group:
         return Group(given, Field(given))
     if isinstance(given, Case):
         raise ParameterError(parameter="group_by", problem="needs a name for a CASE", advice="Pass Group(name, case).")
+    if not isinstance(given, Group | Field | Prefix | DatePart):
+        raise ParameterError(
+            parameter="groups and levels",
+            problem=f"must be columns, prefixes or parts of dates, not {type(given).__name__}",
+            advice="A level without a column, (), is the total.",
+        )
     return given if isinstance(given, Group) else Group(given.default_name(), given)
 
 
@@ -231,11 +238,32 @@ def flat(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> li
     """The groups of a call, with tuples of prefixes flattened."""
     groups: list[Group] = []
     for each in given:
-        groups.extend(as_group(one) for one in (each if isinstance(each, tuple) else (each,)))
+        groups.extend(as_group(one) for one in (each if isinstance(each, tuple | list) else (each,)))
     return groups
 
 
-def axis(groups: Sequence[Group], share: Sequence[Number] | None) -> tuple[Choice, ...]:
+def choices_of(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> list[Group | None]:
+    """Return the levels of a call; an empty tuple is the total, None."""
+    found: list[Group | None] = []
+    for each in given:
+        found += [None] if isinstance(each, tuple | list) and not each else flat([each])
+    return found
+
+
+def check_axes(axes: Sequence[tuple[Choice, ...]]) -> None:
+    """Refuse axes that cross levels of one code with each other."""
+    for (one, first), (two, second) in combinations(enumerate(axes), 2):
+        pairs = product([each.group for each in first if each.group], [each.group for each in second if each.group])
+        for left, right in pairs:
+            if one != two and (finer(left.expression, right.expression) or finer(right.expression, left.expression)):
+                raise ParameterError(
+                    parameter="levels",
+                    problem=f"cross '{left.name}' with '{right.name}', which are levels of one code, in one table",
+                    advice="Give all levels of a code to one call of levels, for a table each.",
+                )
+
+
+def axis(groups: Sequence[Group | None], share: Sequence[Number] | None) -> tuple[Choice, ...]:
     """Return the choices of one axis; shares must add to 1."""
     if not groups:
         raise ParameterError(parameter="levels", problem="needs at least one level")
@@ -258,7 +286,7 @@ def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -
         share = Fraction(1)
         for choice in choices:
             share *= choice.share
-        levels.append(Level((*groups, *(choice.group for choice in choices)), share))
+        levels.append(Level((*groups, *(choice.group for choice in choices if choice.group is not None)), share))
     return tuple(levels)
 
 

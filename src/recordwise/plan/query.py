@@ -4,7 +4,7 @@ Every method returns a new one, and SQL text becomes the same value.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recordwise.errors import ParameterError
@@ -19,6 +19,8 @@ from recordwise.plan.expressions import (
     Predicate,
     Prefix,
     axis,
+    check_axes,
+    choices_of,
     conjunction,
     flat,
     levels_of,
@@ -126,7 +128,7 @@ class Query:
         """Publish one table for each choice, such as a code and its prefixes.
 
         Args:
-            choices: What each table is grouped by, in addition to the groups of the query.
+            choices: What each table is grouped by, in addition to the groups of the query; ``()`` is the total.
             share: How the budget of every statistic is divided among the tables; equal shares by default.
             keys: The public cells of the tables.
             all_other: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
@@ -135,9 +137,19 @@ class Query:
 
         Returns:
             A new query.
+
+        Raises:
+            ParameterError: A choice is not a level, or levels of one code are crossed with each other.
         """
-        chosen = self.all_other if all_other is None else read_all_other(all_other)
-        return replace(self, axes=(*self.axes, axis(flat(choices), share)), all_other=chosen).at(keys)
+        made = self.with_axis(*choices, share=share)
+        check_axes(made.axes)
+        return replace(made, all_other=self.all_other if all_other is None else read_all_other(all_other)).at(keys)
+
+    def with_axis(
+        self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | None = None
+    ) -> "Query":
+        """Cross the tables with some levels, whatever they are levels of."""
+        return replace(self, axes=(*self.axes, axis(choices_of(choices), share)))
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or selections.
@@ -392,6 +404,19 @@ def check_name(name: str) -> str:
             parameter="name", problem=f"must be 1 to {LONGEST_NAME} letters, digits, - or _, not {name[:80]!r}"
         )
     return name
+
+
+def read_queries(given: Iterable[Query | Sequence[Query]]) -> tuple[Query, ...]:
+    """Return the queries of a call, given one by one or in lists."""
+    found = [one for each in given for one in (each if isinstance(each, list | tuple) else (each,))]
+    for each in found:
+        if not isinstance(each, Query):
+            raise ParameterError(
+                parameter="queries",
+                problem=f"must be queries, not {type(each).__name__}",
+                advice="Start with rw.query().",
+            )
+    return tuple(found)
 
 
 def query() -> Query:

@@ -16,7 +16,7 @@ from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
-from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import (
     COUNT,
     TODAY,
@@ -235,7 +235,7 @@ class Comparison(Result):
                 yield each.name, each.rules.sentences()
 
     def __getitem__(self, name: str) -> Candidate:
-        return next(each for each in self.candidates if each.name == name)
+        return candidate_named(self.candidates, name)
 
     def relative_errors(self, name: str, table: str | None = None) -> FloatArray:
         """Return the relative error of each cell with positive total.

@@ -39,7 +39,7 @@ from recordwise.planning.losses import (
     read_rank,
 )
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
-from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
 from recordwise.planning.search.families import amount, families, has_amount, level_sizes, sized_families, two_digits
 from recordwise.planning.search.fits import (
@@ -418,7 +418,7 @@ class Recommendation(Result):
     """What was found for a full plan."""
 
     def __getitem__(self, name: str) -> RankedCandidate:
-        return next(each for each in self.candidates if each.name == name)
+        return candidate_named(self.candidates, name, self.infeasible)
 
     def ranking(self) -> tuple[RankedCandidate, ...]:
         """Best first; ties in the chosen quantile are broken by the others."""

@@ -4,9 +4,9 @@ import csv
 import html
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact import text
@@ -28,6 +28,28 @@ def mark_of(data: str) -> str:
 def loss_figure(value: float) -> str:
     """Format a number for a planning table."""
     return text.figure(value, infinite="unbounded")
+
+
+class Named(Protocol):
+    """A candidate with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name under which it is found."""
+
+
+Some = TypeVar("Some", bound=Named)
+
+
+def candidate_named(candidates: Sequence[Some], name: str, infeasible: Mapping[str, str] | None = None) -> Some:
+    """Return a candidate by name; refuse one that is infeasible or unknown."""
+    for each in candidates:
+        if each.name == name:
+            return each
+    if infeasible and name in infeasible:
+        raise ParameterError(parameter="name", problem=f"{name!r} cannot meet the goals: {infeasible[name]}")
+    known = ", ".join(repr(each.name) for each in candidates)
+    raise ParameterError(parameter="name", problem=f"{name!r} is no candidate", advice=f"Candidates are {known}.")
 
 
 def html_table(title: str, rows: Rows, *, privacy_label: str, notes: Sequence[str] = ()) -> str:

@@ -25,7 +25,7 @@ from recordwise.plan.keys.hierarchies import Hierarchy, with_hierarchy_labels
 from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels
-from recordwise.plan.query import Query
+from recordwise.plan.query import Query, read_queries
 from recordwise.plan.schema import NO_LOOK, CollapseRule, Measure, Schema, check_tuned_on, check_tuning
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.policy.constructors import By
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 class Unfinished:
     """Releases charged and drawn with ``keep`` whose folder is not complete."""
 
-    def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query]], Plan]) -> None:
+    def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query | Sequence[Query]]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
-    def resume(self, *queries: Query) -> Release | None:
+    def resume(self, *queries: Query | Sequence[Query]) -> Release | None:
         """Return the charged and drawn release of queries not yet saved.
 
         Nothing is drawn and nothing charged.
@@ -66,7 +66,7 @@ class Unfinished:
         """
         return self._publisher.resume(self._plan_of(queries))
 
-    def waiting(self, *queries: Query) -> bool:
+    def waiting(self, *queries: Query | Sequence[Query]) -> bool:
         """Return whether the drawn tables of queries wait to be saved.
 
         Args:
@@ -77,7 +77,7 @@ class Unfinished:
         """
         return self._publisher.waiting(self._plan_of(queries))
 
-    def finish(self, *queries: Query) -> None:
+    def finish(self, *queries: Query | Sequence[Query]) -> None:
         """Remove the stored tables of a release whose files are complete.
 
         Args:
@@ -246,7 +246,7 @@ class Session:
         table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit}, {columns}"
         return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
-    def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
+    def policy_of(self, *queries: Query | Sequence[Query], tight: bool = True) -> Policy:
         """What queries would cost every possible record, before any data is touched.
 
         Args:
@@ -258,7 +258,7 @@ class Session:
         """
         return plan_policy(self._plan(queries), tight=tight)
 
-    def warnings_of(self, *queries: Query) -> tuple[str, ...]:
+    def warnings_of(self, *queries: Query | Sequence[Query]) -> tuple[str, ...]:
         """What the owner should know about queries before running them.
 
         Args:
@@ -269,8 +269,8 @@ class Session:
         """
         return plan_warnings(self._plan(queries))
 
-    def _plan(self, queries: Sequence[Query]) -> Plan:
-        return Plan(schema=self.schema, queries=tuple(queries))
+    def _plan(self, queries: Sequence[Query | Sequence[Query]]) -> Plan:
+        return Plan(schema=self.schema, queries=read_queries(queries))
 
     def validate(self) -> None:
         """Read every record once and refuse a table that breaks the schema.
@@ -342,7 +342,7 @@ class Session:
 
     def run(
         self,
-        *queries: Query,
+        *queries: Query | Sequence[Query],
         rng: BitSource | None = None,
         confidence: float = 0.95,
         progress: Progress | None = None,
@@ -355,7 +355,7 @@ class Session:
         been tried on an empty cell. After the charge the budget is spent, whatever happens.
 
         Args:
-            queries: The queries to publish; together they are one release.
+            queries: The queries to publish, one by one or in a list; together they are one release.
             rng: A source of random bits. The default is secure; ``rw.noise.Seeded`` makes a release that is NOT private.
             confidence: The confidence of the published intervals.
             progress: Called with a short description at the start of each step. Without it, a release that takes longer than a

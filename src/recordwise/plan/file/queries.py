@@ -23,7 +23,7 @@ from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import KINDS, Statistic
 from recordwise.policy.columns import PARTS
 
-AXIS = (Entry("by", lambda node: read_groups(node), needed=True), Entry("share", Node.items))
+AXIS = (Entry("by", lambda node: read_choices(node), needed=True), Entry("share", Node.items))
 
 
 def read_levels(read: Query, node: Node) -> Query | None:
@@ -31,13 +31,24 @@ def read_levels(read: Query, node: Node) -> Query | None:
     found: Query | None = read
     for axis in node.items():
         entries = axis.entries(AXIS)
-        groups = read_groups(entries["by"]) if "by" in entries else None
+        groups = read_choices(entries["by"]) if "by" in entries else None
         shares = [each.number() for each in entries["share"].items()] if "share" in entries else None
         if found is None or groups is None or (shares is not None and None in shares):
             found = None
             continue
         given = None if shares is None else [share for share in shares if share is not None]
-        found = entries.get("share", axis).attempt(partial(found.levels, *groups, share=given))
+        found = entries.get("share", axis).attempt(partial(found.with_axis, *groups, share=given))
+    return found
+
+
+def read_choices(node: Node) -> list[Group | tuple[Prefix, ...]] | None:
+    """Read the levels of an axis; an empty list is the total."""
+    found: list[Group | tuple[Prefix, ...]] = []
+    for each in node.items():
+        groups = [()] if each.value == [] else read_group(each)
+        if groups is None:
+            return None
+        found += groups
     return found
 
 

@@ -409,7 +409,8 @@ def _entries(kind: type[Statistic], asked: list[Statistic]) -> dict[str, Any]:
 
 
 def _axis(axis: tuple[Choice, ...]) -> dict[str, Any]:
-    return {"by": [_group(choice.group) for choice in axis], "share": [choice.share for choice in axis]}
+    by = [[] if choice.group is None else _group(choice.group) for choice in axis]
+    return {"by": by, "share": [choice.share for choice in axis]}
 
 
 def _group(group: Group) -> Any:

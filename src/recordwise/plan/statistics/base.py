@@ -187,13 +187,17 @@ def ratio_interval(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steepness = (bottom.reach / bottom.value) ** 2
         narrow = (bottom.value > 0) & (steepness < STEEPEST) & ~np.isnan(top.reach)
+        # Where noise is 0 at the confidence, which its law alone decides, the ratio is a point.
+        known = ~np.isnan(top.reach) & ~np.isnan(bottom.reach) & (bottom.low >= least)
+        exact = known & (top.low == top.high) & (bottom.low == bottom.high) & (bottom.low > 0)
         fieller = _fieller(top, bottom, steepness, shared / bottom.value**2)
         corners = _corners(top, bottom, least)
         low, high = (np.where(narrow, one, other) for one, other in zip(fieller, corners))
         if confidence is not None and top.curve is not None and bottom.curve is not None:
             *curved, bent = curved_interval(top.curve, bottom.curve, confidence=confidence)
             low, high = (np.where(bent, one, other) for one, other in zip(curved, (low, high)))
-        return _round_outward(low, high)
+        low, high = _round_outward(low, high)
+        return np.where(exact, top.low / bottom.low, low), np.where(exact, top.low / bottom.low, high)
 
 
 def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:

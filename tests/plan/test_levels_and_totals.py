@@ -1,0 +1,102 @@
+"""Levels with a total, levels of one code, lists of queries, and names of candidates that do not exist."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.noise import Seeded
+from recordwise.plan.file.write import plan_text
+
+NOISE = rw.Gaussian(sigma="1/1000")
+KEYS = rw.Keys.product(race=["a", "b"], origin=["x", "y", "z"])
+
+
+def opened(**more):
+    table = {"id": [1, 2, 3, 4], "race": list("aabb"), "origin": list("xyyz"), "emp": [1, 2, 3, 4]}
+    columns = {"race": "text", "origin": "text"}
+    return rw.Session(table, unit="id", measures={"emp": 1}, columns=columns, tuned_on="synthetic", **more)
+
+
+def four_tables():
+    return rw.query().levels((), "race", keys=KEYS).levels((), "origin").count(NOISE)
+
+
+def test_an_empty_level_is_the_total_of_its_axis():
+    with opened() as session:
+        release = session.run(four_tables(), rng=Seeded(1))
+    assert [table.name for table in release.tables] == ["total", "origin", "race", "race_by_origin"]
+    assert release["total"]["count"].to_pylist() == [4]
+    assert release["race_by_origin"]["count"].to_pylist() == [1, 1, 0, 0, 1, 1]
+    assert [level.share for level in four_tables().tables()] == [Fraction(1, 4)] * 4
+
+
+def test_a_total_with_a_rest_is_complete():
+    asked = rw.query().levels((), "race", keys=["a"], all_other="publish").count(NOISE)
+    with opened() as session:
+        assert session.run(asked, rng=Seeded(1))["race"]["count"].to_pylist() == [2, 2]
+
+
+def test_a_plan_file_holds_the_total(tmp_path):
+    with opened() as session:
+        text = plan_text(
+            [four_tables()], session.schema, dataset="d", source="t.csv", ledger="l", tuned_on="synthetic"
+        ).text
+    (tmp_path / "plan.toml").write_text(text)
+    read = rw.load_plan(tmp_path / "plan.toml").plan.queries[0]
+    assert read.axes == four_tables().axes
+
+
+@pytest.mark.parametrize("wrong", [None, 3, [None], object()])
+def test_what_is_no_level_is_refused(wrong):
+    with pytest.raises(ParameterError, match="must be columns"):
+        rw.query().levels(wrong)
+    with pytest.raises(ParameterError, match="must be columns"):
+        rw.query().group_by(wrong)
+
+
+def test_a_list_of_levels_and_a_list_of_queries_are_taken():
+    assert rw.query().levels(["race", "origin"]) == rw.query().levels("race", "origin")
+    one, two = (rw.query().group_by(name, keys=KEYS).count(NOISE) for name in ("race", "origin"))
+    with opened() as session:
+        assert session.policy_of([one, two]) == session.policy_of(one, two)
+        assert len(session.run([one, two], rng=Seeded(1)).tables) == 2
+        with pytest.raises(ParameterError, match="must be queries"):
+            session.run("count")
+
+
+def test_levels_of_one_code_are_not_crossed_without_a_word():
+    start = rw.query().levels(rw.prefix("race", 1))
+    with pytest.raises(ParameterError, match="levels of one code"):
+        start.levels("race")
+    crossed = rw.query().group_by(*rw.prefix("race", [1, 2]), keys={"race1": ["a"], "race2": ["a"]}).count(NOISE)
+    with opened() as session:
+        assert "race1 x race2, prefixes of 'race'" in session.warnings_of(crossed)[0]
+        assert session.warnings_of(four_tables()) == ()
+
+
+def test_the_average_of_two_exact_answers_has_a_point_for_an_interval():
+    asked = rw.query().group_by("race", keys=KEYS).count(NOISE).avg("emp", sum=NOISE)
+    with opened() as session:
+        found = session.run(asked, rng=Seeded(1)).table
+    assert found["avg_emp"].to_pylist() == found["avg_emp_low"].to_pylist() == found["avg_emp_high"].to_pylist()
+    assert found["avg_emp"].to_pylist() == [1.5, 3.5]
+    noisy = rw.query().group_by("race", keys=KEYS).count(NOISE).avg("emp", sum=rw.Gaussian(sigma=1))
+    with opened() as session:
+        found = session.run(noisy, rng=Seeded(1)).table
+    assert np.all(found["avg_emp_low"].to_numpy() < found["avg_emp_high"].to_numpy())
+
+
+def test_a_candidate_that_cannot_meet_the_goals_is_refused_by_name():
+    from recordwise.planning.result import candidate_named as named
+
+    class One:
+        name = "split"
+
+    assert named([One()], "split").name == "split"
+    with pytest.raises(ParameterError, match="cannot meet the goals: too little"):
+        named([One()], "log", {"log": "too little"})
+    with pytest.raises(ParameterError, match="Candidates are 'split'"):
+        named([One()], "lag")
