@@ -117,3 +117,27 @@ def test_a_folder_of_something_else_is_no_release(folder):
     (folder / "policy.json").write_text("{}")
     with pytest.raises(SourceError, match="not a release folder"):
         load_release(folder)
+
+
+def test_records_of_a_folder_are_those_of_the_release(released, folder, run):
+    done = run(
+        "postprocess",
+        released,
+        "--out",
+        folder / "micro",
+        "--records",
+        "whole",
+        "--method",
+        "max_fit",
+        "--slack",
+        "0.5",
+    )
+    assert done.exit_code == 0
+    assert "no row is a respondent" in " ".join(done.stdout.split())
+    expected = load_release(released).records(whole=True, method="max_fit", slack=0.5)
+    assert pq.read_table(folder / "micro" / "records.parquet").to_pylist() == expected.data.to_pylist()
+    assert {file.name for file in (folder / "micro").iterdir()} == {"records.parquet", "records.csv", "records.json"}
+    told = run("postprocess", released, "--out", folder / "other", "--records", "weighted", "--json")
+    assert json.loads(told.stdout)["kind"] == "weighted"
+    for wrong in (("--records", "some"), ("--of", "count"), ("--records", "whole", "--zero-counts")):
+        assert run("postprocess", released, "--out", folder / "wrong", *wrong).exit_code != 0

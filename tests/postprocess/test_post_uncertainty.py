@@ -17,12 +17,16 @@ from recordwise.postprocess import (
     bounded_laplace,
     bounded_reach,
     bounded_variance,
+    cell_error_bound_approximate,
+    cell_error_bound_pure,
+    cell_error_bound_zcdp,
     easy_table,
     hard_table,
     plot_tradeoffs,
     point_first,
     point_first_errors,
     sum_error_bound_approximate,
+    sum_error_bound_policy,
     sum_error_bound_pure,
     sum_error_bound_zcdp,
     sum_first,
@@ -424,3 +428,29 @@ def test_bounds_on_errors_are_those_of_their_formulas_where_total_and_cells_have
     variance = float(np.mean(grid**2 * np.exp(-total * grid)) * ends * total / kept)
     cut = sum_first_errors_bounded(total_epsilon=total, cell_epsilon=cell, delta=delta)
     assert (cut.cell, cut.sum) == pytest.approx((2 * reach + math.sqrt(variance), math.sqrt(variance)), rel=1e-6)
+
+
+@pytest.mark.parametrize("cells", [10, 1000, 10**6])
+@pytest.mark.parametrize("sum_error", [0.0, 0.5, 3.0, 100.0])
+def test_the_bound_holds_in_both_directions(cells, sum_error):
+    kinds = [
+        (cell_error_bound_pure, sum_error_bound_pure, {"epsilon": 0.5}),
+        (cell_error_bound_approximate, sum_error_bound_approximate, {"epsilon": 0.5, "delta": 1e-9}),
+        (cell_error_bound_zcdp, sum_error_bound_zcdp, {"rho": 0.1}),
+    ]
+    for least_cell, least_sum, privacy in kinds:
+        if sum_error == 0 and least_cell is not cell_error_bound_approximate:
+            continue  # No error of cells is large enough for an exact sum.
+        found = least_cell(cells=cells, sum_error=sum_error, **privacy)
+        assert found >= 0
+        if found:
+            assert least_sum(cells=cells, cell_error=found, **privacy) >= sum_error
+        assert least_sum(cells=cells, cell_error=found * (1 + 1e-6) + 1e-9, **privacy) <= sum_error * (1 + 1e-9)
+
+
+def test_a_record_that_holds_a_whole_total_gives_at_least_the_bound_of_many():
+    sizes = np.arange(1, 400)
+    many = sum_error_bound_zcdp(cells=50, cell_error=3.0, rho=0.01)
+    assert sum_error_bound_policy(cells=50, cell_error=3.0, sizes=sizes, losses=0.01 * sizes**2) == pytest.approx(many)
+    slow = sum_error_bound_policy(cells=50, cell_error=3.0, sizes=sizes, losses=0.01 * np.log1p(sizes) ** 2)
+    assert slow > 10 * many

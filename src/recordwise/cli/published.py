@@ -1,7 +1,7 @@
 """``recordwise postprocess DIR --out NEW``: makes a release nonnegative and additive."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,7 @@ from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
+    from recordwise.release.formats.records import Records
     from recordwise.release.published import FitNote
     from recordwise.release.release import Release
 
@@ -38,6 +39,20 @@ def postprocess(
             min=1, help="Draws for intervals without a formula. Default: 400, or 40 for large nonnegative fits."
         ),
     ] = None,
+    gamma: Annotated[float, typer.Option(help="Confidence of reweighted that an answer is not zero.")] = 0.99,
+    slack: Annotated[float, typer.Option(help="Of max_fit, beyond the smallest worst deviation.")] = 0.01,
+    records: Annotated[
+        str | None,
+        typer.Option(help="weighted or whole: write microdata instead of fitted tables.", show_default=False),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(help="With --records: the count or sum that becomes records.", show_default=False),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--value", help="With --records: a sum that records have a value of.", show_default=False),
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", help="An output format; repeat for several. Default: parquet and csv."),
@@ -47,7 +62,7 @@ def postprocess(
 ) -> None:
     """Fit nonnegative, additive tables to a published release.
 
-    Columns NAME_fit and NAME_best are added next to the noisy ones.
+    Columns NAME_fit and NAME_best are added next to the noisy ones. With --records, microdata that add up are written instead.
     """
     import json
 
@@ -60,9 +75,20 @@ def postprocess(
     formats_named(chosen)
     release = load_release(folder)
     check_folder(out)
-    fitted = release.consistent(
-        method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs, draws=draws
-    )
+    shared: dict[str, Any] = {"method": method, "priority": priority, "complete": complete}
+    shared |= {"gamma": gamma, "slack": slack}
+    _check_records(records, of, values, tables_only=zero_counts or bool(at_most) or draws is not None)
+    if records is not None:
+        made = release.records(
+            weighted=records == "weighted", whole=records == "whole", of=of, values=values or (), **shared
+        )
+        made.save(out, formats=chosen)
+        if as_json:
+            typer.echo(json.dumps({"folder": str(out), **made.to_json()}))
+        else:
+            show_records(made, out)
+        return
+    fitted = release.consistent(zero_counts=zero_counts, at_most=pairs, draws=draws, **shared)
     fitted.save(out, formats=chosen)
     note = fitted.published.fit
     assert note is not None
@@ -70,6 +96,44 @@ def postprocess(
         typer.echo(json.dumps({"folder": str(out), **note.to_json()}))
     else:
         show_fit(fitted, note, out)
+
+
+def _check_records(kind: str | None, of: str | None, values: list[str] | None, *, tables_only: bool) -> None:
+    """Refuse options that do not belong together."""
+    from recordwise.errors import ParameterError
+
+    if kind not in (None, "weighted", "whole"):
+        raise ParameterError(parameter="--records", problem="must be weighted or whole")
+    if kind is None and (of or values):
+        raise ParameterError(parameter="--of and --value", problem="are for records", advice="Add --records weighted.")
+    if kind is not None and tables_only:
+        raise ParameterError(
+            parameter="--records", problem="takes no --zero-counts, --at-most or --draws, which are for fitted tables"
+        )
+
+
+def show_records(made: "Records", out: Path) -> None:
+    from recordwise.cli import screen
+    from recordwise.exact.text import figure
+
+    screen.heading(f"Records in {out}")
+    screen.paragraph(
+        f"{made.data.num_rows:,} {made.about['kind']} records of {made.about['of']}, {round(made.about['total']):,} in all, by "
+        f"{made.about['method']}. Made of published tables alone: no row is a respondent, and nothing was spent."
+    )
+    if not made.sums:
+        screen.note(f"No bound on their errors: {made.no_bound}.")
+        return
+    headers = ["table", "finest cells", "noise", "least error of its sums", "least error of cells"]
+    rows = [
+        [each.table, f"{each.cells:,}", *map(figure, (each.noise, each.least_sum_error, each.least_cell_error))]
+        for each in made.sums
+    ]
+    screen.table(headers, rows)
+    screen.note(
+        "Root mean squared errors in the worst case, whatever the method: of sums over records whose cells are as good as the "
+        "noisy ones, and of cells if the sums are as good as the noisy ones (T-UNCERTAIN)."
+    )
 
 
 def _columns_of(texts: list[str]) -> dict[str, str]:

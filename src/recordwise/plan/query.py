@@ -148,7 +148,15 @@ class Query:
     def with_axis(
         self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | None = None
     ) -> "Query":
-        """Cross the tables with some levels, whatever they are levels of."""
+        """Cross the tables with some levels, whatever they are levels of.
+
+        Args:
+            choices: As for ``levels``.
+            share: As for ``levels``.
+
+        Returns:
+            A new query.
+        """
         return replace(self, axes=(*self.axes, axis(choices_of(choices), share)))
 
     def at(self, keys: GivenKeys | None) -> "Query":

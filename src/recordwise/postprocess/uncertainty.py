@@ -24,6 +24,8 @@ from recordwise.postprocess.solvers.boxed import FloatArray
 from recordwise.postprocess.workload import Workload
 
 LOG_4_3 = math.log(4 / 3)
+CLOSE = 1e-12
+"""The relative distance at which a bisection stops."""
 
 
 def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> float:
@@ -82,6 +84,94 @@ def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
     check(cells, cell_error, rho=rho)
     reach = 1 / (2 * math.sqrt(rho * LOG_4_3))
     return cells * best(lambda k, t: k * math.exp(-((math.sqrt(LOG_4_3) + t * math.sqrt(rho)) ** 2)), cell_error, reach)
+
+
+def cell_error_bound_pure(*, cells: int, sum_error: float, epsilon: float) -> float:
+    """Return the least C under epsilon-differential privacy.
+
+    No nonnegative table with a sum this good has better cells: the other direction of ``sum_error_bound_pure``.
+
+    Args:
+        cells: The number of cells.
+        sum_error: D, the root mean squared error of the sum.
+        epsilon: The epsilon of the whole release.
+
+    Returns:
+        The least C, the worst root mean squared error of a cell.
+    """
+    return least_cell_error(lambda c: sum_error_bound_pure(cells=cells, cell_error=c, epsilon=epsilon), sum_error)
+
+
+def cell_error_bound_approximate(*, cells: int, sum_error: float, epsilon: float, delta: float) -> float:
+    """Return the least C under (epsilon, delta).
+
+    Args:
+        cells: The number of cells.
+        sum_error: D, the root mean squared error of the sum.
+        epsilon: The epsilon of the whole release.
+        delta: The delta.
+
+    Returns:
+        The least C, the worst root mean squared error of a cell.
+    """
+
+    def bound(cell_error: float) -> float:
+        return sum_error_bound_approximate(cells=cells, cell_error=cell_error, epsilon=epsilon, delta=delta)
+
+    return least_cell_error(bound, sum_error)
+
+
+def cell_error_bound_zcdp(*, cells: int, sum_error: float, rho: float) -> float:
+    """Return the least C under rho-zCDP.
+
+    Args:
+        cells: The number of cells.
+        sum_error: D, the root mean squared error of the sum.
+        rho: The zCDP loss.
+
+    Returns:
+        The least C, the worst root mean squared error of a cell.
+    """
+    return least_cell_error(lambda c: sum_error_bound_zcdp(cells=cells, cell_error=c, rho=rho), sum_error)
+
+
+def least_cell_error(bound: Callable[[float], float], sum_error: float) -> float:
+    """Return a C below which the bound on D exceeds an error (T-UNCERTAIN).
+
+    The bound falls continuously with C, as the largest of falling lines, so that a bisection keeps its lower end.
+    """
+    if not (math.isfinite(sum_error) and sum_error >= 0):
+        raise ParameterError(parameter="sum_error", problem=f"must be a nonnegative number, not {sum_error}")
+    low, high = 0.0, 1.0
+    if bound(low) <= sum_error:
+        return 0.0
+    while bound(high) > sum_error:
+        low, high = high, 2 * high
+    while high - low > CLOSE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if bound(middle) > sum_error else (low, middle)
+    return low
+
+
+def sum_error_bound_policy(*, cells: int, cell_error: float, sizes: ArrayLike, losses: ArrayLike) -> float:
+    """Return the least D where one record may hold a whole total.
+
+    The largest (t - 2 C) d exp(-(sqrt(ln 4/3) + sqrt(P(t)))^2) over the sizes t of a record: the proof of T-UNCERTAIN
+    with the loss P(t) of a record of size t in place of that of t records. The slower a policy grows, the larger.
+
+    Args:
+        cells: The number of cells.
+        cell_error: C, the worst root mean squared error of a cell.
+        sizes: Sizes of a record, in the units of the total.
+        losses: The zCDP loss of a record of each size, in all that the table was made of.
+
+    Returns:
+        The least D, the root mean squared error of the sum.
+    """
+    check(cells, cell_error)
+    over = np.asarray(sizes, dtype=np.float64) - 2 * cell_error
+    root = math.sqrt(LOG_4_3) + np.sqrt(np.asarray(losses, dtype=np.float64))
+    return cells * float(np.max(np.maximum(over, 0.0) * np.exp(-(root**2)), initial=0.0))
 
 
 def best(value: Callable[[float, int], float], cell_error: float, reach: float) -> float:

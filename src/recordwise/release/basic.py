@@ -18,13 +18,13 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.publication import StatusRules
-from recordwise.postprocess.rounding import Nesting, round_tables
+from recordwise.postprocess.rounding import round_tables
 from recordwise.progress import reported
 from recordwise.release.consistent import joint_queries
 from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
-from recordwise.release.nesting import nesting_of, nests, parents
-from recordwise.release.published import BasicNote, CodeLists, Groups, PublishedQuery, PublishedStatistic
+from recordwise.release.nesting import nesting_of, rounding_nesting
+from recordwise.release.published import BasicNote, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
 
@@ -93,7 +93,8 @@ def _round_variables(
 ) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
     """Return each variable's rounded columns and its changes in units."""
     family = nesting_of(release, query, complete=complete)
-    nesting = _nesting(family.tables, {table.name: table.by for table in query.tables}, release.published.lists)
+    by = {table.name: table.by for table in query.tables}
+    nesting = rounding_nesting(family.tables, by, release.published.lists)
     found = []
     for statistic in [each for each in query.statistics if each.rules.fitted]:
         unit = _common_unit([units[name] for name in statistic.names], statistic)
@@ -118,19 +119,6 @@ def _common_unit(units: Sequence[Fraction], statistic: PublishedStatistic) -> Fr
 def _column(whole: Any, unit: Fraction) -> pa.Array:
     """Whole multiples of the unit: whole numbers if the unit is whole."""
     return pa.array(whole * int(unit) if unit.denominator == 1 else whole * unit.numerator / unit.denominator)
-
-
-def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Groups], lists: CodeLists) -> Nesting:
-    above: dict[int, dict[int, Any]] = {}
-    for k, finer in enumerate(tables):
-        above[k] = {
-            j: parents(coarser, by[coarser.name], finer, by[finer.name], lists)
-            for j, coarser in enumerate(tables)
-            if j != k
-            and nests(by[coarser.name], by[finer.name])
-            and (k < j or not nests(by[finer.name], by[coarser.name]))
-        }
-    return Nesting(sizes=tuple(table.data.num_rows for table in tables), above=above)
 
 
 def _table(

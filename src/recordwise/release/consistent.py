@@ -16,9 +16,10 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.noise.laws import DiscreteLaplace
 from recordwise.plan.statistics.base import SUM
-from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
-from recordwise.postprocess.maxfit import max_fit
+from recordwise.postprocess.least_squares import CONFIDENCE, nnls, ols, reweighted_fit
+from recordwise.postprocess.maxfit import SLACK, max_fit
 from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
@@ -33,6 +34,8 @@ from recordwise.release.spread import (
     REFITS,
     AnswerNoise,
     FittedColumn,
+    FixedNoise,
+    JoinedNoise,
     best_fit,
     draws_for,
     fit_again,
@@ -270,6 +273,15 @@ class Setting:
     confidence: float
     draws: int | None
     digest: str
+    gamma: float
+    slack: float
+
+    def options(self, noises: Sequence[AnswerNoise]) -> dict[str, Any]:
+        """Return what the method takes beside answers and variances."""
+        own = {"reweighted": {"confidence": self.gamma}, "max_fit": {"slack": self.slack}}
+        return {"noise": "laplace" if all(is_laplace(noise) for noise in noises) else "gaussian"} | own.get(
+            self.method, {}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -305,11 +317,15 @@ def consistent(
     zero_counts: bool = False,
     at_most: Mapping[str, str] | None = None,
     draws: int | None = None,
+    gamma: float = CONFIDENCE,
+    slack: float = SLACK,
 ) -> Release:
     """Add ``NAME_fit`` and ``NAME_best`` columns; see ``Release.consistent``."""
     release = _without_fits(release)
     plan, below = release.published.queries, dict(at_most or {})
-    _check(release, method, priority, below, zero_counts=zero_counts)
+    check_method(release, method, priority)
+    if method == "ols" and at_most:
+        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     flags: dict[str, dict[str, str]] = {table.name: {} for table in release.tables}
     fits: dict[str, FittedVariable] = {}
@@ -319,12 +335,14 @@ def consistent(
         nesting = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
-            order=_order(nesting, priority),
+            order=order_of(nesting, priority),
             zero_counts=zero_counts,
             rules=rules[query.numbers[0] - 1],
             confidence=release.published.confidence,
             draws=draws,
             digest=f"{release.digest}:q{query.numbers[0]}",
+            gamma=gamma,
+            slack=slack,
         )
         for found in _fits(nesting, setting):
             statistic = next(each for each in nesting.statistics if each.name == found.name)
@@ -344,6 +362,7 @@ def consistent(
         together=tuple(tuple(table.name for table in query.tables) for query in queries if len(query.numbers) > 1),
         fits={name: found.note() for name, found in fits.items()},
         columns=columns_json(method),
+        options={"reweighted": {"gamma": gamma}, "max_fit": {"slack": slack}}.get(method, {}),
         # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
         digest=digest_of({table.name: table.data for table in tables}, release.policy),
     )
@@ -370,14 +389,10 @@ def _without_fits(release: Release) -> Release:
     return replace(release, tables=tables, basic_tables=(), published=release.published.as_drawn())
 
 
-def _check(
-    release: Release, method: str, priority: Sequence[str] | None, at_most: Mapping[str, str], *, zero_counts: bool
-) -> None:
-    """Refuse arguments that fit no query of the release."""
+def check_method(release: Release, method: str, priority: Sequence[str] | None) -> None:
+    """Refuse a method or an order that fits no query of the release."""
     if method not in METHODS:
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
-    if method == "ols" and at_most:
-        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
     if any(query.external for query in release.published.queries):
         raise ParameterError(
             parameter="release", problem="comes from an external mechanism, so its tables have no known cells to fit"
@@ -387,7 +402,7 @@ def _check(
         raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
 
 
-def _order(nesting: Nesting, priority: Sequence[str] | None) -> list[str]:
+def order_of(nesting: Nesting, priority: Sequence[str] | None) -> list[str]:
     """Return the groups by priority, by default the coarsest first."""
     names = [table.name for table in reversed(nesting.tables)]
     return names if priority is None else [name for name in priority if name in names]
@@ -423,37 +438,69 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     return found
 
 
-def _solve(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
-) -> Iterator[FittedVariable]:
-    """Fit one variable, or several of which each includes the previous."""
-    layers = len(statistics)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solution:
+    """One variable, or several of which each includes the previous, fitted to their answers."""
+
+    workload: Workload
+    asked: Any
+    """Which answers have a cell."""
+    noises: list[AnswerNoise]
+    variances: FloatArray
+    fit: Fit
+    totals: list[FloatArray]
+    """The fitted answers of each variable; 0 without a cell."""
+    again: Callable[[FloatArray], Fit]
+    """Fits other answers with the same weights."""
+
+    def refit(self, drawn: FloatArray) -> FloatArray:
+        """Return the fitted answers of other noise."""
+        return self.workload.answer(self.again(drawn).x)
+
+
+def solution_of(nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any) -> Solution:
+    """Fit variables by the method of the setting."""
     workload, asked = _workload(nesting, statistics, setting, kept)
     answers = np.concatenate([nesting.column(s, "")[asked] for s in statistics])
     noises = [noise_of(nesting, statistic) for statistic in statistics]
-    totals: list[FloatArray | None] = [None] * layers
+    totals: list[FloatArray | None] = [None] * len(statistics)
     for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
         variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
-        fit = _fit_by_method(workload, answers, variances, setting, statistics)
-        totals = [_scatter(part, asked) for part in np.split(workload.answer(fit.x), layers)]
 
-    def refit(drawn: FloatArray) -> FloatArray:
-        return workload.answer(_fit_by_method(workload, drawn, variances, setting, statistics).x)
+        def again(drawn: FloatArray, used: FloatArray = variances) -> Fit:
+            return _fit_by_method(workload, drawn, used, setting, statistics, setting.options(noises))
 
-    best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
-    fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
+        fit = again(answers)
+        totals = [_scatter(part, asked) for part in np.split(workload.answer(fit.x), len(statistics))]
+    return Solution(
+        workload=workload,
+        asked=asked,
+        noises=noises,
+        variances=variances,
+        fit=fit,
+        totals=[np.zeros(len(asked)) if total is None else total for total in totals],
+        again=again,
+    )
+
+
+def _solve(
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+) -> Iterator[FittedVariable]:
+    """Fit variables, with their best linear estimates and intervals."""
+    found = solution_of(nesting, statistics, setting, kept)
+    best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, found.noises)]
     if setting.method == "ols" and np.all(kept):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
-        columns = [replace(each, value=value) for each, value in zip(best, fitted)]
+        columns = [replace(each, value=value) for each, value in zip(best, found.totals)]
     else:
-        columns = _bootstrap(nesting, statistics, noises, fitted, asked, refit, setting)
+        columns = _bootstrap(nesting, statistics, found, setting)
     for statistic, estimate, column in zip(statistics, best, columns):
         yield FittedVariable(
             name=statistic.name,
             best=estimate,
             fit=column,
             biased=setting.method != "ols",
-            reached=fit,
+            reached=found.fit,
         )
 
 
@@ -482,26 +529,21 @@ def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, s
 
 
 def _bootstrap(
-    nesting: Nesting,
-    statistics: list[PublishedStatistic],
-    noises: list[AnswerNoise],
-    fitted: list[FloatArray],
-    asked: Any,
-    refit: Callable[[FloatArray], FloatArray],
-    setting: Setting,
+    nesting: Nesting, statistics: list[PublishedStatistic], found: Solution, setting: Setting
 ) -> list[FittedColumn]:
     """Return each variable's spread when noise is redrawn and refitted."""
+    asked, fitted, refit = found.asked, found.totals, found.refit
     draws = draws_for(len(asked), setting.confidence, setting.draws)
     sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
 
     def errors(some: int) -> FloatArray:
-        drawn = [noise.errors(total, some, source) for noise, total, source in zip(noises, fitted, sources)]
+        drawn = [noise.errors(total, some, source) for noise, total, source in zip(found.noises, fitted, sources)]
         return np.concatenate([each[:, asked] for each in drawn], axis=1)
 
     start = np.concatenate([total[asked] for total in fitted])
     sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
     parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
-    found = [(_scatter(one, asked, np.nan), _scatter(other, asked, np.nan)) for one, other in parts]
+    spreads = [(_scatter(one, asked, np.nan), _scatter(other, asked, np.nan)) for one, other in parts]
     least = -np.inf if setting.method == "ols" else 0.0
     return [
         FittedColumn(
@@ -512,7 +554,7 @@ def _bootstrap(
             how=BOOTSTRAP,
             draws=draws,
         )
-        for value, (one, reach) in zip(fitted, found)
+        for value, (one, reach) in zip(fitted, spreads)
     ]
 
 
@@ -522,12 +564,20 @@ def _fit_by_method(
     variances: FloatArray,
     setting: Setting,
     statistics: list[PublishedStatistic],
+    options: dict[str, Any],
 ) -> Fit:
-    if setting.method != "sequential":
-        return METHODS[setting.method](workload, answers, variances, noise="gaussian")
-    groups = [f"{statistic.name}:{table}" for table in setting.order for statistic in statistics]
-    present = {group.name for group in workload.groups}
-    return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
+    if setting.method == "sequential":
+        groups = [f"{statistic.name}:{table}" for table in setting.order for statistic in statistics]
+        present = {group.name for group in workload.groups}
+        options = options | {"priority": [group for group in groups if group in present]}
+    return METHODS[setting.method](workload, answers, variances, **options)
+
+
+def is_laplace(noise: AnswerNoise) -> bool:
+    """Return whether all answers have Laplace noise of a known law."""
+    if isinstance(noise, FixedNoise):
+        return noise.known and all(isinstance(law, DiscreteLaplace) for _, law in noise.laws)
+    return isinstance(noise, JoinedNoise) and all(is_laplace(part) for _, part in noise.parts)
 
 
 def _group_sizes(nesting: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:

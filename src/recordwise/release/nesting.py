@@ -24,6 +24,7 @@ from recordwise.plan.expressions import ALL_OTHER, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
+from recordwise.postprocess import rounding
 from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
 from recordwise.postprocess.workload import Workload
 from recordwise.release.published import (
@@ -263,7 +264,16 @@ def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
 def cell_rows(
     tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
 ) -> Any:
-    """Return the incidence of published cells and fitted cells.
+    """Return the incidence of published cells and fitted cells, in the order of ``cell_owners``."""
+    owners = cell_owners(tables, by, complete=complete, lists=lists)
+    grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
+    return sparse.csr_array(sparse.block_array(grid, format="csr"))
+
+
+def cell_owners(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
+) -> list[tuple[ReleasedTable, IntArray]]:
+    """Return the table and the rows of each fitted cell.
 
     The finest table's cells first, then what only every other table has: "all other" cells if its remainders are
     known, a remainder for each cell otherwise.
@@ -274,8 +284,30 @@ def cell_rows(
         known = ~rest_rows(table) if complete else _tiled_cells(table, tables, by, lists)
         own = np.flatnonzero(~known)
         owners += [(table, own)] if len(own) else []
-    grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
-    return sparse.csr_array(sparse.block_array(grid, format="csr"))
+    return owners
+
+
+def key_values(
+    table: ReleasedTable,
+    tables: Sequence[ReleasedTable],
+    by: Mapping[str, Groups],
+    group: PublishedGroup,
+    lists: CodeLists,
+) -> Any:
+    """Return a group's value in each row of a table; NULL where the table does not tell it."""
+    own = by[table.name]
+    source = source_of(group, own)
+    if source is None:
+        return None
+    column = table.data.column(source.name)
+    if group not in own:
+        return _coarser_values(group, source, column, lists)
+    above = [each for each in tables if nests(by[each.name], own) and not nests(own, by[each.name])]
+    rests = rest_rows(table)
+    if not np.any(rests) or any(group in by[each.name] for each in above):
+        return column
+    # A published rest has the key of its coarser cell, and is in no listed cell of this group.
+    return pc.if_else(pa.array(rests), pa.scalar(None, column.type), column)
 
 
 def _tiled_cells(
@@ -305,3 +337,17 @@ def _block(
     up = parents(table, by[table.name], owner, by[owner.name], lists)[own]
     inside = np.flatnonzero(up != OUTSIDE)
     return sparse.csr_array((np.ones(len(inside)), (up[inside], inside)), shape=shape)
+
+
+def rounding_nesting(tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists) -> rounding.Nesting:
+    """Return how tables nest, for controlled rounding."""
+    above: dict[int, dict[int, Any]] = {}
+    for k, finer in enumerate(tables):
+        above[k] = {
+            j: parents(coarser, by[coarser.name], finer, by[finer.name], lists)
+            for j, coarser in enumerate(tables)
+            if j != k
+            and nests(by[coarser.name], by[finer.name])
+            and (k < j or not nests(by[finer.name], by[coarser.name]))
+        }
+    return rounding.Nesting(sizes=tuple(table.data.num_rows for table in tables), above=above)

@@ -399,6 +399,8 @@ class FitNote:
     """What each kind of added column is."""
     added: tuple[str, ...] = ADDED
     """The suffixes of the columns that were added."""
+    options: Mapping[str, float] = field(default_factory=dict)
+    """Further parameters of the method: gamma of reweighting, slack of max_fit."""
 
     @classmethod
     def read(cls, form: Form) -> "FitNote":
@@ -415,6 +417,7 @@ class FitNote:
             columns=form.get("columns", {}),
             # A variable of theirs may be called what is added to another today.
             added=ADDED if "uncertainty" in form else (FITTED,),
+            options={name: float(form[name]) for name in ("gamma", "slack") if name in form},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -422,6 +425,7 @@ class FitNote:
         fits = self.fits.items()
         return {
             "method": self.method,
+            **self.options,
             "complete": self.complete,
             "zero_counts": self.zero_counts,
             "at_most": dict(self.at_most),

@@ -36,6 +36,7 @@ from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
+    from recordwise.release.formats.records import Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -129,6 +130,8 @@ class Release:
         zero_counts: bool = False,
         at_most: Mapping[str, str] | None = None,
         draws: int | None = None,
+        gamma: float = 0.99,
+        slack: float = 0.01,
     ) -> "Release":
         """Return the release with fitted columns next to counts and sums.
 
@@ -150,6 +153,8 @@ class Release:
             at_most: For a variable, the one that it never exceeds.
             draws: How often noise is drawn again for intervals that have no formula; 400 unless given, and 40 for nonnegative
                 fits of more than 20,000 cells. The draws are from a public seed and cost nothing.
+            gamma: For "reweighted": the confidence with which an answer must differ from zero to keep its weight.
+            slack: For "max_fit": how far beyond the smallest possible worst deviation a table may go, in standard deviations.
 
         Returns:
             A new release.
@@ -164,6 +169,61 @@ class Release:
             zero_counts=zero_counts,
             at_most=at_most,
             draws=draws,
+            gamma=gamma,
+            slack=slack,
+        )
+
+    def records(
+        self,
+        *,
+        weighted: bool = False,
+        whole: bool = False,
+        of: str | None = None,
+        values: Sequence[str] = (),
+        method: str = "nnls",
+        priority: Sequence[str] | None = None,
+        complete: bool = False,
+        gamma: float = 0.99,
+        slack: float = 0.01,
+    ) -> "Records":
+        """Return microdata that add up to the published tables.
+
+        Nonnegative records made of the tables alone, by a fit as in ``consistent``: nothing is read or spent, and no
+        record is a respondent. Give ``weighted=True`` for one record with a weight for each cell that is not empty,
+        or ``whole=True`` for as many equal records as each cell has, in whole numbers. Their columns are the keys of
+        all tables of the query, so that every table is a plain sum over them; a finer key is empty where only the
+        coarser cell is published.
+
+        Args:
+            weighted: Whether records have weights.
+            whole: Whether records are whole: one row for each.
+            of: The count or sum that is turned into records, as ``consistent`` names them; the only count unless given.
+            values: Sums of the same query that records have a value of, the same for all of a cell.
+            method: "nnls", "max_fit", "sequential" or "reweighted".
+            priority: For "sequential": the names of the tables, the most important first.
+            complete: Whether the keys list every cell that can hold records.
+            gamma: For "reweighted", as for ``consistent``.
+            slack: For "max_fit", as for ``consistent``.
+
+        Returns:
+            The records, what they are, and what no such records can do better.
+
+        Raises:
+            ParameterError: The release cannot become records, and why.
+        """
+        from recordwise.release.formats.records import records_of
+
+        return records_of(
+            self,
+            weighted=weighted,
+            whole=whole,
+            of=of,
+            values=values,
+            method=method,
+            priority=priority,
+            complete=complete,
+            gamma=gamma,
+            slack=slack,
         )
 
     def basic(

@@ -10,6 +10,7 @@ In reading order:
 - ``statistical``: SAS and Stata
 - ``sdmx_csv``: an observation on each line
 - ``cbp``: the layout of County Business Patterns
+- ``records``: microdata that add up to the tables
 """
 
 from recordwise.release.formats.format import Format
