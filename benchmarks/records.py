@@ -26,10 +26,10 @@ def release(side: int = SIDE) -> rw.Release:
 
 def main(side: int = SIDE) -> None:
     made = release(side)
-    for how in ({"weighted": True}, {"whole": True}):
+    for whole in (False, True):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start, cpu = time.perf_counter(), time.process_time()
-        records = made.records(**how, complete=True)
+        records = made.records(weighted=not whole, whole=whole, complete=True)
         spent, taken = time.process_time() - cpu, time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         worst = max(records.about.get("largest_change", {"": 0.0}).values())

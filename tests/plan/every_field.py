@@ -82,6 +82,7 @@ count_distinct.id = { kind = "Gaussian", rho = 0.25, as = "units" }
 sum.emp = { kind = "Sized", floor = 100, mechanism = { kind = "Gaussian", sigma = 0.05 } }
 sum.pay = { kind = "UnitSplit", at = { by = "naics", length = 2, values = { 11 = 20 }, default = 50 }, rho = 0.5 }
 sum.other = { kind = "Gaussian", sigma = 500 }
+median = ["sum_pay"]
 sum.profit = { kind = "Clamped", to = 100, rho = 0.5 }
 avg.pay = { sum = { kind = "Gaussian", sigma = 40 }, count = { kind = "Gaussian", rho = 0.3 }, as = "mean_pay" }
 combine.together = "sum_emp + 2 * sum_other"
@@ -274,6 +275,7 @@ KEEPS: Changes = {
     "Hierarchy.finer": [],
     "Query.name": [[('name = "places"', 'name = "areas"')]],
     "Query.title": [[('title = "Places"', 'title = "Areas"')], [('title = "Places"\n', "")]],
+    "Query.median": [[('median = ["sum_pay"]', 'median = ["sum_pay", "heads"]')], [('median = ["sum_pay"]\n', "")]],
     "Group.name": [
         [('"opened" }', '"opened", as = "since" }')],
         [("END AS class", "END AS kind"), ("GROUP BY class", "GROUP BY kind"), ("{ class =", "{ kind =")],

@@ -38,6 +38,7 @@ from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.query import Query
 from recordwise.plan.schema import DERIVED, Schema, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.statistics import CountBins, Drawable, Total
+from recordwise.plan.statistics.base import MEDIAN, OTHER
 from recordwise.policy.columns import literal, plain_value
 from recordwise.policy.constructors import By
 
@@ -150,6 +151,8 @@ def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
     asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
     for alias in [each.alias for each in asked] + ([selection.alias] if selection else []):
         yield from ((alias + ending, alias) for ending in ENDINGS)
+        if alias in query.median:
+            yield alias + MEDIAN, alias
 
 
 def name_problems(level: Level, query: Query) -> Iterator[str]:
@@ -201,12 +204,23 @@ def _part_problems(query: Query, schema: Schema) -> Iterator[QueryProblem]:
     for at, statistic in enumerate(query.statistics):
         texts = [*statistic.problems(schema), *statistic.missing(query.draws(), schema)]
         yield from (QueryProblem(text, at) for text in texts)
+    yield from (QueryProblem(text, "median") for text in _median_problems(query))
     if query.condition is not None:
         yield from (QueryProblem(text, "where") for text in predicate_problems(query.condition, schema))
     chosen = {choice.group for axis in query.axes for choice in axis}
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
         about = "levels" if group in chosen else "group_by"
         yield from (QueryProblem(text, about) for text in group_problems(group, schema))
+
+
+def _median_problems(query: Query) -> Iterator[str]:
+    """Yield names that have no median-unbiased estimate."""
+    known = {each.alias: each for each in query.draws() if each.contribution != OTHER}
+    for name in query.median:
+        if name not in known:
+            yield f"median names '{name}', which is no count or sum of the query"
+        elif known[name].mechanism.signed:
+            yield f"median names '{name}', whose positive and negative part have noise of their own"
 
 
 def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[QueryProblem]:

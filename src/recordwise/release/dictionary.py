@@ -37,6 +37,11 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "_noisy_negative": ("noisy answer to the negative part of", "as drawn", NEVER),
     "_sigma": ("scale of the noise on the scale on which it was added to", "a parameter of the mechanism", NEVER),
     "_variance": ("unbiased estimate of the variance of", "from NAME_noisy and NAME_sigma", EMPTY),
+    "_median": (
+        "median-unbiased estimate, as often above the exact number as below, of",
+        "from the noisy answer",
+        EMPTY,
+    ),
     "_fit": ("value, fitted so that tables add up, of", "by the fit that release.json describes", NEVER),
     "_fit_sd": ("standard error of the fitted value of", "as release.json describes", EMPTY),
     "_fit_low": ("lower end of the LEVEL interval of the fitted value of", "as release.json describes", EMPTY),

@@ -44,6 +44,8 @@ class PreparedTable:
     drawn: tuple[PreparedStatistic, ...]
     asked: tuple[Statistic, ...]
     """The statistics of the query."""
+    median: tuple[str, ...]
+    """Those with a median-unbiased estimate."""
     confidence: float
 
 
@@ -64,6 +66,7 @@ def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidenc
             PreparedStatistic(statistic=statistic, served=_cell_mechanisms(part, cells)) for part, statistic in drawn
         ),
         asked=plan.queries[table.query].statistics,
+        median=plan.queries[table.query].median,
         confidence=confidence,
     )
 
@@ -84,7 +87,9 @@ def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Ca
         for each in prepared.drawn
     }
     statistics = [each.statistic for each in prepared.drawn]
-    return partial(published_columns, prepared.asked, statistics, answers, confidence=confidence)
+    return partial(
+        published_columns, prepared.asked, statistics, answers, confidence=confidence, median=prepared.median
+    )
 
 
 # Selects keys privately: adds noise to the counts of cells that contain records and, for a public domain, of empty

@@ -173,7 +173,7 @@ def _all_other(read: Query, node: Node) -> Query | None:
     return None if word is None else replace(read, all_other=word)
 
 
-NAMES = (Entry("name", Node.text), Entry("title", Node.text))
+NAMES = (Entry("name", Node.text), Entry("title", Node.text), Entry("median", lambda node: node.each(Node.text)))
 SHAPES = (
     Entry("where", _where),
     Entry("group_by", _group),
@@ -204,7 +204,7 @@ def _name(draft: Draft) -> None:
     given = {each.name: each.read(draft.entries[each.name]) for each in NAMES if each.name in draft.entries}
     if "name" in given:
         draft.add("name", draft.entries["name"].attempt(lambda: draft.query.named(given["name"] or "?")))
-    draft.query = replace(draft.query, title=given.get("title") or "")
+    draft.query = replace(draft.query, title=given.get("title") or "", median=tuple(given.get("median") or ()))
 
 
 def _from_sql(draft: Draft, shelf: Shelf) -> None:

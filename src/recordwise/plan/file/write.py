@@ -376,6 +376,7 @@ def _used_key_lists(query: Query, names: dict[str, Keys]) -> list[str]:
 def query_form(query: Query, keys: Any) -> dict[str, Any]:
     """Return a query, with its keys as the plan names them."""
     form: dict[str, Any] = {name: text for name, text in (("name", query.name), ("title", query.title)) if text}
+    form |= {"median": list(query.median)} if query.median else {}
     if query.condition is not None:
         form["where"] = predicate_text(query.condition)
     if query.groups:

@@ -245,8 +245,10 @@ def _round_outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, Float
 
 
 NOT_UNBIASED = "not unbiased"
-FIELDS = ("value", "standard_error", "variance_unbiased", "low", "high")
+FIELDS = ("value", "median_unbiased", "standard_error", "variance_unbiased", "low", "high")
 """The estimates that are published."""
+MEDIAN = "_median"
+"""The suffix of a median-unbiased estimate, published on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +267,9 @@ class NoisyColumn:
     sigma: FloatArray | None = None
     variance_unbiased: FloatArray | None = None
     """Published beside ``noisy`` and ``sigma``."""
+    median_unbiased: FloatArray | None = None
+    with_median: bool = False
+    """Whether the median-unbiased estimate is published."""
     flag: str | None = None
     """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
 
@@ -285,6 +290,8 @@ class NoisyColumn:
                 columns[f"{self.alias}_noisy_negative"] = array_of(self.noisy_negative)
             columns[f"{self.alias}_sigma"] = array_of(self.sigma)
             columns[f"{self.alias}_variance"] = array_of(self.variance_unbiased)
+        if self.with_median:
+            columns[self.alias + MEDIAN] = _array(np.asarray(self.median_unbiased, np.float64))
         return columns
 
 
@@ -658,15 +665,22 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
 
 
 def published_columns(
-    asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
+    asked: Sequence[Statistic],
+    drawn: Sequence[Drawable],
+    answers: Mapping[str, Any],
+    *,
+    confidence: float,
+    median: Sequence[str] = (),
 ) -> tuple[NoisyColumn, ...]:
     """Return a query's statistics, then the others drawn for them.
 
-    From the noisy answers by alias. All noise is drawn, so that they can be computed in parallel.
+    From the noisy answers by alias, those of ``median`` with their median-unbiased estimates. All noise is drawn, so
+    that they can be computed in parallel.
     """
 
     def column(statistic: Statistic) -> NoisyColumn:
-        return statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
+        found = statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
+        return replace(found, with_median=True) if statistic.alias in median else found
 
     with ThreadPoolExecutor() as pool:
         return tuple(pool.map(column, (*asked, *(each for each in drawn if each not in asked))))

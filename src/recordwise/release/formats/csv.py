@@ -43,7 +43,7 @@ LARGEST = 2.0**53
 CLOSE = 2.0**-50
 """Relative differences that are rounding errors of a computation in floating point."""
 ERRORS = ("_sd", "_cv", "_variance", "_fit_sd", "_best_sd")
-VALUES = {"": "_sd", "_low": "_sd", "_high": "_sd", "_fit": "_sd", "_noisy": "_sigma"}
+VALUES = {"": "_sd", "_median": "_sd", "_low": "_sd", "_high": "_sd", "_fit": "_sd", "_noisy": "_sigma"}
 VALUES |= {"_noisy_positive": "_sigma", "_noisy_negative": "_sigma"}
 VALUES |= {f"_{fit}{end}": f"_{fit}_sd" for fit in ("fit", "best") for end in ("", "_low", "_high")}
 """The columns of a variable, with the column whose size says which digits mean something; ``_sd`` where that is missing."""
