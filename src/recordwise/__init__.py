@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, synthetic
     from recordwise.mechanisms.fat_tailed import GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+    from recordwise.mechanisms.grouped import ByGroup
     from recordwise.mechanisms.quantile import TreeQuantile
     from recordwise.mechanisms.sized import Sized
     from recordwise.mechanisms.transforms import LogTransform, RootTransform
@@ -42,6 +43,7 @@ MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "post
 HOMES = {
     "mechanisms.fat_tailed": ("GeneralizedGaussian", "Polylog"),
     "mechanisms.gaussian": ("Clamped", "Gaussian", "UnitSplit"),
+    "mechanisms.grouped": ("ByGroup",),
     "mechanisms.quantile": ("TreeQuantile",),
     "mechanisms.sized": ("Sized",),
     "mechanisms.transforms": ("LogTransform", "RootTransform"),
@@ -65,6 +67,7 @@ sqlglot, and mechanisms load scipy."""
 
 _NAMES = {name: home for home, names in HOMES.items() for name in names}
 __all__ = [
+    "ByGroup",
     "Clamped",
     "Column",
     "Domain",

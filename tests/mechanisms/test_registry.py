@@ -26,6 +26,9 @@ MECHANISMS = [
     rw.LogTransform(offset=2000, sigma="0.5", signed=True),
     rw.Sized(rw.Gaussian(sigma="0.05"), floor=100, low=rw.GeneralizedGaussian(shape="0.5", scale="0.1"), low_below=400),
     rw.mechanisms.Transform(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4),
+    rw.ByGroup(
+        "kind", {1: rw.UnitSplit(at={"emp": 5}, rho="0.1"), 2: rw.Gaussian(sigma=3)}, default=rw.Gaussian(sigma=2)
+    ),
 ]
 
 
@@ -54,7 +57,9 @@ def test_a_repr_is_what_one_would_write():
 
 
 @pytest.mark.parametrize(
-    "mechanism", [each for each in MECHANISMS if not isinstance(each, rw.Gaussian | rw.UnitSplit | rw.Sized)], ids=repr
+    "mechanism",
+    [each for each in MECHANISMS if not isinstance(each, rw.Gaussian | rw.UnitSplit | rw.Sized | rw.ByGroup)],
+    ids=repr,
 )
 @pytest.mark.costly
 def test_noise_set_anew_keeps_the_shape(mechanism):

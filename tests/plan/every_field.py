@@ -319,6 +319,7 @@ PARTS = [
 ]
 """Fields whose own fields are in the lists above. The last two are not set in this plan."""
 SIZED = {"floor": 100, "mechanism": Gaussian(sigma="0.05")}
+GROUPS: dict[str, Any] = {"by": "county", "values": {"1": Gaussian(sigma=5)}, "default": Gaussian(sigma=7)}
 LOW = GeneralizedGaussian(shape="0.5", scale="0.02")
 FAT = {"scale": 30}
 SLOW = {"offset": 100, "sigma": "0.5"}
@@ -389,6 +390,15 @@ MECHANISMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
             "floor": {**SIZED, "floor": 200},
             "low": {**SIZED, "low": LOW},
             "low_below": {**SIZED, "low": LOW, "low_below": 300},
+        },
+    ),
+    "ByGroup": (
+        GROUPS,
+        {
+            "by": {**GROUPS, "by": "region"},
+            "values": {**GROUPS, "values": {"1": Gaussian(sigma=6)}},
+            "default": {**GROUPS, "default": Gaussian(sigma=8)},
+            "length": {**GROUPS, "length": 1},
         },
     ),
     "TreeQuantile": (

@@ -99,7 +99,7 @@ def test_every_parameter_of_a_mechanism_changes_the_digest(kind):
 
     def asked(parameters: dict[str, Any]) -> str:
         made, measure = BUILT_IN[kind](**parameters), Measure.of("emp", signed=parameters.get("signed", False))
-        schema = Schema.of(unit="id", measures={"emp": measure}, columns={"county": "text"})
+        schema = Schema.of(unit="id", measures={"emp": measure}, columns={"county": "text", "region": "text"})
         if isinstance(made, rw.TreeQuantile):
             query = rw.query().quantile("emp", p="0.5", grid=made.grid, rho=made.rho)
         else:

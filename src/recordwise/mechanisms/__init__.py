@@ -12,6 +12,7 @@ In reading order:
 - ``transforms``: roots, logarithms and functions of your own
 - ``inverses``: unbiased estimates from transformed answers
 - ``sized``: noise in proportion to the public size of a cell
+- ``grouped``: a mechanism for each public group
 - ``quantile``: noisy trees of counts on a public grid
 - ``key_selection``: which keys are published
 - ``external``: mechanisms from elsewhere
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.base import Estimates, Mechanism, Noisy
     from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+    from recordwise.mechanisms.grouped import ByGroup
     from recordwise.mechanisms.quantile import Grid
     from recordwise.mechanisms.sized import Sized
     from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
 
 __all__ = [
     "Additive",
+    "ByGroup",
     "Clamped",
     "Estimates",
     "Gaussian",
@@ -49,6 +52,7 @@ __all__ = [
 ]
 _HOMES = {
     "Additive": "fat_tailed",
+    "ByGroup": "grouped",
     "Clamped": "gaussian",
     "Estimates": "base",
     "Gaussian": "gaussian",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word", "grid", "mechanism"]
+GroupReading: TypeAlias = Literal["column", "groups", "length"]
 Role: TypeAlias = Literal["shape", "noise", "goal"]
 Answers: TypeAlias = Literal["totals", "quantiles"]
 
@@ -45,7 +46,7 @@ class Parameter:
     """A description with its unit."""
     role: Role = "shape"
     """``shape`` is kept when the noise is recalibrated, ``noise`` is then replaced, and a ``goal`` is given but never stored."""
-    read: Reading = "number"
+    read: Reading | GroupReading = "number"
     """How a plan file writes it."""
     needed: bool = False
     field: str = ""
@@ -134,6 +135,8 @@ def _parameter_text(value: Any) -> str:
         return f"{formula_text(value)}"
     if isinstance(value, By):
         return f"by {value.column.name}"
+    if isinstance(value, tuple):
+        return "{" + ", ".join(f"{group}: {each}" for group, each in value) + "}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_name(key)}: {_parameter_text(each)}" for key, each in value.items()) + "}"
     if isinstance(value, Function):
@@ -155,6 +158,8 @@ def parameter_json(value: Any) -> Any:
         return value.to_json()
     if isinstance(value, By):
         return {"by": value.column.to_json(), "values": _groups_json(value), "default": parameter_json(value.default)}
+    if isinstance(value, tuple) and value and all(isinstance(each, tuple) for each in value):
+        return [[value_json(group), parameter_json(each)] for group, each in value]
     if is_dataclass(value) and not isinstance(value, type):
         parts = {each.name: parameter_json(getattr(value, each.name)) for each in fields(value)}
         return {"kind": type(value).__name__, **{name: part for name, part in parts.items() if part is not None}}
@@ -504,6 +509,11 @@ class Mechanism:
     def is_sized(self) -> bool:
         """Whether its noise follows the public sizes of cells (T-SIZE)."""
         return self.offers("at_size")
+
+    @property
+    def group_numbers(self) -> By | None:
+        """For a mechanism for each public group: which of ``inside()`` is that of a group, counted from 1."""
+        return None
 
     def offers(self, name: str) -> bool:
         """Return whether a member is its own, not the default."""

@@ -15,6 +15,7 @@ from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+from recordwise.mechanisms.grouped import ByGroup
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
@@ -35,6 +36,7 @@ BUILT_IN: Mapping[str, type[Mechanism]] = {
         Additive,
         Transform,
         Sized,
+        ByGroup,
         TreeQuantile,
     )
 }
@@ -100,6 +102,8 @@ def _parameter_from_json(parameter: Parameter, form: Any) -> Any:
         return _thresholds(form)
     if parameter.read == "mechanism":
         return mechanism_from_json(form)
+    if parameter.read == "groups":
+        return [(_group(group), mechanism_from_json(each)) for group, each in form]
     return Grid.from_json(form) if parameter.read == "grid" else form
 
 

@@ -267,12 +267,58 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
     """Return a statistic's cost to records, by band if sized (T-SIZE)."""
     bands = band_table(query, statistic, level, schema)
     if bands is None:
-        return _unsized_policy(statistic, statistic.mechanism.at_share(level.share), level, schema, tight=tight)
+        groups = mechanisms_by_group(statistic, level, schema)
+        if groups[0][0] != EVERY:
+            own = [_unsized_policy(statistic, each, level, schema, tight=tight).where(here) for here, each in groups]
+            return in_held_columns(compose(own), schema)
+        return _unsized_policy(statistic, groups[0][1], level, schema, tight=tight)
     parts = [
         _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
         for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
     ]
     return in_held_columns(compose(parts), schema)
+
+
+def mechanisms_by_group(statistic: Drawable, level: Level, schema: Schema) -> list[tuple[Condition, Mechanism]]:
+    """Return the records of each mechanism of a table, and the mechanism, with the level's share (T-GROUPED).
+
+    One where it is the same for all records: also where cells may hold several groups. Records of no listed group are
+    in no cell if there is no default, since such cells have no mechanism and are refused.
+    """
+    mechanism = statistic.mechanism.at_share(level.share)
+    numbers = mechanism.group_numbers
+    if numbers is None:
+        return [(EVERY, mechanism)]
+    inside = mechanism.inside()
+    if cell_threshold(numbers, level.groups, schema.hierarchies) == numbers:
+        return [(here, inside[int(number) - 1]) for here, number in numbers.cases() if number is not None]
+    if numbers.default is None:
+        raise _no_default(statistic, level, numbers)
+    return [(EVERY, inside[-1])]
+
+
+def _no_default(statistic: Drawable, level: Level, numbers: By) -> PlanError:
+    where = " x ".join(level.names()) or "the grand total"
+    return PlanError(
+        problems=(
+            f"cells of {where} may hold several groups of '{numbers.column.name}', and '{statistic.alias}' has no default",
+        )
+    )
+
+
+def check_groups(statistic: Drawable, table: PlannedTable, schema: Schema) -> None:
+    """Refuse mechanisms by group that differ inside a published rest (T-REST)."""
+    numbers = statistic.mechanism.group_numbers
+    if numbers is None or table.rest is None:
+        return
+    fine, coarse = (cell_threshold(numbers, each.groups, schema.hierarchies) for each in (table.shape, table.rest))
+    if fine == numbers != coarse:
+        raise PlanError(
+            problems=(
+                f"the mechanisms of '{statistic.alias}' by '{numbers.column.name}' differ inside the published rests of "
+                f"{' x '.join(table.rest.names()) or 'the grand total'}; use one mechanism there, or leave all_other out",
+            )
+        )
 
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
@@ -319,9 +365,12 @@ def mechanisms_of_cells(
 
     It has the level's share and the threshold of the cell, as in the policy (T-CELL).
     """
-    mechanism, groups = statistic.mechanism.at_share(level.share), level.groups
     if bands is not None:
         return _mechanisms_by_band(statistic, level, bands, cells, schema)
+    own = mechanisms_by_group(statistic, level, schema)
+    if own[0][0] != EVERY:
+        return _mechanisms_of_groups(statistic, level, cells, schema)
+    mechanism, groups = own[0][1], level.groups
     every = cells_by_threshold(Fraction(1), groups, cells)
     at = statistic.threshold(mechanism, schema)
     if not isinstance(at, By):
@@ -333,6 +382,26 @@ def mechanisms_of_cells(
             problems=(f"public cells of {statistic.alias} have no threshold by '{at.column.name}'; give a default",)
         )
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
+
+
+def _mechanisms_of_groups(
+    statistic: Drawable, level: Level, cells: pa.Table, schema: Schema
+) -> tuple[CellMechanism, ...]:
+    """Return the mechanism of each cell's group."""
+    mechanism = statistic.mechanism.at_share(level.share)
+    numbers, inside = mechanism.group_numbers, mechanism.inside()
+    assert numbers is not None
+    found = []
+    for run in cells_by_threshold(numbers, level.groups, cells, schema.hierarchies):
+        if run.at is None:
+            raise PlanError(
+                problems=(
+                    f"public cells of {statistic.alias} have no mechanism by '{numbers.column.name}'; give a default",
+                )
+            )
+        own = inside[int(run.at) - 1]
+        found.append(CellMechanism(at_one_threshold(own, statistic.threshold(own, schema)), Run(None, run.rows)))
+    return tuple(found)
 
 
 def _mechanisms_by_band(
@@ -359,9 +428,12 @@ def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) ->
 
 def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | None, schema: Schema) -> tuple[Any, ...]:
     """Return every mechanism that a cell of a table may have."""
-    mechanism = statistic.mechanism.at_share(level.share)
     if bands is not None:
         return band_mechanisms(statistic, level, bands, schema)
+    own = [each for _, each in mechanisms_by_group(statistic, level, schema)]
+    if len(own) > 1:
+        return tuple(at_one_threshold(each, statistic.threshold(each, schema)) for each in own)
+    mechanism = own[0]
     at = statistic.threshold(mechanism, schema)
     if not isinstance(at, By):
         return (at_one_threshold(mechanism, at),)

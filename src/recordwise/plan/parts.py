@@ -17,6 +17,7 @@ import pyarrow as pa
 from recordwise.plan.cost import (
     CellMechanism,
     band_table,
+    check_groups,
     in_held_columns,
     mechanisms_of_cells,
     mechanisms_of_table,
@@ -161,6 +162,7 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
         if selection is not None:
             yield Part(**known, selection=selection)
         for statistic in plan.queries[table.query].draws():
+            check_groups(statistic, table, plan.schema)
             yield Part(**known, statistic=statistic)
 
 

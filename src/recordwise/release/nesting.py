@@ -19,11 +19,13 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.arrays import null_as, numpy_of
-from recordwise.plan.expressions import ALL_OTHER, Prefix
+from recordwise.plan.expressions import ALL_OTHER, Field, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
+from recordwise.policy.columns import ConditionColumn, plain_value
 from recordwise.postprocess import rounding
 from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
 from recordwise.postprocess.workload import Workload
@@ -225,9 +227,46 @@ class Nesting:
                     yield rows, described.share, edge
             start += count
 
+    def by_group(self, mechanism: Mechanism) -> Iterator[tuple[IntArray, Mechanism]]:
+        """Yield the answers of each mechanism of a group, table by table, with the table's share (T-GROUPED)."""
+        numbers, inside, start = mechanism.group_numbers, mechanism.inside(), 0
+        assert numbers is not None
+        wanted = PublishedGroup(name=numbers.column.name, expression=_expression(numbers.column))
+        for table in self.tables:
+            count, described = self.sizes[table.name], self.described[table.name]
+            place = np.full(count, len(inside) - 1)
+            column = _group_column(wanted, described.by, table, self.published.lists)
+            if column is not None:
+                known = {plain_value(value): int(number) - 1 for value, number in numbers.values}
+                place = np.array([known.get(value, len(inside) - 1) for value in column.to_pylist()], dtype=np.int64)
+            for at, own in enumerate(inside):
+                if len(rows := np.flatnonzero(place == at)):
+                    yield rows + start, own.at_share(described.share)
+            start += count
+
     def by_table(self, answers: Any) -> list[Any]:
         """A number for each answer, divided by table."""
         return list(np.split(answers, np.cumsum(list(self.sizes.values()))[:-1]))
+
+
+def _expression(column: ConditionColumn) -> Field | Prefix:
+    return Field(column.name) if column.length is None else Prefix(column.name, column.length)
+
+
+def _group_column(wanted: PublishedGroup, by: Groups, table: ReleasedTable, lists: CodeLists) -> Any:
+    """Return the group of each cell of a table; None where a cell may hold several."""
+    level = next((each for each in by if each.level == wanted.level is not None), None)
+    if level is not None:
+        return table.data.column(level.name)
+    for own in by:
+        listed = lists.lists.get(lists.hierarchy_of(own) or "")
+        if listed is not None and wanted.level in listed.levels and own.level is not None:
+            coarse = PublishedGroup(name=wanted.name, expression=wanted.expression, hierarchy=listed.name)
+            below = listed.table().select([own.level, str(wanted.level)]).group_by([own.level, str(wanted.level)])
+            if below.aggregate([]).num_rows == len(listed.level(own.level).unique()):
+                return lists.above(coarse, own.level, table.data.column(own.name))
+    source = source_of(wanted, by)
+    return None if source is None else _coarser_values(wanted, source, table.data.column(source.name), lists)
 
 
 def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Nesting:

@@ -55,7 +55,7 @@ def noise_of(family: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     return JoinedNoise(tuple(parts))
 
 
-def _noise(family: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
+def _noise(family: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a statistic of one query."""
     raw = family.column(statistic, "_sd") ** 2
     mechanism = statistic.mechanism()
@@ -64,6 +64,8 @@ def _noise(family: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
     if mechanism is None or mechanism.signed:
         return FixedNoise(raw, tuple((rows, NORMAL) for rows in parted), known=False)
+    if mechanism.group_numbers is not None:
+        return _grouped_noise(family, mechanism, raw, step)
     if mechanism.is_sized:
         return _sized_noise(family, statistic, mechanism, raw, step)
     if mechanism.variance_varies:
@@ -75,6 +77,16 @@ def _noise(family: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
         return VaryingNoise(raw, tuple(parts), step)
     served = [mechanism.at_share(family.described[name].share) for name in family.sizes]
     return _fixed_noise(raw, list(zip(parted, served)), step)
+
+
+def _grouped_noise(family: Nesting, mechanism: Mechanism, raw: FloatArray, step: Fraction) -> "JoinedNoise":
+    """Return noise by the public group of each cell (T-GROUPED)."""
+    parts: list[tuple[Any, AnswerNoise]] = []
+    for rows, own in family.by_group(mechanism):
+        every = np.arange(len(rows))
+        varies = VaryingNoise(raw[rows], ((every, own),), step) if own.variance_varies else None
+        parts.append((rows, varies or _fixed_noise(raw[rows], [(every, own)], step)))
+    return JoinedNoise(tuple(parts))
 
 
 def _sized_noise(
@@ -229,9 +241,9 @@ OwnNoise: TypeAlias = FixedNoise | VaryingNoise
 
 @dataclass(frozen=True, slots=True)
 class JoinedNoise:
-    """One statistic's noise in tables of several queries."""
+    """One statistic's noise in tables of several queries, or of several groups."""
 
-    parts: tuple[tuple[Any, OwnNoise], ...]
+    parts: tuple[tuple[Any, "AnswerNoise"], ...]
 
     @property
     def normal(self) -> bool:
@@ -241,7 +253,7 @@ class JoinedNoise:
     @property
     def step(self) -> float:
         """The lattice of Gaussian noise."""
-        return max(noise.step if isinstance(noise, FixedNoise) else 0.0 for _, noise in self.parts)
+        return max(0.0 if isinstance(noise, VaryingNoise) else noise.step for _, noise in self.parts)
 
     def shape(self, confidence: float) -> "Shape":
         """That of each part."""

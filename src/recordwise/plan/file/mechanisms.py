@@ -185,7 +185,11 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
 
 def build_mechanism(kind: Any, node: Node, entries: Mapping[str, Node], schema: Schema) -> Any | None:
     """Return a mechanism from a node's entries; None with a problem."""
-    read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
+    read = {
+        each.name: _parameter(each, entries[each.name], schema, entries)
+        for each in kind.parameters
+        if each.name in entries
+    }
     if any(name not in read for name in required_parameters(kind)) or any(value is None for value in read.values()):
         return None
     return node.attempt(lambda: kind(**read))
@@ -207,7 +211,7 @@ def _entries(node: Node, kind: Any) -> dict[str, Node]:
     return entries
 
 
-def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
+def _parameter(parameter: Parameter, node: Node, schema: Schema, entries: Mapping[str, Node]) -> Any | None:
     readers: dict[str, Callable[[], Any]] = {
         "number": node.number,
         "probability": node.share,
@@ -217,8 +221,23 @@ def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
         "word": lambda: node.word(*parameter.choices),
         "grid": lambda: read_grid(node),
         "mechanism": lambda: read_mechanism(node, schema, {}),
+        "column": node.text,
+        "groups": lambda: read_groups(node, entries.get("by"), schema),
+        "length": node.integer,
     }
     return readers[parameter.read]()
+
+
+def read_groups(node: Node, by: Node | None, schema: Schema) -> Any | None:
+    """Read a mechanism for each group, ``{ "21" = { kind = ... } }``, by the type of the column."""
+    name = None if by is None or not isinstance(by.value, str) else by.value
+    column = None if name is None else schema.column(name)
+    if column is None:
+        if by is not None and name is not None:
+            by.problem(f"'{name}' is not a column{suggestion(name, schema.column_names())}")
+        return None
+    found = {_group(each, group, column.type): read_mechanism(each, schema, {}) for group, each in node.table().items()}
+    return None if None in found or None in found.values() else found
 
 
 def read_function(node: Node) -> Any | None:

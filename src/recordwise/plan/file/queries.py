@@ -173,7 +173,8 @@ def _all_other(read: Query, node: Node) -> Query | None:
     return None if word is None else replace(read, all_other=word)
 
 
-NAMES = (Entry("name", Node.text), Entry("title", Node.text), Entry("median", lambda node: node.each(Node.text)))
+NAMES = (Entry("name", Node.text), Entry("title", Node.text))
+MEDIAN = Entry("median", lambda node: node.each(Node.text))
 SHAPES = (
     Entry("where", _where),
     Entry("group_by", _group),
@@ -181,8 +182,8 @@ SHAPES = (
     Entry("all_other", _all_other, old="rest"),
 )
 KEYS = Entry("keys", query_keys)
-SQL = (Entry("sql", Node.text, needed=True), Entry("mechanisms", Node.table, needed=True), KEYS, *NAMES)
-QUERY = (*NAMES, *SHAPES, KEYS)
+SQL = (Entry("sql", Node.text, needed=True), Entry("mechanisms", Node.table, needed=True), KEYS, *NAMES, MEDIAN)
+QUERY = (*NAMES, *SHAPES, KEYS, MEDIAN)
 """Without its statistics, which are entries under the words of ``KINDS``."""
 
 
@@ -201,7 +202,7 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
 
 
 def _name(draft: Draft) -> None:
-    given = {each.name: each.read(draft.entries[each.name]) for each in NAMES if each.name in draft.entries}
+    given = {each.name: each.read(draft.entries[each.name]) for each in (*NAMES, MEDIAN) if each.name in draft.entries}
     if "name" in given:
         draft.add("name", draft.entries["name"].attempt(lambda: draft.query.named(given["name"] or "?")))
     draft.query = replace(draft.query, title=given.get("title") or "", median=tuple(given.get("median") or ()))

@@ -23,6 +23,7 @@ from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.arrays import array_of
 from recordwise.plan.schema import Schema, threshold_problems
 from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
+from recordwise.policy.columns import Truth, Value
 from recordwise.policy.constructors import By
 from recordwise.policy.firms import Joint
 from recordwise.policy.policy import Policy
@@ -284,11 +285,11 @@ class NoisyColumn:
         }
         if self.noisy is not None:
             if self.noisy_negative is None:
-                columns[f"{self.alias}_noisy"] = array_of(self.noisy)
+                columns[f"{self.alias}_noisy"] = _array(self.noisy)
             else:
                 columns[f"{self.alias}_noisy_positive"] = array_of(self.noisy)
                 columns[f"{self.alias}_noisy_negative"] = array_of(self.noisy_negative)
-            columns[f"{self.alias}_sigma"] = array_of(self.sigma)
+            columns[f"{self.alias}_sigma"] = _array(self.sigma)
             columns[f"{self.alias}_variance"] = array_of(self.variance_unbiased)
         if self.with_median:
             columns[self.alias + MEDIAN] = _array(np.asarray(self.median_unbiased, np.float64))
@@ -339,12 +340,14 @@ class Answer:
         if len(found) == 1:
             return found[0][1]
         full: dict[str, Any] = {}
-        for name in found[0][1]:
+        for name in dict.fromkeys(name for _, columns in found for name in columns):
+            held = [(rows, columns[name]) for rows, columns in found if name in columns]
             # Noise on whole numbers in some cells and on a finer lattice in others: all are floats.
-            kind = np.result_type(*(columns[name].dtype for _, columns in found))
-            full[name] = np.empty(self.cells, dtype=kind)
-            for rows, columns in found:
-                full[name][rows] = columns[name]
+            kind = np.result_type(*(column.dtype for _, column in held))
+            # Noise on a transformed scale in some cells only: the others have no such answer.
+            full[name] = np.empty(self.cells, kind) if len(held) == len(found) else np.full(self.cells, np.nan)
+            for rows, column in held:
+                full[name][rows] = column
         return full
 
     def side(self, confidence: float) -> Side:
@@ -656,12 +659,24 @@ def mechanism_entry(mechanism: Mechanism) -> dict[str, Any]:
     """Return a mechanism as a plan file writes it."""
     given = mechanism.given_parameters()
     inner = {name: mechanism_entry(value) for name, value in given.items() if isinstance(value, Mechanism)}
-    return {"kind": type(mechanism).__name__, **given, **inner}
+    groups = {name: _group_entries(value) for name, value in given.items() if isinstance(value, tuple)}
+    return {"kind": type(mechanism).__name__, **given, **inner, **groups}
+
+
+def _group_entries(values: Iterable[tuple[Value, Mechanism]]) -> dict[str, Any]:
+    """Return the mechanism of each group, by the group as a TOML key."""
+    return {
+        str(group.value).lower() if isinstance(group, Truth) else str(group): mechanism_entry(each)
+        for group, each in values
+    }
 
 
 def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[str]:
     """Where the thresholds of mechanisms do not fit the schema."""
-    return [problem for each in mechanisms for problem in threshold_problems(each.at, schema)]
+    every = [one for each in mechanisms for one in each.inside()]
+    found = [problem for each in every for problem in threshold_problems(each.at, schema)]
+    groups = [problem for each in mechanisms for problem in threshold_problems(each.group_numbers, schema)]
+    return found + [problem.replace("thresholds", "mechanisms") for problem in groups]
 
 
 def published_columns(
