@@ -3,7 +3,6 @@
 An audit goes from records to files, from files to samples, and from samples to a lower bound that is compared with the policy.
 """
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from recordwise.audit.bound import Evidence, Features, is_answer, learn_witness, loss_lower, sequences_repeat
 from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, VALUE, Record, Subject
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.policy.json import bands_from_json
+from recordwise.policy.json import PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
@@ -127,8 +126,7 @@ def read_published_cells(folder: Path, layout: Layout) -> PublishedCells:
             features[f"{path.stem}.{name}"] = full
         if known.sum() < layout.count:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
-    policies = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
-    policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
+    policy = PolicyFile.load(folder / "policy.json").policy()
     return PublishedCells(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
 
 

@@ -32,9 +32,11 @@ from recordwise.plan.sources import read_code_file
 from recordwise.policy import series as histories
 from recordwise.policy.columns import ConditionColumn as Named
 from recordwise.policy.constructors import By, by, constant, gaussian_sum
+from recordwise.policy.json import PolicyFile
 from recordwise.policy.series import Series
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.registry import privacy_labels
+from recordwise.release.published import Published
 from recordwise.release.tables import PRIVATE
 from recordwise.session import Session
 
@@ -442,9 +444,10 @@ def _open_session(path: Path, ledger: Path, how: Runs) -> Session:
 
 def _label_problems(out: Path, session: Session) -> tuple[str, ...]:
     """Files and ledger must state what the noise was."""
-    told = {json.loads((out / name).read_text(encoding="utf-8"))["mark"] for name in ("release.json", "policy.json")}
-    told |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
-    return ("calls itself private",) if PRIVATE in told else ()
+    read = Published.load(out / "release.json"), PolicyFile.load(out / "policy.json")
+    labels = {each.privacy_label for each in read}
+    labels |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
+    return ("calls itself private",) if PRIVATE in labels else ()
 
 
 def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Runs) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
-    from recordwise.release.published import FitNote
     from recordwise.release.release import Release
+    from recordwise.release.tables import FitNote
 
 
 @ends_well

@@ -307,7 +307,9 @@ def broken_rows(
         return []
     (counts,) = fetch(validation_tree(found, table)).to_pylist()
     return [
-        RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted)
+        RecordError(
+            column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted, code=check.code
+        )
         for number, check in enumerate(found)
         if counts[f"c{number}"]
     ]

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,18 @@ ONE_DATASET = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerStatement:
+    """What a release says about its ledger: guarantee, budget and storage."""
+
+    guarantee: str
+    budget: Any
+    """The budget, as the ledger states it; None without one."""
+    bands: Any = None
+    """The band tables that the budget names; None without any."""
+    storage: str
+
+
 class Ledger:
     """The budget of one dataset, or of one period of a series.
 
@@ -195,12 +208,14 @@ class Ledger:
         """The path that links resolve to; empty in memory."""
         return self._chain.real_path
 
-    def stated(self) -> dict[str, Any]:
-        """What a release says of the ledger that was charged."""
-        kept = IN_A_FILE if self.on_disk else IN_MEMORY
-        bands = {"budget_bands": self._identity["budget_bands"]} if "budget_bands" in self._identity else {}
-        stated = {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"]}
-        return {**stated, **bands, "ledger_storage": kept}
+    def statement(self) -> LedgerStatement:
+        """Return what a release says about the ledger that was charged."""
+        return LedgerStatement(
+            guarantee=str(self._identity["guarantee"]),
+            budget=self._identity["budget"],
+            bands=self._identity.get("budget_bands"),
+            storage=IN_A_FILE if self.on_disk else IN_MEMORY,
+        )
 
     def _latest_terms(self) -> Event | None:
         """The latest terms of the period."""

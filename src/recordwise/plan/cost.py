@@ -183,9 +183,8 @@ def cells_by_threshold(
 
 def _deciding_group(column: ConditionColumn, groups: Sequence[Group]) -> Group | None:
     """Return the first group that determines the column of thresholds."""
-    wanted = ConditionColumn(column.name, column.length)
     for each in groups:
-        if isinstance(each.expression, Field | Prefix) and policy_column(each.expression).determines(wanted):
+        if isinstance(each.expression, Field | Prefix) and policy_column(each.expression).determines(column):
             return each
     return None
 

@@ -257,9 +257,8 @@ def _sizes_of(file: PlanFile) -> dict[str, Any]:
         return {}
     with plan_ledger(file) as ledger:
         check_release_sizes(file.plan, ledger)
-        return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
-            file.plan, ledger
-        )
+        listed = [{"sized_on": each, "digest": own} for each, own in sources.items()]
+        return {"sizes": listed, "sized_noise": promise(file.plan, ledger)}
 
 
 def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:

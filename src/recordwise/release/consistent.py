@@ -24,7 +24,7 @@ from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
-from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
+from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -39,7 +39,16 @@ from recordwise.release.spread import (
     noise_of,
     public_seed,
 )
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, with_flags, without_fits
+from recordwise.release.tables import (
+    BEST,
+    FITTED,
+    FitNote,
+    ReleasedTable,
+    VariableFit,
+    digest_of,
+    with_flags,
+    without_fits,
+)
 
 # What release.json and the files say about fitted columns: what each is, where its intervals come from, which are
 # biased.

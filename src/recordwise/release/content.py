@@ -245,7 +245,7 @@ def planned_content(plan: Plan, *, dataset: str, words: Labels) -> Content:
         The content; a table whose keys will be selected has no rows.
     """
     tables = [_table(plan, each) for each in plan.tables()]
-    return content_of(Published({"dataset": dataset}), tables, words, privacy_label=PRIVATE)
+    return content_of(Published.of(dataset=dataset), tables, words, privacy_label=PRIVATE)
 
 
 def _table(plan: Plan, table: PlannedTable) -> ReleasedTable:

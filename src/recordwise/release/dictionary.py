@@ -17,8 +17,8 @@ from recordwise.exact.text import share_text
 from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import Labels, StatusRules
-from recordwise.release.published import BasicNote, Published, PublishedGroup, PublishedQuery
-from recordwise.release.tables import FITTED, ReleasedTable
+from recordwise.release.published import Published, PublishedGroup, PublishedQuery
+from recordwise.release.tables import FITTED, BasicNote, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable

@@ -32,6 +32,7 @@ from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
+from recordwise.release.published import Tuning
 from recordwise.release.release import Release
 from recordwise.session.coverage import ACCEPT, read_outside
 from recordwise.session.publisher import STEPS, Progress, Publisher
@@ -448,15 +449,13 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
-        stated |= {"accept_tuning": self.tuning_reason}
-        stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
             ledger=self._ledger,
             schema=self.schema,
             budget=self.budget,
-            stated=stated,
+            dataset=self.dataset,
+            tuning=Tuning(tuned_on=self.tuned_on, reason=self.tuning_reason, parameters=self._parameters),
             words=self.words,
             max_outside=self.max_outside,
         )

@@ -187,10 +187,13 @@ class Simulation:
 
     @cached_property
     def _description(self) -> Published:
-        listed = self.plan.schema.hierarchies
-        stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
-        stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
-        return Published(stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {}))
+        return Published.of(
+            dataset="a simulation",
+            plan=plan_json(self.plan),
+            schema=schema_json(self.plan.schema),
+            confidence=self._confidence,
+            hierarchies=[each.to_json() for each in self.plan.schema.hierarchies],
+        )
 
     def draw(self, rng: BitSource) -> Release:
         """One release, NOT PRIVATE.

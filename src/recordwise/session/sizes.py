@@ -224,11 +224,11 @@ def size_sources(plan: Plan) -> dict[str, str]:
     return {", ".join(sizes.sized_on): sizes.digest() for sizes in _all_sizes(plan)} if _tables(plan) else {}
 
 
-def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
+def promise(plan: Plan, ledger: Ledger) -> str:
     """Return a sized release's promise over time; empty without sized noise."""
     if not _all_sizes(plan) or not _tables(plan):
-        return {}
+        return ""
     if not _release_digests(plan):
-        return {"sized_noise": FROM_ELSEWHERE}
+        return FROM_ELSEWHERE
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
-    return {"sized_noise": within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED}
+    return within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED

@@ -109,6 +109,8 @@ class Check:
     column: str
     problem: str
     broken: exp.Expr
+    code: str = ""
+    """The kind of problem, where a program acts on it."""
 
 
 def records_tree(schema: Schema, stored: dict[str, StorageType]) -> exp.Expr:

@@ -121,6 +121,8 @@ def _storage_type(kind: Any) -> StorageType:
 
 
 NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what cannot be read"
+UNDECODED = "undecoded"
+"""The code of text that Spark may have been unable to read."""
 SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -134,7 +136,7 @@ def text_checks(schema: Schema, stored: Mapping[str, StorageType], *, decoded: b
     if decoded:
         sign = exp.Literal.string(SIGN)
         found = {name: exp.Anonymous(this="CONTAINS", expressions=[column(name), sign]) for name in names}
-        return [Check(name, REPLACED, tree) for name, tree in found.items()]
+        return [Check(name, REPLACED, tree, code=UNDECODED) for name, tree in found.items()]
     valid = {name: exp.Anonymous(this="IS_VALID_UTF8", expressions=[column(name)]) for name in names}
     return [Check(name, NO_UNICODE, exp.not_(tree)) for name, tree in valid.items()]
 
@@ -312,7 +314,7 @@ class Spark(Engine):
                 raise torn_line_error(csv) from None
             raise
         except DataError as error:
-            if csv is None or not any(each.problem == REPLACED for each in error.problems):
+            if csv is None or not any(each.code == UNDECODED for each in error.problems):
                 raise
             if csv.torn_line() is not None:
                 raise torn_line_error(csv) from None

@@ -492,4 +492,6 @@ def hiding(values: Mapping[str, str]) -> Iterator[None]:
         if not any(value in text for value in values.values()):
             raise
         names = " and ".join(f"${{{ENVIRONMENT}{name}}}" for name in values)
-        raise SourceError(source=f"the source given by {names}", problem=error.problem) from None
+        raise SourceError(
+            source=f"the source given by {names}", problem=error.problem, unreachable=error.unreachable
+        ) from None

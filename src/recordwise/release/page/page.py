@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.chain import Head
 from recordwise.ledger.looks import looks_text
+from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
@@ -32,7 +33,7 @@ from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.value_change import change_js, has_band
 from recordwise.release.page.view import View, payload
-from recordwise.release.published import CodeList, DeclaredLoss, Published
+from recordwise.release.published import CodeList, Published
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
@@ -180,10 +181,10 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
     return list(told.items())
 
 
-def _declared_losses(found: Sequence[DeclaredLoss]) -> dict[str, str]:
+def _declared_losses(found: Sequence[DeclaredClass]) -> dict[str, str]:
     """The losses that other packages answer for."""
     named = [f"{each.name} of {each.package} {each.version or '(version unknown)'}" for each in found]
-    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0].policy}"} if found else {}
+    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {DECLARED_ELSEWHERE}"} if found else {}
 
 
 def _band_sizes(published: Published) -> dict[str, str]:

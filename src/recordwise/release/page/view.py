@@ -31,6 +31,7 @@ from recordwise.release.page.charts import (
     sizes_up_to,
     variances,
 )
+from recordwise.release.page.history import History
 from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import (
     DELTA,
@@ -76,7 +77,7 @@ class View:
 def view_of(release: "Release", files: Mapping[str, str]) -> View:
     content = release.content()
     labels = content.words.labels
-    published = Published(release.to_json())
+    published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)
     start = start_record(release.policy, questions)
     with ThreadPoolExecutor(1) as pool:
@@ -233,6 +234,11 @@ def parts_from_json(saved: Mapping[str, Any], bands: Bands | None = None) -> tup
     policies = [Policy.from_json(form, bands) for form in saved["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
     return tuple(_part_from_json(each, policies, curves, saved["sizes"]) for each in saved["parts"])
+
+
+def history_from_json(saved: Mapping[str, Any]) -> History | None:
+    """Return the history written by ``page_json``; None without one."""
+    return History.from_json(saved["history"]) if "history" in saved else None
 
 
 def _part_from_json(
