@@ -77,8 +77,8 @@ class Layout:
         beside = [(place, other) for place in range(len(self.groups)) for other in self.subject.others]
         return beside + list(enumerate(self.subject.records.values(), start=1))
 
-    def _cells_of(self, place: int) -> list[str]:
-        return [code(number) for number in range(place, self.count, len(self.groups))]
+    def _cells_of(self, group: int) -> list[str]:
+        return [code(number) for number in range(group, self.count, len(self.groups))]
 
     def _block(self, record: Record, cells: list[str]) -> pa.Table:
         """The same record in each of several cells."""
@@ -317,10 +317,10 @@ def _with_cell(record: Record) -> dict[str, Any]:
     return {**record, CELL: "0000000A"}
 
 
-def sample_of(layout: Layout, seen: Sequence[PublishedCells], place: int) -> Features:
+def sample_of(layout: Layout, seen: Sequence[PublishedCells], group: int) -> Features:
     """The samples of one group of cells, from all runs."""
     names = [name for name in seen[0].features if all(name in each.features for each in seen)]
-    return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
+    return {name: np.concatenate([each.features[name][group :: len(layout.groups)] for each in seen]) for name in names}
 
 
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:

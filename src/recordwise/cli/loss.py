@@ -14,7 +14,7 @@ from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from recordwise.ledger.periods import PeriodState
+    from recordwise.ledger.entries import PeriodState
     from recordwise.policy.firms import FirmPolicy
     from recordwise.policy.loss_law import LatticePolicy
     from recordwise.policy.policy import Policy
@@ -351,8 +351,8 @@ def is_ledger(path: Path) -> bool:
 
 def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
     """The series of a ledger and its periods that were charged."""
+    from recordwise.ledger.entries import periods_of, series_name
     from recordwise.ledger.ledger import Ledger
-    from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(path)
     events = opened.history()

@@ -32,7 +32,7 @@ from recordwise.policy.atoms import (
     Thresholds,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import Value, column_from_json, literal
+from recordwise.policy.columns import Measure, Value, column_from_json, literal
 from recordwise.policy.conditions import (
     MOST_NESTED,
     NONE,
@@ -45,7 +45,6 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def condition_from_json(form: Any, bands: Bands | None = None) -> Condition:
 
 
 def bands_from_json(forms: Any) -> Bands:
-    """Band tables as they are saved beside policies."""
+    """Band tables as they are saved with policies."""
     return {table.digest: table for table in map(BandTable.from_json, forms or ())}
 
 
@@ -87,7 +86,7 @@ def _from_json(form: Any, depth: int, tables: Bands) -> Condition:
             return Null(column_from_json(column), inside=False)
         case {"bands": [*bands], "of": str(digest), **rest} if not rest and all(type(band) is int for band in bands):
             if digest not in tables:
-                raise UnknownFormError(what="band table, which is saved beside the policy", found=digest[:12])
+                raise UnknownFormError(what="band table, which is saved with the policy", found=digest[:12])
             return in_band(tables[digest], bands)
         case {"all": [*parts], **rest} if not rest:
             return both(*(_from_json(part, depth - 1, tables) for part in parts))

@@ -38,7 +38,7 @@ def with_basic(
     units: Mapping[str, Number] | None = None,
     rules: StatusRules | None = None,
 ) -> Release:
-    """A release with a basic table beside each table; see ``Release.basic``."""
+    """A release with a basic table next to each table; see ``Release.basic``."""
     if release.basic_tables:
         raise ParameterError(parameter="release", problem="already has basic tables")
     fitted = release if release.published.fit is not None else release.consistent(method=fit, complete=complete)

@@ -50,7 +50,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
         EMPTY,
     ),
 }
-"""What may stand beside a variable: what it is, how it is computed, what a missing value means."""
+"""What may stand next to a variable: what it is, how it is computed, what a missing value means."""
 NO_UNIT = ("_cv", "_sigma", "_noisy", "_noisy_positive", "_noisy_negative")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
-from recordwise.ledger.charges import UNFINISHED_SUFFIX, Charge, tables_of
+from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy.json import PAPER, TIGHT, PolicyFile
 from recordwise.policy.policy import Policy
@@ -159,10 +159,10 @@ def recover(ledger: Ledger, charge: Charge) -> Release:
     return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
 
 
-def _foreign(ledger: Ledger, place: Path) -> LedgerError:
+def _foreign(ledger: Ledger, folder: Path) -> LedgerError:
     return LedgerError(
         path=ledger.path,
-        problem=f"did not record the tables in {place.name}",
+        problem=f"did not record the tables in {folder.name}",
         advice="They were changed or belong to another ledger. Nothing was published and nothing was charged.",
     )
 

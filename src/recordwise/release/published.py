@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
 from recordwise.ledger.chain import Head
+from recordwise.ledger.entries import band_forms
 from recordwise.ledger.ledger import LedgerStatement
-from recordwise.ledger.periods import band_forms
 from recordwise.mechanisms.external import DeclaredClass
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name

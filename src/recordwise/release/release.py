@@ -29,10 +29,9 @@ from recordwise.release.formats.registry import (
     require_storable,
 )
 from recordwise.release.page.history import History, history_of
-from recordwise.release.page.parts import PagePart
 from recordwise.release.published import Published, as_saved
 from recordwise.release.staging import file_digest, new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
@@ -357,7 +356,7 @@ class Release:
         )
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
-        """The files beside the page, with descriptions; Parquet comes last."""
+        """The files next to the page, with descriptions; Parquet comes last."""
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
         found = {name: each.description for each, name, _ in files_to_write(self.content(), ordered)}
         found[DATA_PACKAGE] = "the data dictionary, as a data package with a schema for each table"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,12 @@ import pyarrow.compute as pc
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array
+from recordwise.plan.cost import Part
+from recordwise.plan.describe import table_name
+from recordwise.plan.expressions import Case, leaves, operand_name
+from recordwise.plan.plan import Plan
 from recordwise.plan.publication import StatusRules
+from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
 
 Form: TypeAlias = Mapping[str, Any]
@@ -286,3 +292,73 @@ class BasicNote:
             "status": self.rules.to_json(),
             "digest": self.digest,
         }
+
+
+# A release's parts as shown on its page and in release.json.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagePart:
+    """One statistic of one table, or the selection of a table's keys."""
+
+    table: str
+    statistic: str
+    kind: str
+    """``count``: the record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither rule applies."""
+    noise: str
+    """A description in words."""
+    policy: Policy
+    measure: str | None = None
+    step: Fraction = Fraction(1)
+    mechanisms: tuple[Any, ...] = ()
+    """The mechanisms of its cells, or their saved form; their variance gives the size of the noise at a total."""
+    stays: bool = True
+    """Whether a record keeps its cell whatever its measures are."""
+    cut_down: bool = False
+    """Whether large records were only partly counted."""
+
+
+def page_parts(plan: Plan) -> tuple[PagePart, ...]:
+    """Return the parts of a plan as its page shows them."""
+    return tuple(_page_part(part, table_name(plan, part.table)) for part in plan.parts())
+
+
+def external_part(name: str, policy: Policy) -> PagePart:
+    """An external mechanism on split rows."""
+    return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
+
+
+def _page_part(part: Part, table: str) -> PagePart:
+    statistic, stays = part.statistic, not _looks_at_measures(part)
+    if statistic is None:
+        noise = "Gaussian noise on the number that decides whether a cell is listed"
+        return PagePart(
+            table=table, statistic=part.alias, kind=OTHER, noise=noise, policy=part.record_policy(), stays=stays
+        )
+    measure = None if statistic.of is None else part.schema.measure(statistic.of)
+    return PagePart(
+        table=table,
+        statistic=part.alias,
+        kind=statistic.contribution,
+        noise=statistic.mechanism.words,
+        policy=part.record_policy(),
+        measure=measure.name if measure else None,
+        step=statistic.step(part.schema),
+        mechanisms=part.mechanisms,
+        stays=stays,
+        cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
+    )
+
+
+def _looks_at_measures(part: Part) -> bool:
+    """Return whether a table's condition or group depends on a measure."""
+    table, measures = part.table, set(part.schema.measure_names())
+    predicates = [] if table.condition is None else [table.condition]
+    names: set[str] = set()
+    for group in table.shape.groups:
+        if isinstance(group.expression, Case):
+            predicates += [test for test, _ in group.expression.branches]
+        else:
+            names.add(operand_name(group.expression))
+    names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
+    return bool(measures & names)

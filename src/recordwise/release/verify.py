@@ -6,9 +6,8 @@ from typing import Any
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
+from recordwise.ledger.entries import PREFLIGHT, band_tables_in, count_looks, terms_before, wrong_looks
 from recordwise.ledger.ledger import Ledger, amount_bounds, within
-from recordwise.ledger.looks import PREFLIGHT, count_looks, wrong_looks
-from recordwise.ledger.periods import band_tables_in, terms_before
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.policy import Policy
@@ -211,7 +210,7 @@ def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry:
     content = read_release(release, policies, stored).content()
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
-            problems.append(f"{path.name} differs from the Parquet file beside it")
+            problems.append(f"{path.name} differs from the Parquet file next to it")
     # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
     return problems or file_problems(folder, release.files)
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 from recordwise.engines.engine import Engine
 from recordwise.errors import EngineError, ParameterError, RecordwiseError
 from recordwise.ledger.chain import Event
-from recordwise.ledger.charges import Charge
+from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
-from recordwise.ledger.periods import periods_of
 from recordwise.mechanisms.external import declared_function
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
@@ -30,20 +29,26 @@ from recordwise.plan.describe import (
     used_schema,
     versions,
 )
-from recordwise.plan.plan import Plan
+from recordwise.plan.plan import FoundTotals, Plan, TableTotals
 from recordwise.plan.publication import Labels
-from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
 from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
-from recordwise.release.page.parts import external_part, page_parts
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
-from recordwise.release.tables import ReleasedTable, digest_of
-from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
-from recordwise.session.sizes import check_release_sizes, promise, raise_bands, with_sizes
+from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
+from recordwise.session.checks import (
+    check_coverage,
+    check_release_sizes,
+    coverage,
+    covered_tables,
+    promise,
+    raise_bands,
+    with_sizes,
+    without_counts,
+)
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -255,16 +260,16 @@ class Publisher:
         check_coverage(coverage(plan, found), self.max_outside)
         return without_counts(plan, found)
 
-    def run_external(self, external: "ExternalMechanism", asked: "SplitRows", *, private: bool) -> Release:
+    def run_external(self, external: "ExternalMechanism", split: "SplitRows", *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
         from recordwise.release.draw import external_table
 
-        firms, name = asked.firms(external, self.schema), external.name
+        firms, name = split.firms(external, self.schema), external.name
         policy = firms.policy()
         self.ledger.check(policy, query=name)
         with self._reading():
-            rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())
-        described = [asked.to_json(external)]
+            rows = external.prepare(self.engine.split_table(split.splitting, condition=split.condition).reveal())
+        described = [split.to_json(external)]
         seen = set(self.schema.declared_names()) if external.column is None else {external.column}
         used = schema_json(schema_of(self.schema, seen, policy, self.budget))
         with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:

@@ -39,6 +39,8 @@ from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import (
     REPEATS,
     Engine,
+    Passes,
+    Store,
     broken_rows,
     check_present,
     check_types,
@@ -58,7 +60,6 @@ from recordwise.engines.spark.sources import (
     plain_types,
 )
 from recordwise.engines.spark.store import SparkStore, failure, spark_sql
-from recordwise.engines.totals import Passes, Store
 from recordwise.errors import DataError, EngineError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relation, StatFiles
@@ -146,8 +147,8 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: StorageType
 
     With counts and column names. Ids may repeat if rows are collapsed.
     """
-    beside = span_columns(schema) if unit.kind == "integer" else []
-    (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
+    others = span_columns(schema) if unit.kind == "integer" else []
+    (seen,) = store.of_records(broken_tree(found, others=others)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
         repeated = _count_repeated_ids(store, schema, unit, SOURCE, seen)

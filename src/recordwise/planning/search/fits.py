@@ -59,7 +59,7 @@ from recordwise.planning.search.shares import (
     level_shares,
     with_shares,
 )
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import tracked
 from recordwise.session.owner import OwnerView, ValueCounts

@@ -32,8 +32,8 @@ from recordwise.planning.scope import (
 )
 from recordwise.planning.search.families import families, level_sizes
 from recordwise.session import Session
+from recordwise.session.checks import query_with_sizes
 from recordwise.session.owner import FOR_OWNER, OwnerView
-from recordwise.session.sizes import query_with_sizes
 
 WHOLE = Fraction(1)
 

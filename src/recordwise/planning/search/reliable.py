@@ -28,7 +28,7 @@ from recordwise.planning.search.families import can_be_scaled, has_amount, has_w
 from recordwise.planning.search.fits import RecordSample, plan_fits
 from recordwise.planning.search.goals import GoalTable, Target, goal_tables, goals_in
 from recordwise.planning.search.shares import GoalLevels, can_be_fitted, goal_levels, level_shares
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import steps, tell, tracked
 from recordwise.session import Session

@@ -32,7 +32,6 @@ from recordwise.release.page.charts import (
     variances,
 )
 from recordwise.release.page.history import History
-from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import (
     DELTA,
     SENTENCES,
@@ -44,7 +43,7 @@ from recordwise.release.page.questions import (
 )
 from recordwise.release.page.value_change import BAND_LOSS, has_band
 from recordwise.release.published import Period, Published
-from recordwise.release.tables import PRIVATE
+from recordwise.release.tables import PRIVATE, PagePart
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release
@@ -58,7 +57,7 @@ class View:
     published: Published
     """With what is in its file alone."""
     questions: tuple[Question, ...]
-    places: FirmColumns
+    firm_columns: FirmColumns
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[PageTable, ...]
@@ -89,7 +88,7 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
         release=release,
         published=published,
         questions=questions,
-        places=FirmColumns.of(release.firms, questions, published.lists.tables().values()),
+        firm_columns=FirmColumns.of(release.firms, questions, published.lists.tables().values()),
         start=start,
         figures=figures,
         tables=tables,
@@ -141,7 +140,7 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
-        **view.places.to_json(view.labels),
+        **view.firm_columns.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
