@@ -511,7 +511,7 @@ BUGS = (
     ),
     Bug(
         "a preflight that is no look",
-        "`session.looks.Looks.enter`: exact counts are shown, and nothing is entered",
+        "`session.owner.Looks.enter`: exact counts are shown, and nothing is entered",
         preflight_is_no_look,
         (REFUSALS,),
         sign="calls itself untuned",

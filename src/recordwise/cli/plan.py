@@ -29,7 +29,8 @@ from recordwise.cli.options import (
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.query import Query
-    from recordwise.session import Session
+    from recordwise.planning.compare import Sweep
+    from recordwise.planning.search.shares import Allocation
 
 plan = typer.Typer(
     help="Choose mechanisms: compare, recommend, frontier, evaluate. Costs no budget.", no_args_is_help=True
@@ -73,24 +74,24 @@ def compare(options: SimpleNamespace) -> None:
     if bool(options.threshold) != bool(options.rho):
         raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
+    shared: dict[str, Any] = {"query": file, "tables": options.table or (), "statistics": options.statistic or ()}
+    shared["data"] = options.data
     total = by_measure(options.at_total, "--at-total")
     usual = usual_families(file.plan, options.offset or total) if options.variance or options.relative_error else {}
     with Session.from_plan(file, data=options.data) as session:
         if options.threshold:
-            return _sweep(session, file, options)
+            grid = lists_by_measure(options.threshold, "--threshold")
+            return _show_grid(compared(session, thresholds=grid, rhos=options.rho, **shared), options)
         found = compared(
             session,
             usual,
-            query=file,
-            tables=options.table or (),
-            statistics=options.statistic or (),
             variance=by_measure(options.variance, "--variance"),
             relative_error=by_measure(options.relative_error, "--relative-error"),
             at_total=total,
             confidence=options.confidence,
             firms=options.firms,
             realized=options.realized,
-            data=options.data,
+            **shared,
         )
     if not print_as_json(found, options.as_json):
         what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
@@ -105,20 +106,10 @@ def compare(options: SimpleNamespace) -> None:
     return save_figures(options, lambda: loss_shares(found))
 
 
-def _sweep(session: "Session", file: "PlanFile", options: SimpleNamespace) -> None:
-    """Compare unit splitting over thresholds and rho."""
+def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
+    """Print unit splitting over thresholds and rho."""
     from recordwise.cli import screen
-    from recordwise.planning.compare import sweep
 
-    found = sweep(
-        session,
-        query=file,
-        tables=options.table or (),
-        statistics=options.statistic or (),
-        thresholds=lists_by_measure(options.threshold, "--threshold"),
-        rhos=options.rho,
-        data=options.data,
-    )
     if not print_as_json(found, options.as_json):
         screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
         screen.table(*found.rows())
@@ -154,19 +145,15 @@ def recommend(options: SimpleNamespace) -> None:
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with Session.from_plan(file, data=options.data) as session:
         goals = read_goals(session, file, options)
+        shared: dict[str, Any] = {"fitted": options.fitted, "complete": options.complete, "data": options.data}
         if options.keep_mechanisms:
-            return _allocate(session, file, goals, options)
-        shared: dict[str, Any] = {"plan": file}
+            return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
+        shared |= {"rank_by": options.rank_by, "firms": options.firms}
         if options.by_table:
             candidates = own_family(file.plan, goals) | usual_families(file.plan, options.offset)
-            shared = {"candidates": candidates, "keep_offsets": True}
-        shared |= {
-            "rank_by": options.rank_by,
-            "fitted": options.fitted,
-            "complete": options.complete,
-            "firms": options.firms,
-        }
-        found = recommended(session, goals, data=options.data, **shared)
+            found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
+        else:
+            found = recommended(session, goals, plan=file, **shared)
     if not print_as_json(found, options.as_json):
         screen.heading(f"Families that meet the goals, smallest {options.rank_by} loss first")
         _say(goals)
@@ -190,13 +177,11 @@ def _say(goals: Any) -> None:
         screen.paragraph(words)
 
 
-def _allocate(session: "Session", file: "PlanFile", goals: Any, options: SimpleNamespace) -> None:
-    """Split what each query costs over its levels so that its worst table is as close to its goal as possible."""
+def _show_split(found: "Allocation", goals: Any, options: SimpleNamespace) -> None:
+    """Print the split for which the worst table of each query is as close to its goal as possible."""
     from recordwise.cli import screen
     from recordwise.exact.text import figure
-    from recordwise.planning.search.allocate import allocate
 
-    found = allocate(session, file, goals, fitted=options.fitted, complete=options.complete, data=options.data)
     if not print_as_json(found, options.as_json):
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
@@ -411,8 +396,7 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
 def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: str) -> Any:
     """What the plan is compared with."""
     from recordwise.errors import ParameterError
-    from recordwise.planning.compare import MultiplicativeNoise, PercentRule
-    from recordwise.planning.simulate.baselines import clamped
+    from recordwise.planning.simulate.baselines import MultiplicativeNoise, PercentRule, clamped
     from recordwise.release.files import load_release
 
     if text == PERCENT:

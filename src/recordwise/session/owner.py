@@ -5,8 +5,7 @@ mechanisms; only counts, bins and cell totals leave the engine.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -32,9 +31,8 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import check_policy, firm_policy, plan_policy
-from recordwise.plan.describe import plan_json, release_identity, schema_json, table_name, unrecognizable
+from recordwise.plan.describe import plan_json, release_identity, table_name, unrecognizable
 from recordwise.plan.expressions import Predicate, listed_cells
-from recordwise.plan.file.read import PlanFile
 from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.plan import POSITION, FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
@@ -44,12 +42,15 @@ from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, needed_names
 from recordwise.session.checks import Coverage, coverage, covered_tables, public_tables, with_sizes
+from recordwise.session.session import plan_ledger
 
 if TYPE_CHECKING:
+    from recordwise.plan.file.read import PlanFile
     from recordwise.session.simulated import Simulation
 
 
-# Ledger entries for looks at confidential records, made before each look.
+# A look: whatever shows a number computed from records that are neither declared public nor generated. It is entered in
+# the ledger before, with the day, the command and the digest of the plan.
 
 
 UNKEPT_LOOK = (
@@ -99,23 +100,11 @@ def plan_digest(plan: Plan, series: Series | None) -> str | None:
     return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), series).digest
 
 
-def enter_look(file: PlanFile, command: str) -> None:
+def enter_look(file: "PlanFile", command: str) -> None:
     """Enter a look in the ledger of a plan, created if needed."""
     with plan_ledger(file) as ledger:
         ledger.look(command, plan=plan_digest(file.plan, ledger.series))
         ledger.settle()
-
-
-@contextmanager
-def plan_ledger(file: PlanFile) -> Iterator[Ledger]:
-    """The ledger that a plan names."""
-    ledger = Ledger(
-        file.ledger, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
-    )
-    try:
-        yield ledger
-    finally:
-        ledger.close()
 
 
 # What the owner sees.
@@ -175,7 +164,7 @@ class Owner:
     (``tuning_reason``).
     """
 
-    def __init__(self, engine: Engine, schema: Schema, looks: "Looks") -> None:
+    def __init__(self, engine: Engine, schema: Schema, looks: Looks) -> None:
         self._engine, self._schema, self._looks = engine, schema, looks
 
     def __repr__(self) -> str:
