@@ -131,7 +131,7 @@ def test_every_mechanism_of_the_package_has_a_kind():
     assert set(kinds) == {
         name for name in rw.mechanisms.__all__ if name not in ("Estimates", "Grid", "Mechanism", "Noisy")
     }
-    # Sized needs keys with sizes and ByGroup groups: tests/session/test_sized.py and test_mechanism_by_group.py read them from plan files.
+    # Sized needs keys with sizes, ByGroup groups: test_sized.py and test_mechanism_by_group.py read them from plan files.
     others = {"Sized", "ByGroup"}
     assert {eval("dict(" + text + ")")["kind"] for text in MECHANISMS if "{" not in text} == set(kinds) - others
 

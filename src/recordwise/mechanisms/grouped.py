@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 from recordwise.errors import ParameterError
 from recordwise.mechanisms.base import Mechanism, Parameter
 from recordwise.policy.atoms import Outside
-from recordwise.policy.columns import ConditionColumn, Value, literal
+from recordwise.policy.columns import ConditionColumn, Measure, Value, literal
 from recordwise.policy.conditions import among, complement
 from recordwise.policy.constructors import By
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, compose, policy_of
 
 

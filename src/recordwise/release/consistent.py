@@ -16,7 +16,6 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.noise.laws import DiscreteLaplace
 from recordwise.plan.statistics.base import SUM
 from recordwise.postprocess.least_squares import CONFIDENCE, nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import SLACK, max_fit
@@ -25,7 +24,7 @@ from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
-from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
+from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -42,7 +41,16 @@ from recordwise.release.spread import (
     noise_of,
     public_seed,
 )
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, with_flags, without_fits
+from recordwise.release.tables import (
+    BEST,
+    FITTED,
+    FitNote,
+    ReleasedTable,
+    VariableFit,
+    digest_of,
+    with_flags,
+    without_fits,
+)
 
 # What release.json and the files say about fitted columns: what each is, where its intervals come from, which are
 # biased.
@@ -505,12 +513,12 @@ def _solve(
 
 
 def _workload(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> tuple[Workload, Any]:
     """Return the joint workload, and the answers with a kept cell."""
-    if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
+    if len(statistics) == 1 and np.all(free) and setting.method != "sequential":
         return nesting.workload, np.diff(nesting.rows.indptr) > 0
-    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(kept)])
+    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
     asked = np.diff(used.indptr) > 0
     included = np.tril(np.ones((len(statistics), len(statistics))))
     block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
@@ -574,21 +582,21 @@ def _fit_by_method(
 
 
 def is_laplace(noise: AnswerNoise) -> bool:
-    """Return whether all answers have Laplace noise of a known law."""
+    """Return whether all answers have Laplace noise."""
     if isinstance(noise, FixedNoise):
-        return noise.known and all(isinstance(law, DiscreteLaplace) for _, law in noise.laws)
+        return noise.laplace
     return isinstance(noise, JoinedNoise) and all(is_laplace(part) for _, part in noise.parts)
 
 
-def _group_sizes(nesting: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
+def _group_sizes(nesting: Nesting, answered: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
     ends = np.cumsum([0, *nesting.sizes.values()])
-    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
+    sizes = {name: int(answered[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
     return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
-def _scatter(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:
-    full = np.full(len(asked), absent)
-    full[asked] = part
+def _scatter(part: FloatArray, answered: Any, absent: float = 0.0) -> FloatArray:
+    full = np.full(len(answered), absent)
+    full[answered] = part
     return full
 
 

@@ -267,7 +267,7 @@ class NoisyColumn:
     noisy_negative: FloatArray | None = None
     sigma: FloatArray | None = None
     variance_unbiased: FloatArray | None = None
-    """Published beside ``noisy`` and ``sigma``."""
+    """Published next to ``noisy`` and ``sigma``."""
     median_unbiased: FloatArray | None = None
     with_median: bool = False
     """Whether the median-unbiased estimate is published."""
@@ -501,12 +501,12 @@ class Statistic(ABC):
         """Return the statistic with chosen mechanisms for what ``drawn`` has now."""
         return self
 
-    def among(self, asked: Sequence["Statistic"]) -> "Statistic":
+    def among(self, others: Sequence["Statistic"]) -> "Statistic":
         """The statistic as it joins a query that asks for others already."""
         return self
 
     def missing(self, drawn: Sequence["Drawable"], schema: Schema) -> list[str]:
-        """What it lacks beside the statistics its query draws."""
+        """What it lacks next to the statistics its query draws."""
         return []
 
     @abstractmethod
@@ -680,7 +680,7 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
 
 
 def published_columns(
-    asked: Sequence[Statistic],
+    statistics: Sequence[Statistic],
     drawn: Sequence[Drawable],
     answers: Mapping[str, Any],
     *,
@@ -698,4 +698,4 @@ def published_columns(
         return replace(found, with_median=True) if statistic.alias in median else found
 
     with ThreadPoolExecutor() as pool:
-        return tuple(pool.map(column, (*asked, *(each for each in drawn if each not in asked))))
+        return tuple(pool.map(column, (*statistics, *(each for each in drawn if each not in statistics))))
