@@ -25,7 +25,9 @@ from recordwise.policy.atoms import (
     Outside,
     PieceCount,
     Pieces,
+    PureOne,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     Thresholds,
@@ -45,7 +47,7 @@ from recordwise.policy.conditions import (
 )
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
+from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
 Bands: TypeAlias = Mapping[str, BandTable]
 """Band tables by their digests, by which conditions name them."""
@@ -100,12 +102,15 @@ def _value_from_json(form: Any) -> Value:
             raise UnknownFormError(what="value", found=form)
 
 
-VERSION = 1
+VERSION, PURE_VERSION = 1, 2
+"""Of zCDP policies and of pure ones, whose numbers are epsilons; versions without pure policies refuse the second."""
 V = TypeVar("V")
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:
     """A policy as JSON; equal policies give equal text."""
+    if policy.is_pure:
+        return {"recordwise_policy": PURE_VERSION, "epsilon": _terms_json(policy.rho)}
     return {
         "recordwise_policy": VERSION,
         "rho": _terms_json(policy.rho),
@@ -116,6 +121,8 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 def policy_json_in_order(policy: Policy) -> dict[str, Any]:
     """Return the policy's JSON with its terms in display order."""
+    if policy.is_pure:
+        return {"recordwise_policy": PURE_VERSION, "epsilon": _rows(policy.rho)}
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 
@@ -137,10 +144,12 @@ def policy_from_json(form: Any, bands: Bands | None = None) -> Policy:
 
 def _policy(form: Any, depth: int, bands: Bands) -> Policy:
     version = form.get("recordwise_policy") if isinstance(form, dict) else None
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (VERSION, PURE_VERSION):
         raise UnknownFormError(what="policy version", found=version)
     match form:
-        case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
+        case {"recordwise_policy": 2, "epsilon": [*pure], **rest} if not rest:
+            return _check_form("policy", lambda: Policy(_terms(pure, depth, bands), {}, False, EPSILON))
+        case {"recordwise_policy": 1, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
             not rest
         ):
             return _check_form(
@@ -236,6 +245,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         Outside,
         Pieces,
         PieceCount,
+        PureOne,
         PurePieces,
         Square,
         ClampedSquare,
@@ -245,6 +255,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         LaplaceSum,
         GaussianTransform,
         LaplaceTransform,
+        PureTransform,
         SelectionDelta,
         Maximum,
     )

@@ -73,6 +73,10 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="its basic tables are not those that were saved")
     if release.firms is not None and release.firms.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
+    if "pure" in policies and not _is_pure_policy(policies["pure"], release.policy):
+        raise SourceError(
+            source=f"'{folder}'", problem="what it says about pure losses does not follow from its policy"
+        )
     if release.lattice is not None and release.lattice.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about its noise does not add up to its policy")
     if not release.parts:
@@ -82,6 +86,11 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="the parts saved for its page do not add up to its policy")
     # The policy is equal, but its terms are in the order of the plan again, which is the order the page uses.
     return replace(release, policy=told)
+
+
+def _is_pure_policy(form: Any, policy: Policy) -> bool:
+    """Return whether a saved pure policy is that of a policy."""
+    return policy.pure_problem() is None and Policy.from_json(form, policy.bands()) == policy.pure()
 
 
 def disagreement(said: Mapping[str, str]) -> str:

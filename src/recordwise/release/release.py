@@ -356,6 +356,7 @@ class Release:
             "mark": self.privacy_label,
             "tight": self.policy.to_json(),
             "paper": self.paper_policy.to_json(),
+            **({} if self.policy.pure_problem() is not None else {"pure": self.policy.pure().to_json()}),
             **bands_json(self.policy.bands().values()),
             **({} if self.firms is None else {"firms": self.firms.to_json()}),
             **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),

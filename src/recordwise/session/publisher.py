@@ -310,7 +310,8 @@ class Publisher:
         """The release with the head of the ledger at its charge."""
         digest = digest_of({table.name: table.data for table in tables}, policy)
         looks = self.ledger.looks(before=charge.sequence)
-        looked = {"looked_at_records": bool(looks), "looks": looks}
+        looked: dict[str, Any] = {"looked_at_records": bool(looks), "looks": looks}
+        looked |= {"pure_epsilon": policy.pure_problem() is None}
         return Release(
             tables=tables,
             policy=policy,

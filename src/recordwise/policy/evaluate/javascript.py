@@ -18,9 +18,9 @@ from recordwise.policy.bands import GAPS, BandTable
 from recordwise.policy.columns import WRITTEN, ConditionColumn, Truth, Value, float_comparison, float_members
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
-from recordwise.policy.firms import NODES, PURE, CellKey, FirmPart, FirmPolicy
+from recordwise.policy.firms import NODES, CellKey, FirmPart, FirmPolicy
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
-from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.policy import Maximum, Terms, with_plain_constants
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
@@ -219,7 +219,7 @@ def policy_javascript(policy: "Policy") -> str:
 
 def terms_js(terms: Terms) -> str:
     parts = []
-    for (condition, atom), coefficient in terms.items():
+    for (condition, atom), coefficient in with_plain_constants(terms).items():
         value = f"{js_number(float_upper(coefficient))} * {atom_js(atom)}"
         parts.append(value if condition == EVERY else f"({condition_js(condition)} ? {value} : 0)")
     return "(" + " + ".join(parts) + ")" if parts else "0"
@@ -337,6 +337,12 @@ const pureLoss = (part, units) => {
   const epsilon = sumOf(units.map(unit => part.epsilon(unit.record)));
   return epsilon * Math.tanh(epsilon / 2);
 };
+const pureOf = (part, units) => {
+  const cells = inCells(part, units), kind = part.joint.kind, pure = {...part, loss: part.epsilon};
+  const added = inside => sumOf(inside.map(unit => part.epsilon(unit.record)));
+  if (!cells || !["firm", "sums", "signs"].includes(kind)) return added(units);
+  return sumOf(cells.map(inside => Math.min(added(inside), KNOWN[kind](pure, inside))));
+};
 const KNOWN = {
   roots: () => Infinity,
   firm: (part, units) => Math.max(...units.map(unit => part.loss(unit.record))),
@@ -365,17 +371,18 @@ const partLoss = (part, units) => {
   return {rho, delta: Math.min(sumOf(chances), some)};
 };
 const firmLoss = parts => units => {
-  let rho = 0, delta = 0;
+  let rho = 0, delta = 0, epsilon = parts.every(part => part.epsilon) ? 0 : null;
   for (const part of parts) {
     const own = units.filter(unit => part.takes(unit.record));
     if (own.length) { const here = partLoss(part, own); rho += here.rho; delta += here.delta; }
+    if (own.length && epsilon !== null) epsilon += pureOf(part, own);
   }
-  return {rho, delta: Math.min(1, delta)};
+  return {rho, delta: Math.min(1, delta), epsilon};
 };"""
 
 
 def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
-    """Return a function from units to ``{rho, delta}``.
+    """Return a function from units to ``{rho, delta, epsilon}``, the last one null without a pure loss.
 
     A unit is ``{record, place}``; the function needs both preludes around it. ``losses`` are the functions of
     the parts' losses, by name or inline.
@@ -391,7 +398,7 @@ def _part_js(part: FirmPart, loss: str) -> str:
         "takes": "r => " + ("true" if part.condition == EVERY else condition_js(part.condition)),
         "cells": f"u => [{cells}]",
         "joint": _joint_js(part),
-        "epsilon": f"r => {terms_js(part.pure())}" if part.joint.kind == PURE else "null",
+        "epsilon": "null" if part.policy.pure_problem() else f"r => {terms_js(part.pure().policy.rho)}",
         "tails": json.dumps(tails) if tails else "null",
         "piece": js_number(float(part.piece_loss())) if tails else "1",
     }

@@ -50,9 +50,9 @@ def model_js(
     periods: Sequence[Policy] = (),
     labels: Mapping[str, str] | None = None,
 ) -> str:
-    """``{loss, parts, bands, budget, change, firm, periods, sizes}``.
+    """``{loss, pure, parts, bands, budget, change, firm, periods, sizes}``.
 
-    ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
+    ``change`` is null where a band has no meaning, ``firm`` where no cells are known, ``pure`` without a pure loss.
     """
     policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
     texts = [terms_js(each.rho) for each in policies]
@@ -60,6 +60,7 @@ def model_js(
     places = [distinct.index(text) for text in texts]
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
+        f"pure: {'null' if policy.pure_problem() is not None else f'r => {terms_js(policy.pure().rho)}'}",
         f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
         f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
@@ -250,6 +251,9 @@ WORDS = {
     "ε at δ": (
         "The same bound in the usual terms of differential privacy: except with probability at most δ, no odds change by more "
         "than a factor of e to the ε."
+    ),
+    "Pure ε": (
+        "Where all noise allows it: whatever was believed before, no odds change by more than a factor of e to the ε, ever."
     ),
     "Noise interval": (
         "An interval that accounts only for the noise that was added on purpose. It does not include errors of sampling, "
