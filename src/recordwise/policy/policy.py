@@ -318,7 +318,14 @@ class Policy:
         return next(filter(None, (_pure_problem(atom, c) for (_, atom), c in self.rho.items())), None)
 
     def in_unit_of(self, budget: "Policy") -> "Policy":
-        """Return the policy in the unit of a budget: its pure one where that is pure."""
+        """Return the policy in the unit of a budget: its pure one where that is pure.
+
+        Args:
+            budget: The budget.
+
+        Returns:
+            A policy whose losses can be compared with those of the budget.
+        """
         return self.pure() if budget.is_pure else self
 
     def exact_loss(self, record: Record) -> Fraction:

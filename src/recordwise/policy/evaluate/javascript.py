@@ -18,7 +18,7 @@ from recordwise.policy.bands import GAPS, BandTable
 from recordwise.policy.columns import WRITTEN, ConditionColumn, Truth, Value, float_comparison, float_members
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
-from recordwise.policy.firms import NODES, CellKey, FirmPart, FirmPolicy
+from recordwise.policy.firms import NODES, PURE, CellKey, FirmPart, FirmPolicy
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms, with_plain_constants
 
@@ -337,12 +337,6 @@ const pureLoss = (part, units) => {
   const epsilon = sumOf(units.map(unit => part.epsilon(unit.record)));
   return epsilon * Math.tanh(epsilon / 2);
 };
-const pureOf = (part, units) => {
-  const cells = inCells(part, units), kind = part.joint.kind, pure = {...part, loss: part.epsilon};
-  const added = inside => sumOf(inside.map(unit => part.epsilon(unit.record)));
-  if (!cells || !["firm", "sums", "signs"].includes(kind)) return added(units);
-  return sumOf(cells.map(inside => Math.min(added(inside), KNOWN[kind](pure, inside))));
-};
 const KNOWN = {
   roots: () => Infinity,
   firm: (part, units) => Math.max(...units.map(unit => part.loss(unit.record))),
@@ -371,26 +365,43 @@ const partLoss = (part, units) => {
   return {rho, delta: Math.min(sumOf(chances), some)};
 };
 const firmLoss = parts => units => {
-  let rho = 0, delta = 0, epsilon = parts.every(part => part.epsilon) ? 0 : null;
+  let rho = 0, delta = 0;
   for (const part of parts) {
     const own = units.filter(unit => part.takes(unit.record));
     if (own.length) { const here = partLoss(part, own); rho += here.rho; delta += here.delta; }
-    if (own.length && epsilon !== null) epsilon += pureOf(part, own);
   }
-  return {rho, delta: Math.min(1, delta), epsilon};
+  return {rho, delta: Math.min(1, delta)};
 };"""
 
 
-def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
-    """Return a function from units to ``{rho, delta, epsilon}``, the last one null without a pure loss.
+PURE_PRELUDE = """
+const pureOf = (part, units) => {
+  const cells = inCells(part, units), kind = part.joint.kind, pure = {...part, loss: part.epsilon};
+  const added = inside => sumOf(inside.map(unit => part.epsilon(unit.record)));
+  if (!cells || !["firm", "sums", "signs"].includes(kind)) return added(units);
+  return sumOf(cells.map(inside => Math.min(added(inside), KNOWN[kind](pure, inside))));
+};
+const pureFirm = parts => units => ({...firmLoss(parts)(units), epsilon: sumOf(parts.map(part => {
+  const own = units.filter(unit => part.takes(unit.record));
+  return own.length ? pureOf(part, own) : 0;
+}))});"""
+"""What ``firm_js`` needs as well where all noise has a pure loss."""
 
-    A unit is ``{record, place}``; the function needs both preludes around it. ``losses`` are the functions of
+
+def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
+    """Return a function from units to ``{rho, delta}``, with an ``epsilon`` where all noise has a pure loss.
+
+    A unit is ``{record, place}``; the function needs the preludes around it. ``losses`` are the functions of
     the parts' losses, by name or inline.
     """
-    return f"firmLoss([{', '.join(map(_part_js, firm.parts, losses))}])"
+    is_pure = firm.pure() is not None
+    parts = (
+        _part_js(part, loss, is_pure or part.joint.kind == PURE) for part, loss in zip(firm.parts, losses, strict=True)
+    )
+    return f"{'pureFirm' if is_pure else 'firmLoss'}([{', '.join(parts)}])"
 
 
-def _part_js(part: FirmPart, loss: str) -> str:
+def _part_js(part: FirmPart, loss: str, is_pure: bool) -> str:
     cells = ", ".join(map(_key_js, part.cells))
     tails = [[count, float(level)] for count, level in part.tails()]
     members = {
@@ -398,7 +409,7 @@ def _part_js(part: FirmPart, loss: str) -> str:
         "takes": "r => " + ("true" if part.condition == EVERY else condition_js(part.condition)),
         "cells": f"u => [{cells}]",
         "joint": _joint_js(part),
-        "epsilon": "null" if part.policy.pure_problem() else f"r => {terms_js(part.pure().policy.rho)}",
+        "epsilon": f"r => {terms_js(part.pure().policy.rho)}" if is_pure else "null",
         "tails": json.dumps(tails) if tails else "null",
         "piece": js_number(float(part.piece_loss())) if tails else "1",
     }

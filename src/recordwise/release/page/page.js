@@ -68,18 +68,15 @@
     }
     return Math.max(0, at((low + high) / 2));
   };
-  const purePower = pure => Math.min(1, 0.05 * Math.exp(pure), -Math.expm1(-pure + Math.log1p(-0.05))) + 1e-9;
   // Where all noise is Gaussian on a lattice: a table made in Python, its next entry taken; else the zCDP loss alone.
   const lookedUp = (record, {rho, delta}) => {
-    const known = {epsilon: epsilon(rho, data.delta), power: power(rho, delta), pure: model.pure ? model.pure(record) : null};
-    if (known.pure !== null && known.pure <= known.epsilon) known.epsilon = known.pure, known.from = "the pure loss";
-    if (known.pure !== null) known.power = Math.min(known.power, purePower(known.pure));
+    const known = withPure({epsilon: epsilon(rho, data.delta), power: power(rho, delta)}, record);
     if (!data.meaning || delta > 0) return known;
     const {start, ratio, weights} = data.meaning, own = (weight, at) => Array.isArray(weight) ? weight[model.bands[at](record)] : weight;
     const smooth = weights.reduce((sum, weight, at) => weight ? sum + own(weight, at) * model.parts[at](record) : sum, 0);
     const mu = Math.sqrt(2 * smooth) * (1 + 1e-9);
     const at = mu === 0 ? 0 : 1 + Math.max(0, Math.ceil(Math.log(mu / start) / Math.log(ratio)));
-    return at >= data.meaning.epsilon.length ? known : {...known, epsilon: Math.min(known.epsilon, data.meaning.epsilon[at]), power: Math.min(known.power, data.meaning.power[at])};
+    return at >= data.meaning.epsilon.length ? known : {epsilon: Math.min(known.epsilon, data.meaning.epsilon[at]), power: Math.min(known.power, data.meaning.power[at])};
   };
   const groupLoss = losses => Math.pow(losses.reduce((sum, loss) => sum + Math.sqrt(loss), 0), 2);
 
@@ -185,7 +182,7 @@
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
     rows.push(["ε at δ = " + figure(data.delta + delta), figure(exact.epsilon)], ["ε is computed from", exact.from ?? (data.meaning ? "the exact law of the noise" : "the zCDP loss ρ")]);
-    if (exact.pure !== null && exact.pure !== undefined) rows.push(["pure ε, at δ = 0", figure(exact.pure)]);
+    if (exact.from) rows.push(["pure ε, at δ = 0", figure(exact.pure)]);
     const sizes = new Map();
     for (const [about, words] of model.sizes) sizes.set(about, (sizes.get(about) ?? new Set()).add(words(record)));
     rows.push(...[...sizes].map(([about, found]) => ["public size of your cell (" + about + ")", [...found].join("; ")]));
@@ -278,7 +275,7 @@
       find(".share", row).setAttribute("aria-label", percent(share, 1));
     });
     const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
-    const cost = data.pureBudget && model.pure ? "a pure ε of " + figure(model.pure(record)) : figure(rho);
+    const cost = data.pureBudget ? "a pure ε of " + figure(model.pure(record)) : figure(rho);
     say("#budget-told", "This release costs a record like yours " + cost + (allowed === null
       ? ". No budget was set in advance, so the guarantee holds only if the list of queries was fixed in advance."
       : " of at most " + figure(allowed) + " that all releases from these data may ever cost it."));
