@@ -115,10 +115,11 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation and comments."""
+    """Return a script or style file without indentation, comments and needless line breaks."""
     text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
+    kept = (line for line in lines if line and not line.startswith("//"))
+    return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)
 
 
 # How the budget was spent: the rule of each statistic as a formula and in words, and the page's link to the ledger.
