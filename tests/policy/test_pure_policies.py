@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 import quickjs
@@ -69,6 +70,8 @@ def test_every_part_has_the_pure_loss_of_its_mechanism_in_every_form(name: str) 
     found = quickjs.Context()
     found.eval(f"const policy = {policy_javascript(pure)};")
     assert found.eval("policy({emp: 120}).rho") == pytest.approx(epsilon, rel=1e-9)
+    (answer,) = duckdb.sql(f"SELECT {pure.to_sql()} FROM (SELECT 120 AS emp)").fetchone() or (None,)
+    assert answer == pytest.approx(epsilon, rel=1e-9)
     assert pure.to_latex()
     assert pure.in_words()
     assert pure._repr_html_()

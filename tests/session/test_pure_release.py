@@ -18,8 +18,8 @@ from recordwise.engines.owner import EDGES
 from recordwise.errors import BudgetError, LedgerError, ParameterError, PlanFileError, SourceError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import plan_policy
-from recordwise.policy import Policy, constant, pure_budget
-from recordwise.release.page.page import model_js
+from recordwise.policy import Policy, constant, meaning, pure_budget
+from recordwise.release.page.page import model_js, page_file
 from recordwise.release.page.view import payload, view_of
 from recordwise.release.verify import verify
 
@@ -139,6 +139,15 @@ def test_the_page_computes_pure_losses_of_records_and_firms_as_python_does() -> 
         found = json.loads(context.eval(f"JSON.stringify(model.firm({json.dumps(typed)}))"))
         assert found["epsilon"] == pytest.approx(known.epsilon, rel=1e-9)
         assert found["rho"] == pytest.approx(known.rho, rel=1e-9)
+    context.eval(page_file("pure.js"))
+    for emp in (0, 700, 5000):
+        record, rho = json.dumps({"emp": emp}), float(release.policy.loss({"emp": emp}))
+        told = meaning(rho, pure=float(release.policy.epsilon_pure({"emp": emp})))
+        known = json.dumps({"epsilon": meaning(rho).epsilon, "power": meaning(rho).power})
+        found = json.loads(context.eval(f"JSON.stringify(withPure({known}, {record}))"))
+        assert found["epsilon"] == pytest.approx(told.epsilon, rel=1e-9)
+        assert found["power"] == pytest.approx(told.power, rel=1e-9)
+        assert found["from"] == "the pure loss"
     with small() as opened:
         mixed = opened.run(MIXED)
     context.eval(f"const other = {model_js(mixed.policy, mixed.parts, None, mixed.firms)};")
@@ -201,7 +210,11 @@ def test_plan_files_state_pure_budgets_and_check_and_loss_show_them(place: Path)
     file = rw.load_plan(plan)
     assert file.budget == pure_budget(11)
     assert plan_policy(file.plan).pure_problem() is None
-    assert run("check", plan).exit_code == 0
+    checked = run("check", plan)
+    assert checked.exit_code == 0
+    assert "pure epsilon" in checked.stdout
+    assert "covers the plan in pure epsilon" in checked.stdout
+    assert [each["pure_epsilon"] for each in rw.planning.check(plan).examples] == [0.258, 4.25]
     released = run("release", plan, "--yes", "--out", place / "out")
     assert released.exit_code == 0, released.output
     found = json.loads(run("loss", place / "out" / "policy.json", "emp=700", "--json").stdout)
