@@ -140,7 +140,7 @@ def tree_of(rows: Any) -> AnswerTree | None:
         parent[below[below != NONE]] = above[below != NONE]
     measured = length > 0
     narrowest = chain[np.flatnonzero(measured), length[measured] - 1]
-    # A node with a cell of its own beside its children may differ from their sum by anything.
+    # A node with a cell of its own next to its children may differ from their sum by anything.
     open_ended = np.zeros(rows.shape[0], dtype=bool)
     open_ended[narrowest] = True
     parent[(parent != NONE) & open_ended[parent]] = NONE
@@ -479,7 +479,7 @@ def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workl
             if counts[dimension] > 1:
                 level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
                 levels[level], kept[dimension] = (dimension, codes[dimension]), level
-        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, kept=kept))
+        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, level_of=kept))
     found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
     return None if best_dimension(found) is None else found
 
