@@ -12,7 +12,7 @@ from scipy import optimize
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.postprocess import sum_error_bound_zcdp
+from recordwise.postprocess import sum_error_bound_pure, sum_error_bound_zcdp
 
 RACES, ORIGINS = list("abc"), list("wxyz")
 LISTED = [str(110 + i) for i in range(12)]
@@ -203,6 +203,9 @@ def test_bounds_follow_from_the_losses_of_the_plan(levels, margins):
     assert total.least_sum_error == pytest.approx(sum_error_bound_zcdp(cells=12, cell_error=sigma, rho=rho), rel=1e-3)
     needed = sum_error_bound_zcdp(cells=12, cell_error=total.least_cell_error, rho=rho)
     assert needed == pytest.approx(total.noise, rel=1e-3)
+    people = next(each for each in margins.records(weighted=True).sums if each.table == "total")
+    pure = sum_error_bound_pure(cells=12, cell_error=people.noise, epsilon=0.5)
+    assert people.least_sum_error == pytest.approx(pure, rel=1e-3)
     money = margins.records(weighted=True, of="emp").sums
     assert [each.cells for each in money] == [1, 3, 4, 12]
     assert all(each.least_sum_error > 0 for each in money)

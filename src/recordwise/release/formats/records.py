@@ -8,6 +8,7 @@ published numbers: no record is a respondent, and nothing is spent.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from recordwise.plan.statistics.base import COUNT
 from recordwise.policy.policy import Policy, compose
 from recordwise.postprocess.rounding import WEIGHT, disjoint_cells, round_tables
 from recordwise.postprocess.uncertainty import (
+    cell_error_bound_pure,
     cell_error_bound_zcdp,
     least_cell_error,
     sum_error_bound_policy,
+    sum_error_bound_pure,
     sum_error_bound_zcdp,
 )
 from recordwise.progress import reported
@@ -446,7 +449,13 @@ def _bounds(
     if statistic.rules.contribution == COUNT:
         rho = float(policy.loss({}))
         least = sum_error_bound_zcdp(cells=cells, cell_error=cell_error, rho=rho)
-        return least, cell_error_bound_zcdp(cells=cells, sum_error=sum_error, rho=rho)
+        below = cell_error_bound_zcdp(cells=cells, sum_error=sum_error, rho=rho)
+        with suppress(ParameterError):
+            # A pure loss, where all noise has one, gives a bound of its own; both hold.
+            epsilon = float(policy.epsilon_pure({}))
+            least = max(least, sum_error_bound_pure(cells=cells, cell_error=cell_error, epsilon=epsilon))
+            below = max(below, cell_error_bound_pure(cells=cells, sum_error=sum_error, epsilon=epsilon))
+        return least, below
     reach = np.unique(np.ceil(np.geomspace(1.0, 1e6, SIZES) * max(cell_error / step, 1.0) / 10)) * step
     losses = np.asarray(policy.loss({str(statistic.of): reach}))
 
