@@ -112,6 +112,30 @@ def test_fits_and_records_take_the_noise_of_each_group(tmp_path):
     assert again.data.equals(release.records(whole=True, complete=True).data)
 
 
+@pytest.mark.theorem("T-GROUPED")
+def test_groups_may_be_a_coarser_level_of_a_list_of_codes():
+    codes = {"region": ["N", "N", "N", "S"], "state": ["01", "01", "02", "03"], "county": ["011", "012", "021", "031"]}
+    place = rw.Hierarchy.of("place", codes, levels=["region", "state", "county"], source="public: made up")
+    table = {"id": [1, 2, 3, 4], "emp": [5, 6, 7, 8], "county": codes["county"]}
+    noise = rw.ByGroup(
+        "state", {"01": rw.Gaussian(sigma=2), "02": rw.Gaussian(sigma=20)}, default=rw.Gaussian(sigma=200)
+    )
+    keys = rw.Keys.of({"county": codes["county"]})
+    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
+    with rw.Session(table, **roles, hierarchies=[place]) as session:
+        losses, spreads = {}, {}
+        for level in ("county", "state", "region"):
+            asked = rw.query().group_by(level, keys=keys).sum("emp", noise)
+            release = session.run(asked, rng=Seeded(1))
+            spreads[level] = [round(each) for each in release.table["sum_emp_sd"].to_pylist()]
+            losses[level] = session.policy_of(asked).loss({"emp": [10] * 5, "county": [*codes["county"], "999"]})
+    assert spreads == {"county": [2, 2, 20, 200], "state": [2, 20, 200], "region": [200, 200]}
+    cost = {sigma: 100 / (2 * sigma**2) for sigma in (2, 20, 200)}
+    np.testing.assert_allclose(losses["county"], [cost[2], cost[2], cost[20], cost[200], cost[200]], rtol=1e-9)
+    np.testing.assert_allclose(losses["state"], losses["county"], rtol=1e-9)
+    np.testing.assert_allclose(losses["region"], [cost[200]] * 5, rtol=1e-9)
+
+
 def refused(asked, match, **more):
     with build.session(pa.table(OTHERS), **more) as session, pytest.raises(PlanError, match=match):
         session.run(asked, rng=Seeded(1))
