@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def postprocess(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
-    method: Annotated[str, typer.Option(help="nnls, ols, max_fit, sequential or reweighted.")] = "nnls",
+    method: Annotated[str, typer.Option(help="top_down, nnls, ols, max_fit, sequential or reweighted.")] = "top_down",
     priority: Annotated[
         list[str] | None,
         typer.Option(help="A table, in order of priority; repeat for every table. For sequential only."),

@@ -20,7 +20,7 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.postprocess.rounding import Nesting, round_tables
 from recordwise.progress import reported
-from recordwise.release.consistent import joint_queries
+from recordwise.release.consistent import TOP_DOWN, joint_queries
 from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
 from recordwise.release.nesting import nesting_of, nests, parents
@@ -33,7 +33,7 @@ from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
 def with_basic(
     release: Release,
     *,
-    fit: str = "nnls",
+    fit: str = TOP_DOWN,
     complete: bool = False,
     units: Mapping[str, Number] | None = None,
     rules: StatusRules | None = None,

@@ -18,7 +18,7 @@ from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.release.published import BasicNote, Published, PublishedGroup, PublishedQuery
-from recordwise.release.tables import FITTED, ReleasedTable
+from recordwise.release.tables import BEST, FITTED, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable
@@ -257,7 +257,7 @@ def value_column(table: ReleasedTable, variable: str) -> str:
 
 def sd_column(table: ReleasedTable, variable: str) -> str:
     """Return the sd column of the value to publish."""
-    candidates = (f"{value_column(table, variable)}_sd", f"{variable}_sd")
+    candidates = (f"{value_column(table, variable)}_sd", f"{variable}{BEST}_sd", f"{variable}_sd")
     return next(name for name in candidates if name in table.data.column_names)
 
 

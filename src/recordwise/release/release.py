@@ -123,7 +123,7 @@ class Release:
     def consistent(
         self,
         *,
-        method: str = "nnls",
+        method: str = "top_down",
         priority: Sequence[str] | None = None,
         complete: bool = False,
         zero_counts: bool = False,
@@ -169,7 +169,7 @@ class Release:
     def basic(
         self,
         *,
-        fit: str = "nnls",
+        fit: str = "top_down",
         complete: bool = False,
         units: Mapping[str, Number] | None = None,
         rules: StatusRules | None = None,
