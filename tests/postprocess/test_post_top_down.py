@@ -6,7 +6,7 @@ from scipy import sparse
 
 from recordwise.postprocess import Workload
 from recordwise.postprocess.top_down import Forest, Grid, ease_of, share_out, top_down
-from tests.postprocess.oracles import quadratic
+from postprocess.oracles import quadratic
 
 
 def nested_labels(rng, leaves, sizes):

@@ -481,8 +481,8 @@ class Grid:
         length = [np.diff(first, append=size) for first, size in zip(families, target.shape[1:])]
         work = [int(np.sum(own**2)) * other for own, other in zip(length, target.shape[:0:-1])]
         if work[0] < work[1]:
-            turned = [np.swapaxes(each, 1, 2) for each in (target, ease, above[j], row[j - 1])]
-            return np.swapaxes(cross_out(*turned, families[1], families[0]), 1, 2)
+            z, e, rows, columns = (np.swapaxes(each, 1, 2) for each in (target, ease, above[j], row[j - 1]))
+            return np.swapaxes(cross_out(z, e, rows, columns, families[1], families[0]), 1, 2)
         return cross_out(target, ease, row[j - 1], above[j], *families)
 
 
