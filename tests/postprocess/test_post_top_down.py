@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from postprocess.oracles import quadratic
 from recordwise.postprocess import Workload
 from recordwise.postprocess.top_down import Forest, Grid, ease_of, share_out, top_down
-from postprocess.oracles import quadratic
 
 
 def nested_labels(rng, leaves, sizes):
