@@ -25,7 +25,7 @@ from recordwise.postprocess.top_down import Forest, Grid, top_down
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
-from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
+from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -42,7 +42,16 @@ from recordwise.release.spread import (
     noise_of,
     public_seed,
 )
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, with_flags, without_fits
+from recordwise.release.tables import (
+    BEST,
+    FITTED,
+    FitNote,
+    ReleasedTable,
+    VariableFit,
+    digest_of,
+    with_flags,
+    without_fits,
+)
 
 # What release.json and the files say about fitted columns: what each is, where its intervals come from, which are
 # biased.
@@ -430,24 +439,26 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
 
 
 def _solve(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> Iterator[FittedVariable]:
     """Fit one variable, or several of which each includes the previous."""
     noises = [noise_of(nesting, statistic) for statistic in statistics]
     best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
-    if not np.any(kept):
+    if not np.any(free):
         yield from (_nothing(s, each, setting) for s, each in zip(statistics, best))
         return
-    problem = Problem.of(nesting, statistics, setting, kept, best)
-    raw = np.concatenate([nesting.column(s, "")[problem.asked] for s in statistics])
+    problem = Problem.of(nesting, statistics, setting, free, best)
+    raw = np.concatenate([nesting.column(s, "")[problem.answered] for s in statistics])
     totals: list[FloatArray | None] = [None] * len(statistics)
     handed = setting.method == TOP_DOWN
     for _ in range(REFITS + 1 if any(noise.varies for noise in noises) and not handed else 1):
-        variances = np.concatenate([noise.variance(total)[problem.asked] for noise, total in zip(noises, totals)])
+        variances = np.concatenate([noise.variance(total)[problem.answered] for noise, total in zip(noises, totals)])
         fit = problem.fit(problem.best if handed else raw, variances)
-        totals = [_scatter(part, problem.asked) for part in np.split(problem.workload.answer(fit.x), len(statistics))]
-    fitted = [np.zeros(len(problem.asked)) if total is None else total for total in totals]
-    if setting.method == "ols" and np.all(kept):
+        totals = [
+            _scatter(part, problem.answered) for part in np.split(problem.workload.answer(fit.x), len(statistics))
+        ]
+    fitted = [np.zeros(len(problem.answered)) if total is None else total for total in totals]
+    if setting.method == "ols" and np.all(free):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
         columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
@@ -493,8 +504,8 @@ class Problem:
     """What a method fits: answers over cells, and unbiased estimates of the answers."""
 
     workload: Workload
-    asked: Any
-    """The answers that have a cell that is kept."""
+    answered: Any
+    """The answers that have a free cell."""
     shape: Forest | Grid | None
     setting: Setting
     statistics: list[PublishedStatistic]
@@ -507,35 +518,35 @@ class Problem:
         nesting: Nesting,
         statistics: list[PublishedStatistic],
         setting: Setting,
-        kept: Any,
+        free: Any,
         best: list[FittedColumn],
     ) -> "Problem":
         """Return the joint problem of variables of which each includes the previous."""
-        full, shape = len(statistics) == 1 and bool(np.all(kept)), None
+        full, shape = len(statistics) == 1 and bool(np.all(free)), None
         if full and setting.method != "sequential":
-            workload, asked = nesting.workload, np.diff(nesting.rows.indptr) > 0
+            workload, answered = nesting.workload, np.diff(nesting.rows.indptr) > 0
         else:
-            used = sparse.csr_array(nesting.rows[:, np.flatnonzero(kept)])
-            asked = np.diff(used.indptr) > 0
+            used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
+            answered = np.diff(used.indptr) > 0
             included = np.tril(np.ones((len(statistics), len(statistics))))
-            block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
-            workload = Workload.matrix(block, _group_sizes(nesting, asked, statistics))
+            block = sparse.csr_array(sparse.kron(included, used[answered], format="csr"))
+            workload = Workload.matrix(block, _group_sizes(nesting, answered, statistics))
         if setting.method == TOP_DOWN and len(statistics) == 1:
             shape = nesting.descent if full else Forest.of(block)
-        spread = np.concatenate([each.sd[asked] for each in best])
+        spread = np.concatenate([each.sd[answered] for each in best])
         least = np.finfo(np.float64).tiny if not np.any(spread > 0) else float(np.nanmax(spread)) * LEAST_SD
         return cls(
             workload=workload,
-            asked=asked,
+            answered=answered,
             shape=shape,
             setting=setting,
             statistics=statistics,
-            best=np.concatenate([each.value[asked] for each in best]),
+            best=np.concatenate([each.value[answered] for each in best]),
             sd=np.fmax(spread, least),
         )
 
     def fit(self, answers: FloatArray, variances: FloatArray) -> Fit:
-        """Return the fit by the method asked for; ``top_down`` takes estimates for answers."""
+        """Return the fit by the chosen method; ``top_down`` takes estimates for answers."""
         if self.setting.method == TOP_DOWN:
             return top_down(self.workload, answers, self.sd, shape=self.shape)
         if self.setting.method != "sequential":
@@ -560,14 +571,14 @@ class _Again:
         problem, setting = self.problem, self.problem.setting
         assert setting.draws is not None
         sources = [public_seed(setting.digest, each.name, "fit") for each in problem.statistics]
-        start = np.concatenate([total[problem.asked] for total in fitted])
+        start = np.concatenate([total[problem.answered] for total in fitted])
         squares = np.zeros(len(start))
         for some in tracked(list(chunks(setting.draws, len(start))), "fitting noise drawn anew"):
             drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
             refitted = problem.fit(self._answers(drawn, fitted), self.variances)
             squares += np.sum((problem.workload.answer(refitted.x) - start) ** 2, axis=0)
         parts = np.split(np.sqrt(squares / setting.draws), len(fitted))
-        return [_scatter(part, problem.asked, np.nan) for part in parts]
+        return [_scatter(part, problem.answered, np.nan) for part in parts]
 
     def _answers(self, drawn: list[FloatArray], fitted: list[FloatArray]) -> FloatArray:
         """Return what the method fits: the draws, or their best linear estimates."""
@@ -579,7 +590,7 @@ class _Again:
                 else each
                 for statistic, noise, each, total in pairs
             ]
-        return np.concatenate([each[:, self.problem.asked] for each in drawn], axis=1)
+        return np.concatenate([each[:, self.problem.answered] for each in drawn], axis=1)
 
 
 def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
@@ -593,15 +604,15 @@ def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, s
     )
 
 
-def _group_sizes(nesting: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
+def _group_sizes(nesting: Nesting, answered: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
     ends = np.cumsum([0, *nesting.sizes.values()])
-    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
+    sizes = {name: int(answered[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
     return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
-def _scatter(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:
-    full = np.full(len(asked), absent)
-    full[asked] = part
+def _scatter(part: FloatArray, answered: Any, absent: float = 0.0) -> FloatArray:
+    full = np.full(len(answered), absent)
+    full[answered] = part
     return full
 
 
