@@ -283,6 +283,8 @@ class Setting:
     confidence: float
     draws: int | None
     digest: str
+    count: Iterator[str]
+    """How many of all fits are begun: "3 of 9"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -328,7 +330,9 @@ def consistent(
     fits: dict[str, FittedVariable] = {}
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
-    for query in tracked(queries, "fitting tables"):
+    several = sum(sum(each.rules.fitted for each in query.statistics) for query in queries)
+    count = (f"{number} of {several}" for number in range(1, several + 1))
+    for query in tracked(queries, "reading how tables nest"):
         nesting = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
@@ -338,6 +342,7 @@ def consistent(
             confidence=release.published.confidence,
             draws=draws,
             digest=f"{release.digest}:q{query.numbers[0]}",
+            count=count,
         )
         for found in _fits(nesting, setting):
             statistic = next(each for each in nesting.statistics if each.name == found.name)
@@ -424,7 +429,7 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     kept = np.ones(nesting.rows.shape[1], dtype=bool)
     found: list[FittedVariable] = []
     ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
-    for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
+    for statistic in tracked(ordered, lambda s: f"fitting {next(setting.count)}: {s.name}"):
         chain = chain_to(statistic, wanted, rules)
         signed = [s.name for s in chain if s.of in nesting.signed]
         if signed and len(chain) > 1:
