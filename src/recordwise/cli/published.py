@@ -35,7 +35,8 @@ def postprocess(
     draws: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Draws for intervals without a formula. Default: 400, or 40 for large nonnegative fits."
+            min=1,
+            help="Draws for errors of nonnegative fits (none by default) and for intervals without a formula (400).",
         ),
     ] = None,
     formats: Annotated[
@@ -112,7 +113,7 @@ def show_fit(fitted: "Release", note: "FitNote", out: Path) -> None:
     screen.table(headers, rows)
     tables = ", ".join(f"{table.name}.parquet" for table in fitted.tables)
     screen.paragraph(
-        f"{tables}: NAME_fit and NAME_best next to every count and sum, each with _sd, _low and _high. "
+        f"{tables}: NAME_fit and NAME_best next to every count and sum, each with _low and _high. "
         "Nothing was spent; the noisy answers are unchanged."
     )
     for text in dict.fromkeys(fit.note for fit in note.fits.values() if fit.note):
