@@ -30,7 +30,6 @@ from recordwise.postprocess.linear import (
     moved_variance,
     rank_of,
 )
-from recordwise.progress import tracked
 from recordwise.release.nesting import Nesting
 from recordwise.release.published import PublishedStatistic
 
@@ -419,23 +418,22 @@ def _narrow(
 # that does not depend on the truth. It is normal where noise is Gaussian, except for half a lattice step
 # (T-HALFSTEP); otherwise it is as wide as draws of the public noise law, sent through the same fit, show. Under
 # transforms the error does depend on the truth, and the interval holds the totals under which the fit is not
-# surprising (T-MOVED). Nonnegative fits are drawn again at their own fitted values (a parametric bootstrap), which is
-# approximate.
+# surprising (T-MOVED). Nonnegative fits have the same intervals, cut at 0 (T-CUT).
 
 
 DRAWS = 400
 FEWER_DRAWS = 40
 LARGE = 20_000
-"""With more answers than this a nonnegative fit is repeated ``FEWER_DRAWS`` times unless told otherwise."""
+"""With more answers than this noise is drawn ``FEWER_DRAWS`` times unless told otherwise."""
 MOST_VALUES = 4_000_000
 """The numbers that are drawn together."""
 ROUNDING = 2.0**-40
-FINEST = 2.0**-46
 REFITS = 3
 """The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
 
 RAW = "the noisy answer itself"
 FORMULA = "formula"
+AT_MOST = "formula, with the variances of the noisy answers as upper bounds"
 DRAWN = "draws of the noise law"
 MOVED = "formula at every possible total, approximate"
 BOOTSTRAP = "parametric bootstrap, approximate"
@@ -477,8 +475,8 @@ def best_fit(
         value = weights.fit(answers)
     if noise.varies:
         ends = nesting.column(statistic, "_low"), nesting.column(statistic, "_high")
-        found = _moved_column(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
-    elif noise.normal and weights.fitted is not None:
+        found = _moved_column(weights, value, used, noise, ends, confidence)
+    elif noise.normal:
         found = _normal(weights, value, float(noise.step), confidence)
     else:
         found = _linear_draws(weights, value, noise, confidence=confidence, draws=draws, source=source)
@@ -495,7 +493,7 @@ def adds_up(nesting: Nesting, statistic: PublishedStatistic) -> bool:
 def linear(nesting: Nesting, variances: FloatArray) -> Weights | CrossingWeights:
     """The best linear fit of a family's answers with these variances."""
     tree = nesting.tree
-    return CrossingWeights.of(nesting.rows, variances, nesting.workload) if tree is None else tree.weights(variances)
+    return nesting.crossing.weights(variances) if tree is None else tree.weights(variances)
 
 
 def _with_published_intervals(
@@ -518,7 +516,8 @@ def _normal(weights: Any, value: FloatArray, step: float, confidence: float) -> 
     """Return intervals by formula for Gaussian noise (T-HALFSTEP)."""
     sd = np.sqrt(weights.fitted)
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * sd + step / 2 * largest_weights(weights)
-    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=FORMULA)
+    how = FORMULA if getattr(weights, "exact", True) else AT_MOST
+    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=how)
 
 
 def _linear_draws(
@@ -526,12 +525,9 @@ def _linear_draws(
 ) -> FittedColumn:
     """Return the spread from fits of the noise alone."""
     largest = Largest(len(value), draws=draws, rank=rank_of(draws, confidence))
-    squares = np.zeros(len(value))
     for some in chunks(draws, len(value)):
-        error = weights.fit(noise.errors(value, some, source))
-        squares += np.sum(error**2, axis=0)
-        largest.add(np.abs(error))
-    sd = np.sqrt(squares / draws if weights.fitted is None else weights.fitted)
+        largest.add(np.abs(weights.fit(noise.errors(value, some, source))))
+    sd = np.sqrt(weights.fitted)
     # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
     reach = largest.value() + ROUNDING * (np.abs(value) + largest.value())
     how = DRAWN if noise.known else BOOTSTRAP
@@ -544,50 +540,15 @@ def _moved_column(
     used: FloatArray,
     noise: AnswerNoise,
     raw: tuple[FloatArray, FloatArray],
-    *,
     confidence: float,
-    draws: int,
-    source: BitSource,
 ) -> FittedColumn:
     """Return the totals under which the fit is not surprising (T-MOVED).
 
-    Where noise grows with the total. Only large tables that cross need draws, for their variances at the fitted
-    totals.
+    Where noise grows with the total.
     """
-    drawn = weights.fitted is None
-    spread = _drawn_variance(weights, value, noise, draws, source) if drawn else weights.fitted
-    moved = moved_variance(weights, value=value, used=used, fitted=spread, variances=noise.variance_at)
+    moved = moved_variance(weights, value=value, used=used, fitted=weights.fitted, variances=noise.variance_at)
     low, high = total_intervals(moved, noise.shape(confidence), *raw)
-    made = draws if drawn else 0
-    return FittedColumn(value=value, sd=np.sqrt(spread), low=low, high=high, how=MOVED, draws=made)
-
-
-def _drawn_variance(weights: Any, value: FloatArray, noise: AnswerNoise, draws: int, source: BitSource) -> FloatArray:
-    base, squares = np.maximum(value, 0.0), np.zeros(len(value))
-    for some in chunks(draws, len(value)):
-        squares += np.sum(weights.fit(noise.errors(base, some, source)) ** 2, axis=0)
-    return squares / draws
-
-
-def fit_again(
-    refit: Callable[[FloatArray], FloatArray],
-    fitted: FloatArray,
-    errors: Callable[[int], FloatArray],
-    *,
-    confidence: float,
-    draws: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Return a fit's standard error and reach by refitting."""
-    largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
-    squares = np.zeros(len(fitted))
-    for some in tracked(list(chunks(draws, len(fitted))), "fitting new noise"):
-        error = refit(fitted + errors(some)) - fitted
-        squares += np.sum(error**2, axis=0)
-        largest.add(np.abs(error))
-    reach = largest.value()
-    # As above, of fitted values that are off by roundings of the largest.
-    slack = ROUNDING * (np.abs(fitted) + reach) + FINEST * np.max(np.abs(fitted), initial=0.0)
-    return np.sqrt(squares / draws), reach + slack
+    return FittedColumn(value=value, sd=np.sqrt(weights.fitted), low=low, high=high, how=MOVED)
 
 
 def chunks(draws: int, answers: int) -> Iterator[int]:
@@ -598,7 +559,7 @@ def chunks(draws: int, answers: int) -> Iterator[int]:
 
 
 def draws_for(answers: int, confidence: float, draws: int | None) -> int:
-    """Return how often a nonnegative fit is repeated."""
+    """Return how often noise is drawn for intervals without a formula."""
     if draws is not None:
         rank_of(draws, confidence)
         return draws
