@@ -113,7 +113,7 @@ def plan_digest(plan: Plan, series: Series | None) -> str | None:
 
 def enter_look(file: "PlanFile", command: str) -> None:
     """Enter a look in the ledger of a plan, created if needed."""
-    with plan_ledger(file) as ledger:
+    with plan_ledger(file, create=True) as ledger:
         ledger.look(command, plan=plan_digest(file.plan, ledger.series))
         ledger.settle()
 

@@ -485,9 +485,9 @@ class Session:
 
 
 @contextmanager
-def plan_ledger(file: "PlanFile") -> Iterator[Ledger]:
-    """Yield a plan's ledger, or one in memory if none exists."""
-    path = file.ledger if file.ledger.exists() else None
+def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
+    """Yield a plan's ledger; if none exists, one in memory or a new one."""
+    path = file.ledger if create or file.ledger.exists() else None
     ledger = Ledger(
         path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
     )
