@@ -17,6 +17,7 @@ import pyarrow as pa
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import Field, Group, Level, Predicate, Prefix, condition, policy_column
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
@@ -221,6 +222,25 @@ def lattice_policy(plan: Plan) -> LatticePolicy | None:
     found = [part.on_lattice() for part in plan.parts()]
     known = tuple(part for part in found if part is not None)
     return LatticePolicy(parts=known) if len(known) == len(found) else None
+
+
+def value_policy(plan: Plan) -> ValuePolicy | None:
+    """Return all numbers of a plan that depend on measures (T-INFER).
+
+    None where another value may mean another cell, or a statistic may change in other ways.
+    """
+    parts = plan.parts()
+    if not all(part.stays and not part.record_policy().delta_terms for part in parts):
+        return None
+    found = [part.on_values(number) for number, part in enumerate(parts)]
+    if any(names is None for _, names in found):
+        return None
+    unstated = {name for _, names in found for name in names or ()}
+    numbers = tuple(each for own, _ in found for each in own)
+    inputs = {each.name for number in numbers for each in number.measure.inputs()} - unstated
+    declared = {name: plan.schema.measure(name) for name in sorted(inputs)}
+    bounds = {name: each.bound for name, each in declared.items() if each is not None}
+    return ValuePolicy(numbers=numbers, bounds=bounds)
 
 
 def records_of(predicate: Predicate | None, schema: Schema) -> Condition:

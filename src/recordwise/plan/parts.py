@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from recordwise.mechanisms.inference import ValueNumber, value_numbers
 from recordwise.plan.cost import (
     CellMechanism,
     band_table,
@@ -23,12 +24,13 @@ from recordwise.plan.cost import (
     records_of,
     statistic_policy,
 )
-from recordwise.plan.expressions import Case, Compare, Field, Group, Predicate, Prefix, leaves
+from recordwise.plan.expressions import Case, Compare, Field, Group, Predicate, Prefix, leaves, operand_name
 from recordwise.plan.keys.keys import Selection
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn
 from recordwise.policy.conditions import EVERY, Condition
@@ -144,6 +146,41 @@ class Part:
         if bands is None or len(sigmas) == 1 or bands.digest not in policy.bands():
             return LatticePart(**known, varies=len(sigmas) > 1)
         return LatticePart(**known, bands=bands, sigmas=sigmas)
+
+    @cached_property
+    def stays(self) -> bool:
+        """Whether a record keeps its cell whatever its measures are."""
+        table, measures = self.table, set(self.schema.measure_names())
+        predicates = [] if table.condition is None else [table.condition]
+        names: set[str] = set()
+        for group in table.shape.groups:
+            if isinstance(group.expression, Case):
+                predicates += [test for test, _ in group.expression.branches]
+            else:
+                names.add(operand_name(group.expression))
+        names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
+        return not measures & names
+
+    def on_values(self, number: int) -> tuple[list[ValueNumber], tuple[str, ...] | None]:
+        """Return the numbers that a value changes, and measures without a stated law (T-INFER).
+
+        Args:
+            number: Of the part in its plan.
+
+        Returns:
+            The numbers, and the names; None for the names if any measure may change something else.
+        """
+        statistic = self.statistic
+        if statistic is not None and statistic.contribution == COUNT:
+            return [], ()
+        measure = None if statistic is None or statistic.of is None else self.schema.measure(statistic.of)
+        if statistic is None or measure is None:
+            return [], None
+        own = policy_measure(measure.name, self.schema)
+        found = None
+        if statistic.contribution == SUM:
+            found = value_numbers(number, self.record_policy(), self.mechanisms, own)
+        return ([], tuple(each.name for each in own.inputs())) if found is None else found
 
 
 def plan_parts(plan: Plan) -> Iterator[Part]:

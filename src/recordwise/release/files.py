@@ -16,6 +16,7 @@ import pyarrow as pa
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
 from recordwise.ledger.charges import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import bands_from_json
 from recordwise.policy.loss_law import LatticePolicy
@@ -106,6 +107,7 @@ def read_release(published: Published, policies: dict[str, Any], tables: dict[st
         private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_from_json(page, bands),
         lattice=LatticePolicy.from_json(policies["lattice"], bands) if "lattice" in policies else None,
+        values=ValuePolicy.from_json(policies["values"], bands) if "values" in policies else None,
         firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,

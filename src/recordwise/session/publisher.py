@@ -17,7 +17,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import band_forms, periods_of
 from recordwise.mechanisms.external import DeclaredClass, declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
+from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy, value_policy
 from recordwise.plan.describe import (
     ReleaseIdentity,
     plan_json,
@@ -198,7 +198,7 @@ class Publisher:
             stated |= series_json(self.ledger, charge, revises) | _declared_json(declared_elsewhere(plan))
             parts = page_parts(plan)
             drawn = self._make_release(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
-            drawn = replace(drawn, firms=firms, lattice=lattice)
+            drawn = replace(drawn, firms=firms, lattice=lattice, values=value_policy(plan))
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
