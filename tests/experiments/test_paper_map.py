@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import build
 import recordwise as rw
 from experiments.command import names
+from recordwise.exact.functions import x
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
-QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT)))
+ROWS = [line.strip().strip("|").split("|") for line in TEXT.splitlines() if line.startswith("| ")]
+TEXT_OF_ROWS = "\n".join("|".join(row[:5]) for row in ROWS)
+"""Without the column of code, which is run instead."""
+QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT_OF_ROWS)))
+LINES = [row[5].strip().strip("`") for row in ROWS if row[5].strip(" `") not in ("", "public API")]
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 WORDS = {"simple", "advanced"}
 """Values of a parameter, quoted beside the name that takes them."""
@@ -50,6 +57,25 @@ def errata_names():
     """As the page of errata lists them, which has those that have evidence and no others (``test_errata.py``)."""
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     return frozenset(re.findall(r"`python -m experiments\.errata ([a-z0-9-]+)`", page))
+
+
+def test_the_public_line_of_every_item_runs():
+    roles = {"measures": {"emp": 1, "pay": 1}, "columns": {"county": "text", "naics": "text"}, "tuned_on": "synthetic"}
+    keys = build.keys()
+    query = rw.query().group_by("county", "naics", keys=keys)
+    asked = query.count(rw.Gaussian(rho="0.1")).sum("emp", rw.UnitSplit(at=50, rho="0.1"))
+    workload = rw.postprocess.Workload.marginals((4, 3), {"sum": (), "cells": (0, 1)})
+    with rw.Session(build.records(200), unit="id", firm="firm", dataset="small", **roles) as opened:
+        known = {"rw": rw, "np": np, "s": opened, "keys": keys, "q": query, "asked": asked, "x": x, "W": workload}
+        known |= {"release": opened.run(asked), "split": rw.policy.split("0.1", {"emp": 50})}
+        known |= {"answers": np.arange(13.0)}
+        for line in LINES:
+            assert eval(line, known) is not None, line
+
+
+def test_only_what_is_not_reproduced_or_only_said_has_no_public_line():
+    without = [row for row in ROWS if not row[5].strip()]
+    assert all("not reproduced" in row[4] for row in without)
 
 
 @pytest.mark.parametrize("quoted", QUOTED)
@@ -110,6 +136,7 @@ class Row:
     code: str
     proof: str
     checked: str
+    line: str
 
 
 def part(name):

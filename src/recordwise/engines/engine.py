@@ -175,17 +175,6 @@ class Engine(ABC):
         with self._reading(self.schema) as passes:
             return passes.summarize_firms(value, edges, bound)
 
-    def summarize_beside_totals(
-        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
-    ) -> Sensitive[pa.Table]:
-        """Return a histogram over the records of public cells.
-
-        Of a value that may use its cell's ``total0``, ``total1``..., such as the realized loss (change of the
-        answer)^2/(2 sigma^2). For the owner only.
-        """
-        with self._reading(plan.schema) as passes:
-            return passes.summarize_beside_totals(plan, table, value, edges)
-
     def owner_passes(self) -> "OwnerPasses":
         """The passes that answer the owner's questions while planning."""
         from recordwise.engines.owner import OwnerPasses

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree, lent_bands
+from recordwise.engines.compile.owner import firm_histogram_tree, histogram_tree, lent_bands
 from recordwise.engines.compile.totals import (
     Base,
     Names,
@@ -217,15 +217,6 @@ class Passes:
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
         with self.lend_bands([value]):
             return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
-
-    def summarize_beside_totals(
-        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
-    ) -> Sensitive[pa.Table]:
-        (base,) = bases_of((table,), self.schema)
-        with self.working_tables(base) as names, self.lend_bands([value]):
-            self.lend_keys(names.keys, table, plan.cells(table))
-            tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
-            return Sensitive(self.store.of_records(tree))
 
     @contextmanager
     def working_tables(self, base: Base) -> Iterator[Names]:
