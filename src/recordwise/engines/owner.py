@@ -46,13 +46,12 @@ from recordwise.engines.compile.owner import (
     value_name,
 )
 from recordwise.engines.compile.totals import bases_of
-from recordwise.engines.totals import Passes, unique_name
+from recordwise.engines.engine import Passes, unique_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.results import POSITION, Sensitive, total_name
+from recordwise.plan.plan import POSITION, Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.bands import BandTable
@@ -119,14 +118,15 @@ DELTA_EDGES = tuple(float(edge) for edge in np.geomspace(1e-15, 1.0, 301))
 """Bins of a delta: twenty to a factor of ten."""
 
 
-def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
-    """Return the tables of several plans, without duplicates."""
+def firm_tables(plans: Sequence[Plan], *, pure: bool = False) -> tuple[FirmTable, ...]:
+    """Return the tables of several plans, without duplicates; their losses in pure epsilon if ``pure``."""
     found: dict[tuple[Any, Any], tuple[PlannedTable, list[list[FirmPart]]]] = {}
     for number, plan in enumerate(plans):
         for table in plan.tables():
             cells = (tuple(group.expression for group in table.joined_by()), table.condition)
             _, parts = found.setdefault(cells, (table, [[] for _ in plans]))
-            parts[number].extend(part.of_firms() for part in plan.parts(table))
+            own = (part.of_firms() for part in plan.parts(table))
+            parts[number].extend(part.pure() if pure else part for part in own)
     return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())
 
 

@@ -73,7 +73,7 @@ def amount_text(value: Fraction, decimals: int) -> str:
 
 
 def share_text(share: float, decimals: int = 0) -> str:
-    """A share or a confidence as a percentage with so many decimals."""
+    """A share or a confidence as a percentage with this many decimals."""
     return f"{share:.{decimals}%}"
 
 

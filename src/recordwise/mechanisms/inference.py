@@ -27,8 +27,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, laplace_scale
 from recordwise.mechanisms.gaussian import GaussianNoise
 from recordwise.mechanisms.transformed import TransformedNoise
-from recordwise.noise.lattice import LatticeLaw
-from recordwise.noise.laws import ConcaveLaw, DiscreteLaplace, discrete_gaussian
+from recordwise.noise.laws import ConcaveLaw, DiscreteLaplace, LatticeLaw, discrete_gaussian
 from recordwise.policy.atoms import (
     Atom,
     CertifiedSum,
@@ -38,6 +37,7 @@ from recordwise.policy.atoms import (
     LaplaceTransform,
     Square,
 )
+from recordwise.policy.columns import Measure
 from recordwise.policy.conditions import EVERY, Condition, holds
 from recordwise.policy.evaluate.evaluator import BALLS, Evaluator
 from recordwise.policy.evaluate.numpy import signed_record
@@ -53,7 +53,6 @@ from recordwise.policy.loss_law import (
     shift_losses,
 )
 from recordwise.policy.meaning import check_share
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, Terms
 
 T = TypeVar("T")

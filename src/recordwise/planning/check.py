@@ -23,8 +23,8 @@ from recordwise.engines.registry import engine_kind, source_state
 from recordwise.errors import BudgetError, MissingPartError, RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text, prose_text
+from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
-from recordwise.ledger.looks import looks_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cost import (
@@ -47,14 +47,14 @@ from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
-from recordwise.policy.meaning import epsilon
+from recordwise.policy.meaning import meaning
 from recordwise.policy.policy import Policy, constants_of, example_date
 from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
+from recordwise.session.checks import check_release_sizes, promise, raise_bands, size_sources, with_sizes
 from recordwise.session.session import plan_ledger
-from recordwise.session.sizes import check_release_sizes, promise, raise_bands, size_sources, with_sizes
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -95,7 +95,8 @@ class Check(Result):
         """Whether the budget covers the plan, in words."""
         if self.file.budget is None:
             return "none"
-        return "covers the plan" if self.refusal is None else "refused"
+        pure = " in pure epsilon" if self.file.budget.is_pure else ""
+        return f"covers the plan{pure}" if self.refusal is None else "refused"
 
     def summary(self) -> str:
         """Return the policy in words."""
@@ -104,6 +105,8 @@ class Check(Result):
     def rows(self) -> Rows:
         """Return headers and rows: the losses of example records."""
         titles = {"loss": "loss", "epsilon": f"epsilon at {formula_text(DELTA)}", "paper_loss": "loss as in the papers"}
+        if any(each.get("pure_epsilon") is not None for each in self.examples):
+            titles |= {"pure_epsilon": "pure epsilon"}
         if any(each.get("selection_delta") for each in self.examples):
             titles |= {"epsilon": f"epsilon at {formula_text(DELTA)} + delta", "selection_delta": "delta"}
         rows = [
@@ -159,6 +162,7 @@ class Check(Result):
             "policy": self.policy.to_json(),
             "formula": policy_lines(self.policy),
             "words": self.policy.in_words(),
+            "pure": None if self.policy.pure_problem() is not None else self.policy.pure().to_json(),
             "examples": list(self.examples),
             "expected_error": [each.to_json() for each in self.expected],
             "budget": self.budget,
@@ -229,7 +233,9 @@ def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str,
         try:
             loss, own = float(policy.loss(record)), float(policy.delta(record))
             row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
-            row |= {"epsilon": epsilon(loss, DELTA), "delta": DELTA + own, "selection_delta": own}
+            pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
+            told = meaning(loss, delta=DELTA, pure=pure)
+            row |= {"epsilon": told.epsilon, "delta": DELTA + own, "selection_delta": own, "pure_epsilon": pure}
         except RecordError as error:
             row["refused"] = str(error)
         yield row
@@ -257,9 +263,8 @@ def _sizes_of(file: PlanFile) -> dict[str, Any]:
         return {}
     with plan_ledger(file) as ledger:
         check_release_sizes(file.plan, ledger)
-        return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
-            file.plan, ledger
-        )
+        listed = [{"sized_on": each, "digest": own} for each, own in sources.items()]
+        return {"sizes": listed, "sized_noise": promise(file.plan, ledger)}
 
 
 def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:

@@ -4,8 +4,7 @@ They evaluate, compose, compare and print. Imports exact alone; knows no mechani
 
 In reading order:
 
-- ``measure``: the measures that a loss is a function of
-- ``columns``: values in conditions, in canonical form
+- ``columns``: values in conditions, in canonical form, and the measures that a loss is a function of
 - ``bands``: which band of sizes a cell is in
 - ``conditions``: the public partition that a policy may depend on
 - ``atoms``: the building blocks, each a nondecreasing function
@@ -25,7 +24,7 @@ In reading order:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordwise.policy.columns import ConditionColumn
+from recordwise.policy.columns import ConditionColumn, Measure
 from recordwise.policy.conditions import Condition, Null, among, both, compare, complement, either
 from recordwise.policy.constructors import (
     By,
@@ -38,6 +37,8 @@ from recordwise.policy.constructors import (
     laplace_sum,
     laplace_transform,
     pieces,
+    pure_budget,
+    pure_constant,
     pure_split,
     selection,
     split,
@@ -53,17 +54,24 @@ from recordwise.policy.meaning import (
     log_odds_tail,
     meaning,
     power_gaussian,
+    power_pure,
     power_zcdp,
     pure_to_zcdp,
     rho_for_epsilon,
 )
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
 from recordwise.policy.series import Series, history_losses
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict, dominates
-    from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
+    from recordwise.policy.groups import (
+        GroupPair,
+        group_epsilon,
+        group_loss,
+        group_loss_by_cell,
+        group_pair,
+        replacement_loss,
+    )
 
 __all__ = [
     "By",
@@ -95,6 +103,7 @@ __all__ = [
     "gaussian_sum",
     "gaussian_transform",
     "gdp_epsilon",
+    "group_epsilon",
     "group_loss",
     "group_loss_by_cell",
     "group_pair",
@@ -106,7 +115,10 @@ __all__ = [
     "meaning",
     "pieces",
     "power_gaussian",
+    "power_pure",
     "power_zcdp",
+    "pure_budget",
+    "pure_constant",
     "pure_split",
     "pure_to_zcdp",
     "replacement_loss",
@@ -116,7 +128,7 @@ __all__ = [
 ]
 _HOMES = {
     "dominance.prove": ("Verdict", "dominates"),
-    "groups": ("GroupPair", "group_loss", "group_loss_by_cell", "group_pair", "replacement_loss"),
+    "groups": ("GroupPair", "group_epsilon", "group_loss", "group_loss_by_cell", "group_pair", "replacement_loss"),
 }
 
 

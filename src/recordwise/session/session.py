@@ -16,8 +16,8 @@ from recordwise.engines.sources.declared import inferred_columns
 from recordwise.errors import ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
+from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import UNKEPT, Ledger
-from recordwise.ledger.looks import looks_text
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
@@ -32,8 +32,9 @@ from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
+from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.coverage import ACCEPT, read_outside
+from recordwise.session.checks import ACCEPT, read_outside
 from recordwise.session.publisher import STEPS, Progress, Publisher
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Unfinished:
         self._publisher.finish(self._plan_of(queries))
 
 
-def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
+def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
     """Return the session arguments that a plan file states."""
     schema = file.plan.schema
     return {
@@ -96,9 +97,9 @@ def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
         "firm": schema.firm,
         "collapse": None if schema.collapse is None else dict(schema.collapse),
         "hierarchies": schema.hierarchies,
-        "ledger": file.ledger if kept else None,
-        "budget": file.budget if kept else None,
-        "series": file.series if kept else None,
+        "ledger": file.ledger if with_ledger else None,
+        "budget": file.budget if with_ledger else None,
+        "series": file.series if with_ledger else None,
         "dataset": file.dataset,
         "memory_limit": file.memory_limit,
         "engine": file.engine,
@@ -231,7 +232,7 @@ class Session:
         from recordwise.plan.file.node import hiding
 
         with hiding(file.hidden):
-            session = cls(file.source, **plan_arguments(file, kept=data not in NO_LOOK))
+            session = cls(file.source, **plan_arguments(file, with_ledger=data not in NO_LOOK))
         session._parameters, session._planned = dict(file.parameters), file.plan
         return session
 
@@ -251,7 +252,7 @@ class Session:
 
         Args:
             queries: The queries, as for ``run``.
-            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+            tight: Whether to return the tight policy; otherwise the one printed in the papers.
 
         Returns:
             The policy.
@@ -291,11 +292,12 @@ class Session:
             record: The columns that the budget depends on.
 
         Returns:
-            The loss that is left.
+            The loss that is left, in pure epsilon if the budget is.
         """
         if self.budget is None:
             return float("inf")
-        return max(0.0, float(self.budget.loss(record)) - float(self.spent().loss(record)))
+        spent = self.spent().in_unit_of(self.budget)
+        return max(0.0, float(self.budget.loss(record)) - float(spent.loss(record)))
 
     def history(self) -> list[Event]:
         """Every event of the ledger, oldest first."""
@@ -361,7 +363,7 @@ class Session:
                 second shows a bar on a terminal or in a notebook.
             refuse_repeat: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period,
                 whatever their titles and names.
-            keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
+            keep: Leave the drawn tables next to the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
 
         Returns:
@@ -407,7 +409,7 @@ class Session:
         self,
         mechanism: object,
         *,
-        split: Mapping[str, Number | By],
+        split: Mapping[str, Number | By] | None,
         rho: Number | None = None,
         epsilon: Number | None = None,
         column: str | None = None,
@@ -419,14 +421,14 @@ class Session:
 
         A callable that is ``rho``-zCDP or ``epsilon``-DP when one row is added or removed, or an OpenDP measurement,
         which states its loss. It costs a record of m pieces rho m**2 or, with a pure loss, m eps tanh(m eps/2); the
-        smaller one where both are declared (T-EXTERNAL).
+        smaller one where both are declared (T-EXTERNAL). With ``split=None`` every record is one row and costs the same.
 
         It sees an Arrow table with one row for each piece, measures as integer multiples of their step, or one
         ``column`` of it. ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
 
         Args:
             mechanism: The callable or the measurement.
-            split: The threshold of each measure at which records are split.
+            split: The threshold of each measure at which records are split; None leaves them whole.
             rho: What one row costs; needed for a callable unless ``epsilon`` is given, not taken for a measurement.
             epsilon: What one row costs in pure differential privacy, for a callable of which that is known.
             column: The one column it takes; the whole table unless given.
@@ -447,15 +449,13 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
-        stated |= {"accept_tuning": self.tuning_reason}
-        stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
             ledger=self._ledger,
             schema=self.schema,
             budget=self.budget,
-            stated=stated,
+            dataset=self.dataset,
+            tuning=Tuning(tuned_on=self.tuned_on, reason=self.tuning_reason, parameters=self._parameters),
             words=self.words,
             max_outside=self.max_outside,
         )
@@ -485,9 +485,9 @@ class Session:
 
 
 @contextmanager
-def plan_ledger(file: "PlanFile") -> Iterator[Ledger]:
-    """Yield a plan's ledger, or one in memory if none exists."""
-    path = file.ledger if file.ledger.exists() else None
+def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
+    """Yield a plan's ledger; if none exists, one in memory or a new one."""
+    path = file.ledger if create or file.ledger.exists() else None
     ledger = Ledger(
         path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
     )

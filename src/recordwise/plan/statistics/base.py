@@ -24,7 +24,7 @@ from recordwise.plan.arrays import array_of
 from recordwise.plan.schema import Schema, threshold_problems
 from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
 from recordwise.policy.constructors import By
-from recordwise.policy.firms import Joint
+from recordwise.policy.firms import PURE, Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class NoisyColumn:
     noisy_negative: FloatArray | None = None
     sigma: FloatArray | None = None
     variance_unbiased: FloatArray | None = None
-    """Published beside ``noisy`` and ``sigma``."""
+    """Published next to ``noisy`` and ``sigma``."""
     flag: str | None = None
     """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
 
@@ -487,12 +487,12 @@ class Statistic(ABC):
         """Return the statistic with chosen mechanisms for what ``drawn`` has now."""
         return self
 
-    def among(self, asked: Sequence["Statistic"]) -> "Statistic":
+    def among(self, others: Sequence["Statistic"]) -> "Statistic":
         """The statistic as it joins a query that asks for others already."""
         return self
 
     def missing(self, drawn: Sequence["Drawable"], schema: Schema) -> list[str]:
-        """What it lacks beside the statistics its query draws."""
+        """What it lacks next to the statistics its query draws."""
         return []
 
     @abstractmethod
@@ -583,8 +583,12 @@ class Drawable(Statistic):
         return mechanism.policy_of_count()
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
-        """Return a further bound on records' joint loss in a cell (T-CELLS)."""
-        return Joint()
+        """Return a further bound on records' joint loss in a cell (T-CELLS).
+
+        Of counts with a pure loss, which adds up: eps tanh(eps/2) at their sum.
+        """
+        is_pure = self.contribution == COUNT and mechanism.policy_of_count().pure_problem() is None
+        return Joint(kind=PURE) if is_pure else Joint()
 
     def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
         """Return Gaussian sigma in steps, and numbers a record changes, or None."""
@@ -654,7 +658,7 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
 
 
 def published_columns(
-    asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
+    statistics: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
     """Return a query's statistics, then the others drawn for them.
 
@@ -665,4 +669,4 @@ def published_columns(
         return statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
 
     with ThreadPoolExecutor() as pool:
-        return tuple(pool.map(column, (*asked, *(each for each in drawn if each not in asked))))
+        return tuple(pool.map(column, (*statistics, *(each for each in drawn if each not in statistics))))

@@ -28,13 +28,14 @@ from recordwise.policy.atoms import (
     PieceCount,
     Pieces,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     from_pure,
 )
+from recordwise.policy.columns import Measure
 from recordwise.policy.dominance.regions import Range, Region
 from recordwise.policy.evaluate.evaluator import BALLS
-from recordwise.policy.measure import Measure
 
 # Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES).
 
@@ -235,7 +236,7 @@ def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
             return None
         share = part.gauge(start) / top.gauge(start)
         upper += part.upper * share
-        # A slower part may vanish beside the fastest one, but where it is negative (a logarithm below 1) it counts.
+        # A slower part may vanish next to the fastest one, but where it is negative (a logarithm below 1) it counts.
         lower += part.lower if part.order == top.order else part.lower.min(arb(0)) * share
     return Growth(top.power, top.log, lower, upper)
 
@@ -356,7 +357,8 @@ def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) ->
     if isinstance(atom, GaussianTransform):
         return shift.to_power(Fraction(2))
     scale = 1 / ball(atom.scale)
-    return _less(shift.scale_by(scale, scale), arb(1), start)
+    epsilon = shift.scale_by(scale, scale)
+    return epsilon if isinstance(atom, PureTransform) else _less(epsilon, arb(1), start)
 
 
 TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)

@@ -19,6 +19,7 @@ from recordwise.postprocess.solvers.boxed import (
     Solver,
     System,
     curvature,
+    one_thread,
     proximal_weights,
 )
 from recordwise.postprocess.solvers.crossed import crossed_system
@@ -76,7 +77,7 @@ def _again(
             system=system,
             precision=np.where(measured, problem.precision, loose * part * cells),
             target=np.where(measured, problem.target, x),
-            proximal=held * part * queries * problem.held,
+            proximal=held * part * queries * problem.bounded,
             center=y,
         )
         try:
@@ -349,6 +350,7 @@ def partition(group: Group) -> Group:
     return replace(group, labels=by_cell.indices.astype(np.int64), block=None)
 
 
+@one_thread()
 def solve_problem(problem: BoxedProblem, system: System) -> Solution:
     """Solve the boxed problem of every draw."""
     if isinstance(system, DenseSystem):
