@@ -134,8 +134,8 @@ def read_values(path: Path, which: str) -> "ValuePolicy | None":
     from recordwise.policy.json import TIGHT, PolicyFile
 
     saved = PolicyFile.load(path)
-    known = which == TIGHT and saved.has("values")
-    return ValuePolicy.from_json(saved.form["values"], saved.bands) if known else None
+    known = saved.is_of_release and which == TIGHT and saved.values_form is not None
+    return ValuePolicy.from_json(saved.values_form, saved.bands) if known else None
 
 
 def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dict[str, Any]:

@@ -140,7 +140,7 @@ class ValueNumber:
 
     def to_json(self) -> dict[str, Any]:
         form: dict[str, Any] = {"part": self.part, "measure": self.measure.to_json()}
-        form["lattice"] = fraction_text(self.lattice)
+        form["grid"] = fraction_text(self.lattice)
         if self.condition != EVERY:
             form["where"] = self.condition.to_json()
         for name in ("sigma", "clamp"):
@@ -158,7 +158,7 @@ class ValueNumber:
         found = cls(
             part=int(form["part"]),
             measure=Measure.from_json(form["measure"]),
-            lattice=read_fraction(form["lattice"]),
+            lattice=read_fraction(form["grid"]),
             condition=condition_from_json(form["where"], bands) if "where" in form else EVERY,
             sigma=numbers.get("sigma"),
             clamp=numbers.get("clamp"),

@@ -219,6 +219,11 @@ class PolicyFile:
 
         return LatticePolicy.from_json(self.form["lattice"], self.bands) if self.has("lattice") else None
 
+    @property
+    def values_form(self) -> Any:
+        """The laws of numbers that depend on measures as they are saved; None in earlier versions."""
+        return self.form["values"] if self.has("values") else None
+
 
 def _terms_json(terms: Terms) -> list[Any]:
     return sorted(_rows(terms), key=lambda row: json.dumps(row[1:], sort_keys=True))

@@ -106,7 +106,7 @@ def read_release(published: Published, policies: PolicyFile, tables: dict[str, p
         private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_from_json(page, bands),
         lattice=policies.lattice,
-        values=ValuePolicy.from_json(policies.form["values"], bands) if policies.has("values") else None,
+        values=None if policies.values_form is None else ValuePolicy.from_json(policies.values_form, bands),
         firms=policies.firms,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,
