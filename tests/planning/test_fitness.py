@@ -149,3 +149,21 @@ def test_bad_goals_are_refused(session):
             candidates={"log": {"pay": rw.Gaussian(sigma=1)}},
             keep_offsets=True,
         )
+
+
+def test_cells_count_by_their_number_of_records_and_by_other_measures(session):
+    """Goals for cells of a hundred establishments or more, whatever their sums ([S] 6)."""
+    held = {cell: values for cell, values in cell_sums(rows(), "emp").items() if values}
+    sizes = sorted(len(values) for values in held.values())
+    least = sizes[len(sizes) // 2]
+    candidates = {"splitting": FAMILIES["splitting"]}
+    goal = Goal("emp", shape(), within="0.1", at_least={"count": least})
+    (fitted,) = recommend(session, goal, candidates=candidates, data="synthetic")["splitting"].calibrated
+    totals = np.array([sum(values) for values in held.values() if len(values) >= least], float)
+    assert np.all(fitted.mechanism.meets(totals, 0.1 * totals, confidence=0.95))
+    everywhere = Goal("emp", shape(), within="0.1")
+    (narrow,) = recommend(session, everywhere, candidates=candidates, data="synthetic")["splitting"].calibrated
+    assert narrow.mechanism.noise_sigma < fitted.mechanism.noise_sigma
+    assert "with count of at least" in goal.words()
+    with pytest.raises(ParameterError, match="'nothing' is not a measure"):
+        recommend(session, Goal("emp", shape(), within=1, at_least={"nothing": 1}), candidates=candidates)
