@@ -167,3 +167,19 @@ def test_cells_count_by_their_number_of_records_and_by_other_measures(session):
     assert "with count of at least" in goal.words()
     with pytest.raises(ParameterError, match="'nothing' is not a measure"):
         recommend(session, Goal("emp", shape(), within=1, at_least={"nothing": 1}), candidates=candidates)
+
+
+def test_the_best_clamp_of_a_grid_is_a_candidate_next_to_the_families(session):
+    """A clamp above all records cuts nothing and loses as splitting at its size; one that cuts too much meets no goal ([S] 6.2)."""
+    largest = int(max(rows()["emp"]))
+    candidates = {"splitting": FAMILIES["splitting"], **families(clamps=[2, largest // 4, largest])}
+    assert {"clamped at 2", f"clamped at {largest:,}"} <= set(candidates)
+    chosen = {name: each for name, each in candidates.items() if name.startswith(("clamped", "splitting"))}
+    found = recommend(
+        session, Goal("emp", shape(), within="0.1"), candidates=chosen, data="synthetic", rank_by="maximum"
+    )
+    ranked = {each.name: each for each in found.candidates}
+    assert "clamped at 2" not in ranked
+    held = ranked[f"clamped at {largest:,}"].calibrated[0].mechanism
+    splitting = ranked["splitting"].calibrated[0].mechanism
+    assert float(held.noise_sigma) == pytest.approx(float(splitting.noise_sigma), rel=1e-4)

@@ -18,7 +18,7 @@ from recordwise.exact.text import digits_text, formula_text, prose_text, share_t
 from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
-from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.gaussian import Clamped, Gaussian
 from recordwise.mechanisms.registry import planning_families
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.expressions import ALL_OTHER, Level
@@ -475,16 +475,19 @@ CLOSE = 0.02
 """Offsets have two digits: their logarithm need not be known any closer."""
 
 
-def families(*, offset: Number = 100) -> dict[str, Any]:
+def families(*, offset: Number = 100, clamps: Sequence[Number] = ()) -> dict[str, Any]:
     """One mechanism of each family, before its noise is set.
 
     Args:
         offset: The offset of the transforms, in the measure's units.
+        clamps: Bounds at which contributions are cut, the zCDP baseline of [S] 6.2: a candidate for each, of which ``recommend``
+            ranks the best one next to the others. A bound that cuts too much meets no goal.
 
     Returns:
         The families by name, those of installed packages among them.
     """
-    return planning_families(offset=offset)
+    cut = {f"clamped at {prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in clamps}
+    return planning_families(offset=offset) | cut
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
