@@ -100,7 +100,7 @@ def test_fits_and_records_take_the_noise_of_each_group(tmp_path):
     asked = rw.query().group_by("county", keys=keys).levels((), "naics").sum("emp", GROUPS)
     with build.session(pa.table(OTHERS)) as session:
         release = session.run(asked, rng=Seeded(5))
-    fitted = release.consistent(complete=True, draws=40)["county_by_naics"].to_pandas().set_index(["county", "naics"])
+    fitted = release.consistent(complete=True)["county_by_naics"].to_pandas().set_index(["county", "naics"])
     # The mechanism of the default has by far the most noise, and its cell takes what the total says.
     alone = fitted.loc[("01", "221")]
     assert alone["sum_emp_best_sd"] < 0.9 * alone["sum_emp_sd"]

@@ -21,6 +21,7 @@ from recordwise.postprocess.least_squares import CONFIDENCE, nnls, ols, reweight
 from recordwise.postprocess.maxfit import SLACK, max_fit
 from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
+from recordwise.postprocess.top_down import Forest, Grid, top_down
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
@@ -35,9 +36,11 @@ from recordwise.release.spread import (
     FittedColumn,
     FixedNoise,
     JoinedNoise,
+    adds_up,
     best_fit,
+    chunks,
     draws_for,
-    fit_again,
+    linear,
     noise_of,
     public_seed,
 )
@@ -57,16 +60,13 @@ from recordwise.release.tables import (
 
 
 BIASED = "biased: fitted to be nonnegative, which raises small cells; NAME is unbiased, and so is NAME_best"
+CUT = "that of NAME_best, cut at 0 and widened to hold NAME_fit"
+WIDENED = "that of NAME_best, widened to hold NAME_fit"
 NEARLY = "nearly unbiased: the weights of the fit depend on the fitted totals"
 UNCHANGED = (
     "The public keys are not declared complete and no rest is published, so coarser cells may contain records of no finer cell: "
     "the best linear estimate of every cell is its own noisy answer."
 )
-MEASURED = (
-    "on average over the cells of a tree such intervals held in 92 to 98 of 100 at .95 and in 88 to 95 at .9 (docs/consistent.md), "
-    "but in cells of one size in far fewer (docs/coverage.md)"
-)
-
 MEASURED_MOVED = (
     "when measured, such intervals held in 94 to 99 of 100 cells of every size at .95 (docs/consistent.md); where the relative "
     "error is above a half the interval is that of NAME itself, made to contain NAME_best"
@@ -82,18 +82,17 @@ def flags_of(name: str, *, biased: bool, best: FittedColumn) -> dict[str, str]:
 def _how(column: FittedColumn) -> dict[str, Any]:
     found: dict[str, Any] = {"intervals": column.how}
     found |= {"draws": column.draws} if column.draws else {}
-    told = {BOOTSTRAP: MEASURED, MOVED: MEASURED_MOVED}
-    return found | ({"accuracy": told[column.how]} if column.how in told else {})
+    return found | ({"accuracy": MEASURED_MOVED} if column.how == MOVED else {})
 
 
-def columns_json(method: str) -> dict[str, str]:
+def columns_json(method: str, *, drawn: bool) -> dict[str, str]:
     """A description of every kind of column that is added."""
     kind = (
         "fitted by least squares" if method == "ols" else f"fitted to be nonnegative ({method}), biased in small cells"
     )
     return {
         f"NAME{FITTED}": f"the value of NAME {kind}; finer cells add up to coarser ones",
-        f"NAME{FITTED}_sd": f"its standard error: the root mean squared error of NAME{FITTED}",
+        **({f"NAME{FITTED}_sd": f"the root mean squared error of NAME{FITTED}, by draws"} if drawn else {}),
         f"NAME{FITTED}_low": "the lower end of its interval",
         f"NAME{FITTED}_high": "the upper end of its interval",
         f"NAME{BEST}": "the best linear unbiased estimate from all tables of the query; it may be negative",
@@ -261,6 +260,9 @@ def _with_queries(statistic: PublishedStatistic, queries: Sequence[PublishedQuer
 # The fit.
 
 
+LEAST_SD = 1e-9
+"""Standard errors below this part of the largest count as this."""
+
 METHODS: dict[str, Callable[..., Fit]] = {
     "ols": ols,
     "nnls": nnls,
@@ -268,6 +270,8 @@ METHODS: dict[str, Callable[..., Fit]] = {
     "sequential": sequential_fit,
     "reweighted": reweighted_fit,
 }
+TOP_DOWN = "top_down"
+"""The method that hands the best linear estimate down, and the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -281,15 +285,15 @@ class Setting:
     confidence: float
     draws: int | None
     digest: str
-    gamma: float
-    slack: float
+    count: Iterator[str]
+    """How many of all fits are begun: "3 of 9"."""
+    gamma: float = CONFIDENCE
+    slack: float = SLACK
 
     def options(self, noises: Sequence[AnswerNoise]) -> dict[str, Any]:
         """Return what the method takes beside answers and variances."""
-        own = {"reweighted": {"confidence": self.gamma}, "max_fit": {"slack": self.slack}}
-        return {"noise": "laplace" if all(is_laplace(noise) for noise in noises) else "gaussian"} | own.get(
-            self.method, {}
-        )
+        own = {"reweighted": {"confidence": self.gamma}, "max_fit": {"slack": self.slack}}.get(self.method, {})
+        return {"noise": "laplace" if all(is_laplace(noise) for noise in noises) else "gaussian", **own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -319,7 +323,7 @@ class FittedVariable:
 def consistent(
     release: Release,
     *,
-    method: str = "nnls",
+    method: str = TOP_DOWN,
     priority: Sequence[str] | None = None,
     complete: bool = False,
     zero_counts: bool = False,
@@ -333,13 +337,15 @@ def consistent(
     plan, below = release.published.queries, dict(at_most or {})
     check_method(release, method, priority)
     if method == "ols" and at_most:
-        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
+        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use top_down.")
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     flags: dict[str, dict[str, str]] = {table.name: {} for table in release.tables}
     fits: dict[str, FittedVariable] = {}
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
-    for query in tracked(queries, "fitting tables"):
+    several = sum(sum(each.rules.fitted for each in query.statistics) for query in queries)
+    count = (f"{number} of {several}" for number in range(1, several + 1))
+    for query in tracked(queries, "reading how tables nest"):
         nesting = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
@@ -349,6 +355,7 @@ def consistent(
             confidence=release.published.confidence,
             draws=draws,
             digest=f"{release.digest}:q{query.numbers[0]}",
+            count=count,
             gamma=gamma,
             slack=slack,
         )
@@ -369,7 +376,7 @@ def consistent(
         at_most=below,
         together=tuple(tuple(table.name for table in query.tables) for query in queries if len(query.numbers) > 1),
         fits={name: found.note() for name, found in fits.items()},
-        columns=columns_json(method),
+        columns=columns_json(method, drawn=method == "ols" or draws is not None),
         options={"reweighted": {"gamma": gamma}, "max_fit": {"slack": slack}}.get(method, {}),
         # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
         digest=digest_of({table.name: table.data for table in tables}, release.policy),
@@ -384,7 +391,8 @@ def _names_by_table(nesting: Nesting, statistic: PublishedStatistic) -> Iterator
 
 def _named_columns(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
     yield name, column.value
-    for end in ("sd", "low", "high"):
+    # The error of a nonnegative column is known by draws only, which are made on request.
+    for end in ("low", "high") if column.how in (CUT, WIDENED) and not column.draws else ("sd", "low", "high"):
         yield f"{name}_{end}", getattr(column, end)
 
 
@@ -399,8 +407,9 @@ def _without_fits(release: Release) -> Release:
 
 def check_method(release: Release, method: str, priority: Sequence[str] | None) -> None:
     """Refuse a method or an order that fits no query of the release."""
-    if method not in METHODS:
-        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
+    known = (TOP_DOWN, *METHODS)
+    if method not in known:
+        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(known)}, not {method!r}")
     if any(query.external for query in release.published.queries):
         raise ParameterError(
             parameter="release", problem="comes from an external mechanism, so its tables have no known cells to fit"
@@ -432,7 +441,7 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     kept = np.ones(nesting.rows.shape[1], dtype=bool)
     found: list[FittedVariable] = []
     ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
-    for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
+    for statistic in tracked(ordered, lambda s: f"fitting {next(setting.count)}: {s.name}"):
         chain = chain_to(statistic, wanted, rules)
         signed = [s.name for s in chain if s.of in nesting.signed]
         if signed and len(chain) > 1:
@@ -446,83 +455,202 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solution:
-    """One variable, or several of which each includes the previous, fitted to their answers."""
-
-    workload: Workload
-    asked: Any
-    """Which answers have a cell."""
-    noises: list[AnswerNoise]
-    variances: FloatArray
-    fit: Fit
-    totals: list[FloatArray]
-    """The fitted answers of each variable; 0 without a cell."""
-    again: Callable[[FloatArray], Fit]
-    """Fits other answers with the same weights."""
-
-    def refit(self, drawn: FloatArray) -> FloatArray:
-        """Return the fitted answers of other noise."""
-        return self.workload.answer(self.again(drawn).x)
-
-
-def solution_of(nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any) -> Solution:
-    """Fit variables by the method of the setting."""
-    workload, asked = _workload(nesting, statistics, setting, kept)
-    answers = np.concatenate([nesting.column(s, "")[asked] for s in statistics])
-    noises = [noise_of(nesting, statistic) for statistic in statistics]
-    totals: list[FloatArray | None] = [None] * len(statistics)
-    for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
-        variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
-
-        def again(drawn: FloatArray, used: FloatArray = variances) -> Fit:
-            return _fit_by_method(workload, drawn, used, setting, statistics, setting.options(noises))
-
-        fit = again(answers)
-        totals = [_scatter(part, asked) for part in np.split(workload.answer(fit.x), len(statistics))]
-    return Solution(
-        workload=workload,
-        asked=asked,
-        noises=noises,
-        variances=variances,
-        fit=fit,
-        totals=[np.zeros(len(asked)) if total is None else total for total in totals],
-        again=again,
-    )
-
-
 def _solve(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> Iterator[FittedVariable]:
-    """Fit variables, with their best linear estimates and intervals."""
-    found = solution_of(nesting, statistics, setting, kept)
-    best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, found.noises)]
-    if setting.method == "ols" and np.all(kept):
+    """Fit one variable, or several of which each includes the previous."""
+    noises = [noise_of(nesting, statistic) for statistic in statistics]
+    best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
+    if not np.any(free):
+        yield from (_nothing(s, each, setting) for s, each in zip(statistics, best))
+        return
+    solved = solution_of(nesting, statistics, setting, free, noises, best)
+    problem, variances, fitted = solved.problem, solved.variances, solved.totals
+    if setting.method == "ols" and np.all(free):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
-        columns = [replace(each, value=value) for each, value in zip(best, found.totals)]
+        columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
-        columns = _bootstrap(nesting, statistics, found, setting)
+        columns = [_around(each, value, cut=setting.method != "ols") for each, value in zip(best, fitted)]
+        if setting.draws is not None:
+            again = _Again(problem, nesting, noises, variances)
+            columns = [replace(c, sd=sd, draws=setting.draws) for c, sd in zip(columns, again.errors(fitted))]
     for statistic, estimate, column in zip(statistics, best, columns):
         yield FittedVariable(
             name=statistic.name,
             best=estimate,
             fit=column,
             biased=setting.method != "ols",
-            reached=found.fit,
+            reached=solved.fit,
         )
 
 
-def _workload(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
-) -> tuple[Workload, Any]:
-    """Return the joint workload, and the answers with a kept cell."""
-    if len(statistics) == 1 and np.all(free) and setting.method != "sequential":
-        return nesting.workload, np.diff(nesting.rows.indptr) > 0
-    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
-    asked = np.diff(used.indptr) > 0
-    included = np.tril(np.ones((len(statistics), len(statistics))))
-    block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
-    return Workload.matrix(block, _group_sizes(nesting, asked, statistics)), asked
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solution:
+    """One variable, or several of which each includes the previous, fitted cell by cell."""
+
+    problem: "Problem"
+    variances: FloatArray
+    fit: Fit
+    totals: list[FloatArray]
+    """The fitted answers of each variable; 0 without a cell."""
+
+
+def solution_of(
+    nesting: Nesting,
+    statistics: list[PublishedStatistic],
+    setting: Setting,
+    free: Any,
+    noises: list[AnswerNoise],
+    best: list[FittedColumn] | None = None,
+) -> Solution:
+    """Fit variables by the method of the setting; the best linear estimates are made where it needs them."""
+    handed = setting.method == TOP_DOWN
+    if best is None:
+        pairs = list(zip(statistics, noises))
+        best = [_best(nesting, s, noise, setting) if handed else _raw(nesting, s) for s, noise in pairs]
+    problem = Problem.of(nesting, statistics, setting, free, noises, best)
+    raw = np.concatenate([nesting.column(s, "")[problem.answered] for s in statistics])
+    totals: list[FloatArray | None] = [None] * len(statistics)
+    for _ in range(REFITS + 1 if any(noise.varies for noise in noises) and not handed else 1):
+        variances = np.concatenate([noise.variance(total)[problem.answered] for noise, total in zip(noises, totals)])
+        fit = problem.fit(problem.best if handed else raw, variances)
+        parts = np.split(problem.workload.answer(fit.x), len(statistics))
+        totals = [_scatter(part, problem.answered) for part in parts]
+    fitted = [np.zeros(len(problem.answered)) if total is None else total for total in totals]
+    return Solution(problem=problem, variances=variances, fit=fit, totals=fitted)
+
+
+def _raw(nesting: Nesting, statistic: PublishedStatistic) -> FittedColumn:
+    """Return the noisy answers as they are, for methods that fit these."""
+    value, sd, low, high = (nesting.column(statistic, end) for end in ("", "_sd", "_low", "_high"))
+    return FittedColumn(value=value, sd=sd, low=low, high=high, how=RAW)
+
+
+def is_laplace(noise: AnswerNoise) -> bool:
+    """Return whether all answers have Laplace noise."""
+    if isinstance(noise, FixedNoise):
+        return noise.laplace
+    return isinstance(noise, JoinedNoise) and all(is_laplace(part) for _, part in noise.parts)
+
+
+def _nothing(statistic: PublishedStatistic, best: FittedColumn, setting: Setting) -> FittedVariable:
+    """Return a variable that is 0 everywhere, because every count is."""
+    zeros, biased = np.zeros(len(best.value)), setting.method != "ols"
+    reached = Fit(x=zeros[:0], fitted=zeros, kkt=zeros[:1], primal=zeros[:1], iterations=np.zeros(1, dtype=np.int64))
+    column = _around(best, zeros, cut=biased)
+    return FittedVariable(name=statistic.name, best=best, fit=column, biased=biased, reached=reached)
+
+
+def _around(best: FittedColumn, value: FloatArray, *, cut: bool) -> FittedColumn:
+    """Return a fitted column with the linear estimate's intervals (T-CUT).
+
+    They are cut at 0, which no total of an unsigned measure is below, and widened to hold the fitted value.
+    """
+    least = 0.0 if cut else -np.inf
+    return FittedColumn(
+        value=value,
+        sd=np.full(len(value), np.nan),
+        low=np.minimum(np.fmax(best.low, least), value),
+        high=np.maximum(np.maximum(best.high, least), value),
+        how=CUT if cut else WIDENED,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """What a method fits: answers over cells, and unbiased estimates of the answers."""
+
+    workload: Workload
+    answered: Any
+    """The answers that have a free cell."""
+    shape: Forest | Grid | None
+    setting: Setting
+    statistics: list[PublishedStatistic]
+    noises: list[AnswerNoise]
+    best: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        nesting: Nesting,
+        statistics: list[PublishedStatistic],
+        setting: Setting,
+        free: Any,
+        noises: list[AnswerNoise],
+        best: list[FittedColumn],
+    ) -> "Problem":
+        """Return the joint problem of variables of which each includes the previous."""
+        full, shape = len(statistics) == 1 and bool(np.all(free)), None
+        if full and setting.method != "sequential":
+            workload, answered = nesting.workload, np.diff(nesting.rows.indptr) > 0
+        else:
+            used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
+            answered = np.diff(used.indptr) > 0
+            included = np.tril(np.ones((len(statistics), len(statistics))))
+            block = sparse.csr_array(sparse.kron(included, used[answered], format="csr"))
+            workload = Workload.matrix(block, _group_sizes(nesting, answered, statistics))
+        if setting.method == TOP_DOWN and len(statistics) == 1:
+            shape = nesting.descent if full else Forest.of(block)
+        spread = np.concatenate([each.sd[answered] for each in best])
+        least = np.finfo(np.float64).tiny if not np.any(spread > 0) else float(np.nanmax(spread)) * LEAST_SD
+        return cls(
+            workload=workload,
+            answered=answered,
+            shape=shape,
+            setting=setting,
+            statistics=statistics,
+            noises=noises,
+            best=np.concatenate([each.value[answered] for each in best]),
+            sd=np.fmax(spread, least),
+        )
+
+    def fit(self, answers: FloatArray, variances: FloatArray) -> Fit:
+        """Return the fit by the chosen method; ``top_down`` takes estimates for answers."""
+        if self.setting.method == TOP_DOWN:
+            return top_down(self.workload, answers, self.sd, shape=self.shape)
+        options = self.setting.options(self.noises)
+        if self.setting.method == "sequential":
+            groups = [f"{statistic.name}:{table}" for table in self.setting.order for statistic in self.statistics]
+            present = {group.name for group in self.workload.groups}
+            options |= {"priority": [group for group in groups if group in present]}
+        return METHODS[self.setting.method](self.workload, answers, variances, **options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Again:
+    """Root mean squared errors of a fit, by noise drawn around the fitted values and fitted again."""
+
+    problem: Problem
+    nesting: Nesting
+    noises: list[AnswerNoise]
+    variances: FloatArray
+
+    def errors(self, fitted: list[FloatArray]) -> list[FloatArray]:
+        """Return the error of each answer; NaN for answers without a cell."""
+        problem, setting = self.problem, self.problem.setting
+        assert setting.draws is not None
+        sources = [public_seed(setting.digest, each.name, "fit") for each in problem.statistics]
+        start = np.concatenate([total[problem.answered] for total in fitted])
+        squares = np.zeros(len(start))
+        for some in tracked(list(chunks(setting.draws, len(start))), "fitting noise drawn anew"):
+            drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
+            refitted = problem.fit(self._answers(drawn, fitted), self.variances)
+            squares += np.sum((problem.workload.answer(refitted.x) - start) ** 2, axis=0)
+        parts = np.split(np.sqrt(squares / setting.draws), len(fitted))
+        return [_scatter(part, problem.answered, np.nan) for part in parts]
+
+    def _answers(self, drawn: list[FloatArray], fitted: list[FloatArray]) -> FloatArray:
+        """Return what the method fits: the draws, or their best linear estimates."""
+        if self.problem.setting.method == TOP_DOWN and not self.nesting.undetermined:
+            pairs = zip(self.problem.statistics, self.noises, drawn, fitted)
+            drawn = [
+                linear(self.nesting, noise.variance(total if noise.varies else None)).fit(each)
+                if adds_up(self.nesting, statistic)
+                else each
+                for statistic, noise, each, total in pairs
+            ]
+        return np.concatenate([each[:, self.problem.answered] for each in drawn], axis=1)
 
 
 def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
@@ -534,58 +662,6 @@ def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, s
         draws=draws_for(len(nesting.rows.indptr) if nesting.tree is None else 0, setting.confidence, setting.draws),
         source=public_seed(setting.digest, statistic.name, "best"),
     )
-
-
-def _bootstrap(
-    nesting: Nesting, statistics: list[PublishedStatistic], found: Solution, setting: Setting
-) -> list[FittedColumn]:
-    """Return each variable's spread when noise is redrawn and refitted."""
-    asked, fitted, refit = found.asked, found.totals, found.refit
-    draws = draws_for(len(asked), setting.confidence, setting.draws)
-    sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
-
-    def errors(some: int) -> FloatArray:
-        drawn = [noise.errors(total, some, source) for noise, total, source in zip(found.noises, fitted, sources)]
-        return np.concatenate([each[:, asked] for each in drawn], axis=1)
-
-    start = np.concatenate([total[asked] for total in fitted])
-    sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
-    parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
-    spreads = [(_scatter(one, asked, np.nan), _scatter(other, asked, np.nan)) for one, other in parts]
-    least = -np.inf if setting.method == "ols" else 0.0
-    return [
-        FittedColumn(
-            value=value,
-            sd=one,
-            low=np.maximum(value - reach, least),
-            high=value + reach,
-            how=BOOTSTRAP,
-            draws=draws,
-        )
-        for value, (one, reach) in zip(fitted, spreads)
-    ]
-
-
-def _fit_by_method(
-    workload: Workload,
-    answers: FloatArray,
-    variances: FloatArray,
-    setting: Setting,
-    statistics: list[PublishedStatistic],
-    options: dict[str, Any],
-) -> Fit:
-    if setting.method == "sequential":
-        groups = [f"{statistic.name}:{table}" for table in setting.order for statistic in statistics]
-        present = {group.name for group in workload.groups}
-        options = options | {"priority": [group for group in groups if group in present]}
-    return METHODS[setting.method](workload, answers, variances, **options)
-
-
-def is_laplace(noise: AnswerNoise) -> bool:
-    """Return whether all answers have Laplace noise."""
-    if isinstance(noise, FixedNoise):
-        return noise.laplace
-    return isinstance(noise, JoinedNoise) and all(is_laplace(part) for _, part in noise.parts)
 
 
 def _group_sizes(nesting: Nesting, answered: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:

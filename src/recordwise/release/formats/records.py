@@ -37,6 +37,7 @@ from recordwise.release.formats.csv import csv_bytes, without_formulas
 from recordwise.release.nesting import IntArray, Nesting, cell_owners, key_values, nesting_of, rounding_nesting
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release, write_json
+from recordwise.release.spread import noise_of
 from recordwise.release.staging import new_folder
 
 MOST_RECORDS = 500_000_000
@@ -179,11 +180,13 @@ def records_of(
         confidence=release.published.confidence,
         draws=None,
         digest=release.digest,
+        count=iter(()),
         gamma=gamma,
         slack=slack,
     )
+    noises = [noise_of(nesting, statistic)]
     kept = np.ones(nesting.rows.shape[1], dtype=bool)
-    found = solution_of(nesting, [statistic], setting, kept)
+    found = solution_of(nesting, [statistic], setting, kept, noises)
     cells = FittedCells.of(nesting, complete=complete)
     changes: dict[str, Any] = {}
     sizes: Any = np.asarray(found.fit.x, np.float64)
@@ -375,7 +378,9 @@ def _per_record(nesting: Nesting, statistic: PublishedStatistic, setting: Settin
     own = replace(setting, method="ols") if signed else setting
     found = np.zeros(len(kept))
     if np.any(kept):
-        found[kept] = np.asarray(solution_of(nesting, [statistic], own, kept).fit.x) / sizes[kept]
+        found[kept] = (
+            np.asarray(solution_of(nesting, [statistic], own, kept, [noise_of(nesting, statistic)]).fit.x) / sizes[kept]
+        )
     return found
 
 
@@ -417,7 +422,10 @@ def sum_bounds(
     release: Release, nesting: Nesting, statistic: PublishedStatistic, found: Solution
 ) -> tuple[tuple[SumBound, ...], str]:
     """Return the bounds of each table, or why there are none."""
-    noise, names = found.noises[0], {table.name: statistic.in_table(table.name).name for table in nesting.tables}
+    noise, names = (
+        found.problem.noises[0],
+        {table.name: statistic.in_table(table.name).name for table in nesting.tables},
+    )
     used = [part.policy for part in release.parts if names.get(part.table) == part.statistic]
     policy = compose(used)
     if len(used) < len(names):
