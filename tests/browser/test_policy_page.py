@@ -109,6 +109,26 @@ def test_epsilon_is_from_the_exact_law_where_all_noise_is_gaussian(visit: Any, s
         assert exact.power - 0.001 <= float(power[1]) / 100 <= 1.03 * exact.power + 0.001
 
 
+@pytest.mark.theorem("T-PURE")
+def test_pure_losses_are_shown_where_all_noise_has_one(visit: Any, saved: Any) -> None:
+    page = visit("pure")
+    for emp in (1, 30, 400):
+        page.fill("#q0", str(emp))
+        epsilon, shown = 0.25 + emp / 100, numbers(page)
+        assert saved["pure"].policy.epsilon_pure({"emp": emp}) == pytest.approx(epsilon)
+        assert read(shown["pure ε, at δ = 0"]) == pytest.approx(epsilon, rel=1e-3)
+        assert shown["ε is computed from"] == "the pure loss"
+        assert read(next(value for name, value in shown.items() if name.startswith("ε at"))) <= epsilon * 1.001
+        pieces = max(1, -(-emp // 100))
+        assert page.inner_text("#budget-told").startswith("This release costs a record like yours a pure ε of ")
+        assert f" of at most {1 + pieces} that all releases" in page.inner_text("#budget-told")
+    firm = read(re.findall(r"pure ε of at most ([\d.,]+[\d])", page.inner_text("#firm-told"))[0])
+    # Two establishments of 1 and 10 times the page's first record, wherever they are.
+    start = float(page.evaluate("data.start.emp"))
+    assert firm == pytest.approx(0.5 + 11 * start / 100, rel=2e-3)
+    assert "pure ε" not in visit("demo").inner_text("main").lower()
+
+
 def test_the_band_on_the_page_is_the_band_of_python(visit: Any, saved: Any) -> None:
     page = visit("industry")
     parts = saved["industry"].parts

@@ -504,6 +504,7 @@ def history_loss_report(
                 "loss": losses[each.name],
                 "selection_delta": selected,
                 "left": remaining_loss(each, record),
+                "left_in": None if each.budget is None else each.budget.unit,
                 "budget": each.declared_text(),
             }
         )
@@ -562,6 +563,7 @@ def show_history(found: dict[str, Any]) -> None:
     for each in found["periods"]:
         record = "no record" if each["record"] is None else ", ".join(f"{n} = {v}" for n, v in each["record"].items())
         remaining = "" if each["left"] is None else digits_text(each["left"], 4)
+        remaining += " of pure epsilon" if remaining and each["left_in"] == "epsilon" else ""
         rows.append([each["period"], record or "every record", digits_text(each["loss"], 4), remaining, each["budget"]])
     screen.table(["period", "record", "loss", "left", "budget"], rows)
     typer.echo("")

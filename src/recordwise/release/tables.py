@@ -268,6 +268,8 @@ class BasicNote:
     """How many numbers changed by a unit or more."""
     rules: StatusRules
     digest: str
+    bias: str = ""
+    """What is left of the bias of nonnegative values."""
 
     @classmethod
     def read(cls, form: Form) -> "BasicNote":
@@ -279,6 +281,7 @@ class BasicNote:
             moved_more=form.get("moved_more", {}),
             rules=StatusRules.from_json(form["status"]),
             digest=str(form["digest"]),
+            bias=str(form.get("bias", "")),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -289,6 +292,7 @@ class BasicNote:
             "largest_change": dict(self.largest_change),
             "moved_more": dict(self.moved_more),
             "status": self.rules.to_json(),
+            **({"bias": self.bias} if self.bias else {}),
             "digest": self.digest,
         }
 
