@@ -24,9 +24,6 @@ from recordwise.exact.functions import from_json as function_from_json
 from recordwise.exact.numbers import Number, ball, constant_ball, fraction_text, rational, read_fraction
 from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.fat_tailed import FatTailedNoise, laplace_scale
-from recordwise.mechanisms.gaussian import GaussianNoise
-from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import ConcaveLaw, DiscreteLaplace, LatticeLaw, discrete_gaussian
 from recordwise.policy.atoms import (
     Atom,
@@ -60,6 +57,8 @@ NUMPY = NumpyArithmetic()
 CONFIDENCE = 0.95
 """Where pages and ``recordwise loss`` state what is learned about a value."""
 MOST_STEPS = 2**53
+OURS = {f"recordwise.mechanisms.{name}" for name in ("gaussian", "fat_tailed", "transforms")}
+"""Where mechanisms are defined whose policy states the law that is drawn; a class derived from one elsewhere may draw another."""
 NEAR, FAR = 2048, 6000
 """Lattice points near a cusp that are taken one by one, and blocks in geometric progression beyond them."""
 TAIL = Fraction(1, 10**9)
@@ -99,6 +98,8 @@ class ValueNumber:
         """The law that is drawn, in lattice steps."""
         if self.sigma is not None:
             return discrete_gaussian(self.sigma / self.lattice)
+        from recordwise.mechanisms.fat_tailed import laplace_scale
+
         assert self.exponent is not None
         laplace = laplace_scale(self.exponent)
         if laplace is not None:
@@ -191,14 +192,13 @@ def value_numbers(
         mechanisms: Those of its cells.
         measure: The one that is summed.
     """
-    if not all(isinstance(each, (GaussianNoise, FatTailedNoise, TransformedNoise)) for each in mechanisms):
+    if not all(type(each).__module__ in OURS for each in mechanisms):
         return None
-    lattices = {
-        atom: mechanism.lattice(measure.step)
-        for mechanism in mechanisms
-        if isinstance(mechanism, FatTailedNoise)
-        for _, atom in mechanism.policy(measure).rho
-    }
+    lattices: dict[Atom, Fraction] = {}
+    for mechanism in mechanisms:
+        fat = [atom for _, atom in mechanism.policy(measure).rho if isinstance(atom, CertifiedSum)]
+        drawn = mechanism.drawn_law(measure.step) if fat else None
+        lattices |= {} if drawn is None else dict.fromkeys(fat, drawn[1])
     found: list[ValueNumber] = []
     unstated: list[str] = []
     for (condition, atom), coefficient in policy.rho.items():
