@@ -16,7 +16,7 @@ from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.external import declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
+from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy, value_policy
 from recordwise.plan.describe import (
     ReleaseIdentity,
     plan_json,
@@ -200,9 +200,17 @@ class Publisher:
                 hierarchies=[each.to_json() for each in names.hierarchies],
                 series=published_series(self.ledger, charge, revises),
                 declared=declared_elsewhere(plan),
+                is_pure=policy.pure_problem() is None,
             )
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
-            drawn = replace(drawn, paper_policy=paper, parts=page_parts(plan), firms=firms, lattice=lattice)
+            drawn = replace(
+                drawn,
+                paper_policy=paper,
+                parts=page_parts(plan),
+                firms=firms,
+                lattice=lattice,
+                values=value_policy(plan),
+            )
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
@@ -281,6 +289,7 @@ class Publisher:
                 schema=used,
                 series=published_series(self.ledger, charge),
                 declared=[declared_function(external.call, name=external.name)],
+                is_pure=policy.pure_problem() is None,
             )
             drawn = self._make_release((table,), policy, published, charge, private=private)
             parts = (external_part(table.name, policy),)

@@ -329,7 +329,7 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     scope, _ = goal_scope(goals, view.schema, full=True)
     found = plan_totals(view, scope, {})
     return [
-        _levels(goal, [each for each in found if each.asked.query == number], view.schema, complete=complete)
+        _levels(view, goal, [each for each in found if each.asked.query == number], complete=complete)
         for number, goal in enumerate(goals)
     ]
 
@@ -348,7 +348,8 @@ OPEN = "needs complete levels: below keys that may miss cells a fit changes noth
 CLOSE = "Give the query all_other='publish', or say complete=True if the keys list every cell."
 
 
-def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema, *, complete: bool) -> GoalLevels:
+def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complete: bool) -> GoalLevels:
+    schema = view.schema
     names = [str(each.number) for each in found]
     by = {
         name: read_groups(group_json(group, schema) for group in each.level.groups) for name, each in zip(names, found)
@@ -371,7 +372,7 @@ def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema, *, complete
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
         total = found[n].total
-        counted = counted_cells(goal, found[n]) & (n in goal.levels)
+        counted = counted_cells(view, goal, found[n]) & (n in goal.levels)
         level.append(np.full(len(total), n))
         sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
         reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
@@ -552,7 +553,7 @@ class Allocation(Result):
         ]
 
     def _about(self) -> str:
-        told = "" if self.equal is None else f"; equal shares would need {self.equal:.3g} times the variance"
+        told = "" if self.equal is None else f"; equal shares would need {loss_figure(self.equal)} times the variance"
         return f"over {len(self.shares)} tables{told}"
 
     def _title(self) -> str:

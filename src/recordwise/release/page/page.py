@@ -19,9 +19,10 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
-from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
+from recordwise.policy.evaluate.javascript import PURE_PRELUDE, firm_js, knots_js, prelude_of, terms_js
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html
@@ -30,7 +31,7 @@ from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
-from recordwise.release.page.value_change import change_js, has_band
+from recordwise.release.page.value_change import change_js, has_band, numbers_js
 from recordwise.release.page.view import View, payload
 from recordwise.release.published import CodeList, Published
 from recordwise.release.tables import PRIVATE, PagePart
@@ -49,10 +50,11 @@ def model_js(
     firms: FirmPolicy | None = None,
     periods: Sequence[Policy] = (),
     labels: Mapping[str, str] | None = None,
+    values: ValuePolicy | None = None,
 ) -> str:
-    """``{loss, parts, bands, budget, change, firm, periods, sizes}``.
+    """``{loss, pure, parts, bands, budget, change, numbers, firm, periods, sizes}``.
 
-    ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
+    ``change`` is null where a band has no meaning, ``firm`` where no cells are known; without a pure loss there is no ``pure``.
     """
     policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
     texts = [terms_js(each.rho) for each in policies]
@@ -60,10 +62,12 @@ def model_js(
     places = [distinct.index(text) for text in texts]
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
+        *([] if policy.pure_problem() is not None else [f"pure: r => {terms_js(policy.pure().rho)}"]),
         f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
         f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
+        f"numbers: {numbers_js(values)}",
         f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
         f"periods: [{','.join(f'r => {terms_js(each.rho)}' for each in periods)}]",
         f"sizes: [{', '.join(_size_js(each) for each in sizes_of_cells(policy, labels))}]",
@@ -74,6 +78,8 @@ def model_js(
         digest: each for own in (policy, *policies, *periods, budget or policy) for digest, each in own.bands().items()
     }
     prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
+    prelude += PURE_PRELUDE if firms is not None and firms.pure() is not None else ""
+    prelude = "\n".join(line.strip() for line in prelude.splitlines())
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
 
 
@@ -112,10 +118,11 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation and comments."""
+    """Return a script or style file without indentation, comments and needless line breaks."""
     text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
+    kept = (line for line in lines if line and not line.startswith("//"))
+    return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)
 
 
 # How the budget was spent: the rule of each statistic as a formula and in words, and the page's link to the ledger.
@@ -260,6 +267,11 @@ WORDS = {
     ),
 }
 
+PURE_WORDS = {
+    "Pure ε": "Whatever was believed before, no odds change by more than a factor of e to the ε, in no case: δ is 0.",
+}
+"""What is said as well where all noise has a pure loss."""
+
 
 def page_html(view: View) -> str:
     """Return the page as HTML that makes no request."""
@@ -274,7 +286,7 @@ def page_html(view: View) -> str:
         "factors": FACTORS.items(),
         "places": [view.labels.get(name, name) for name in view.firm_columns.needed],
         "found_levels": [view.labels.get(name, name) for name in view.firm_columns.found_levels()],
-        "words": WORDS.items(),
+        "words": (WORDS if view.release.policy.pure_problem() else WORDS | PURE_WORDS).items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
 
@@ -282,9 +294,11 @@ def page_html(view: View) -> str:
 def _script(view: View) -> str:
     release = view.release
     periods = [period.policy for period in view.periods]
-    model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
+    model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels, release.values)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
     levels = page_file("levels.js") if view.firm_columns.lists else "const withLevels = place => place;\n"
+    is_pure = release.policy.pure_problem() is None
+    levels += page_file("pure.js") if is_pure else "const withPure = known => known;\n"
     written = levels + "".join(map(page_file, names))
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
