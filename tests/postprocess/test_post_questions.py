@@ -82,6 +82,11 @@ def test_estimates_variances_and_questions_are_those_of_dense_least_squares(bloc
         check(seed)
 
 
+@pytest.mark.theorem("T-ASK")
+def test_an_answer_that_no_other_informs_stays_what_it_is_beside_others_that_cross():
+    check(2031)
+
+
 @pytest.mark.slow
 @pytest.mark.theorem("T-ASK")
 @pytest.mark.parametrize("block", range(20))
