@@ -5,13 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.planning import Goal, recommend
-from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares
-from recordwise.postprocess.linear import AnswerTree
+from recordwise.planning.scope import level_shares
+from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares, fitted_split
+from recordwise.postprocess.linear import AnswerTree, Crossing
 
 
 def random_tree(seed, levels=3, *, sized=False):
@@ -60,6 +62,60 @@ def test_slopes_are_those_of_the_variances(seed, sized):
             step = np.where(np.arange(3) == other, 1e-6, 0.0)
             slope = (tree.squared_ratios(shares + step)[cell] - tree.squared_ratios(shares - step)[cell]) / 2e-6
             assert slopes[number, other] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("sized", [False, True])
+def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_grid(sized):
+    rng = np.random.default_rng(9)
+    places, kinds = np.vstack([np.ones((1, 3)), np.eye(3)]), np.vstack([np.kron(np.eye(2), np.ones((1, 2))), np.eye(4)])
+    blocks = [np.kron(one, two) for one in (places[1:], places[:1]) for two in (kinds[2:], kinds[:2])]
+    rows = np.vstack(blocks)
+    cells = {
+        name: np.repeat(np.arange(3), 4) if name == "place" else np.tile(np.arange(4), 3) for name in ("place", "kind")
+    }
+    axes = [
+        [cells["place"], cells["place"], np.zeros(12, int), np.zeros(12, int)],
+        [cells["kind"], cells["kind"] // 2, cells["kind"], cells["kind"] // 2],
+    ]
+    sizes = [len(block) for block in blocks]
+    tree = LevelTree(
+        tree=Crossing.of(sparse.csr_array(rows), sizes, axes),
+        level=np.repeat([3, 2, 1, 0], sizes),
+        variance=100.0 * 4.0 ** rng.integers(0, 4, len(rows)) if sized else np.full(len(rows), 100.0),
+        reach=rng.uniform(1, 30, len(rows)),
+        may_miss=(0,) * 4,
+    )
+    query = (
+        rw.query()
+        .levels(rw.prefix("county", [1, 2]))
+        .levels(rw.prefix("naics", [1, 2]), keys=rw.Keys.product(county=["01"], naics=["31"]))
+    )
+    found = fitted_split(query, tree)
+    assert sum(table.share for table in found.tables()) == 1
+    best = tree.squared_ratios(level_shares(found)).max()
+    grid = np.linspace(0.01, 0.99, 50)
+    others = [np.outer([a, 1 - a], [b, 1 - b]).ravel() for a in grid for b in grid]
+    assert best <= 1.01 * min(float(tree.squared_ratios(each).max()) for each in others)
+
+
+def test_goals_about_tables_that_cross_are_met_by_the_release(session):
+    keys = rw.Keys.product(county=["01", "02", "03"], naics=["311", "312", "313", "321", "441", "442"])
+    crossed = rw.query().levels(rw.prefix("county", [1, 2])).levels(rw.prefix("naics", [1, 3]), keys=keys)
+    goal = Goal("emp", crossed, within="0.05")
+    found = recommend(
+        session, goal, keep_mechanisms=rw.Gaussian(sigma=30), fitted=True, complete=True, data="synthetic"
+    )
+    assert found.equal >= 1
+    assert "equal shares would need" in str(found)
+    (query,) = found.queries()
+    release = session.run(query, rng=Seeded(2)).consistent(method="ols", complete=True)
+    view, worst = session.owner.view(data="synthetic"), 0.0
+    for cells in view.cell_totals(crossed.sum("emp", rw.Gaussian(sigma=1), alias="exact")):
+        table = next(each for each in release.tables if each.name == cells.name)
+        sd = table.data.column("sum_emp_best_sd").to_numpy()
+        worst = max(worst, float(np.max(1.959964 * sd / (0.05 * cells.totals["exact"]))))
+    assert worst == pytest.approx(found.worst, rel=1e-3)
 
 
 def test_cells_that_may_miss_do_not_decide():

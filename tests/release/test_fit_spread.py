@@ -188,6 +188,31 @@ def test_tables_that_cross_are_fitted_by_the_solver(opened):
         assert (table.data.column("emp_best_sd").to_numpy() < table.data.column("emp_sd").to_numpy()).all()
 
 
+def test_names_beside_codes_are_fitted_as_least_squares_where_keys_are_complete_and_not_at_all_where_not():
+    """Code and name determine each other. Without complete keys a name may have records of no listed county."""
+    rng = np.random.default_rng(1)
+    listed = {"code": list("123123"), "name": list("abcabc"), "county": list("xxxyyy")}
+    table = pa.table({**{k: v * 20 for k, v in listed.items()}, "id": np.arange(120), "emp": rng.integers(1, 50, 120)})
+
+    def asked(*by):
+        keys = pa.table({k: listed[k] for k in by}).group_by(list(by)).aggregate([])
+        return rw.query().group_by(*by, keys=keys).sum("emp", rw.Gaussian(sigma=10), alias="emp")
+
+    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+        drawn = session.run(asked("code", "name"), asked("name"), asked("code", "name", "county"), rng=Seeded(2))
+    fitted, finest = drawn.consistent(method="ols", complete=True), drawn.tables[2].data.to_pandas()
+    answers = np.concatenate([each.data.column("emp").to_numpy() for each in fitted.tables])
+    rows = [
+        (finest[list(each.keys)] == one).all(axis=1).to_numpy(float)
+        for each in fitted.tables
+        for one in each.data.select(list(each.keys)).to_pandas().to_numpy().tolist()
+    ]
+    cells = np.linalg.lstsq(np.array(rows), answers, rcond=None)[0]
+    np.testing.assert_allclose(fitted.tables[2].data.column("emp_best").to_numpy(), cells, atol=1e-9)
+    raw = drawn.consistent(method="ols").tables[2].data
+    assert raw.column("emp_best").to_pylist() == raw.column("emp").to_pylist()
+
+
 def slack(cells, level):
     """Beyond a point: six standard deviations, cells of one county counted as one and a half."""
     return 0.01 + 6 * (level * (1 - level) * 1.5 / cells) ** 0.5

@@ -210,7 +210,11 @@ class Crossing:
         if self.places is not None:
             inside = self.places.factor(np.where(self.linked, variances, 1.0))
             fitted[self.linked] = inside.fitted()[self.linked]
-            return CrossingWeights(self, variances, fitted, inside.fit)
+
+            def by_places(answers: FloatArray) -> FloatArray:
+                return np.where(self.linked, inside.fit(answers), answers)
+
+            return CrossingWeights(self, variances, fitted, by_places)
         if self.rows.shape[1] > MOST_CELLS:
             return CrossingWeights(self, variances, fitted, self._least_squares(variances), exact=False)
         dense = self.rows[self.linked].toarray()

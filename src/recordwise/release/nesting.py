@@ -178,23 +178,8 @@ class Nesting:
     @cached_property
     def crossing(self) -> Crossing:
         """The answers as tables that cross."""
-        return Crossing.of(self.rows, list(self.sizes.values()), self._axes())
-
-    def _axes(self) -> list[list[IntArray]]:
-        """Return for each column of the finest table each table's codes of its cells."""
-        finest, lists = self.tables[0], self.published.lists
-        by, count = self.described[finest.name].by, self.finest_count
-        axes: list[list[IntArray]] = [[] for _ in by]
-        for table in self.tables:
-            codes: list[list[IntArray]] = [[] for _ in by]
-            for group in self.described[table.name].by:
-                source = source_of(group, by)
-                assert source is not None
-                values = _coarser_values(group, source, finest.data.column(source.name), lists)
-                codes[by.index(source)].append(numpy_of(encode_column(values).indices).astype(np.int64))
-            for axis, own in zip(axes, codes):
-                axis.append(joint_labels(own, count)[0])
-        return axes
+        by = {name: table.by for name, table in self.described.items()}
+        return Crossing.of(self.rows, list(self.sizes.values()), cell_axes(self.tables, by, self.published.lists))
 
     @cached_property
     def workload(self) -> Workload:
@@ -380,6 +365,25 @@ def key_values(
         return column
     # A published rest has the key of its coarser cell, and is in no listed cell of this group.
     return pc.if_else(pa.array(rests), pa.scalar(None, column.type), column)
+
+
+def cell_axes(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists = NO_LISTS
+) -> list[list[IntArray]]:
+    """Return for each column of the finest table each table's codes of its cells."""
+    finest = tables[0]
+    own = by[finest.name]
+    axes: list[list[IntArray]] = [[] for _ in own]
+    for table in tables:
+        codes: list[list[IntArray]] = [[] for _ in own]
+        for group in by[table.name]:
+            source = source_of(group, own)
+            assert source is not None
+            values = _coarser_values(group, source, finest.data.column(source.name), lists)
+            codes[own.index(source)].append(numpy_of(encode_column(values).indices).astype(np.int64))
+        for axis, parts in zip(axes, codes):
+            axis.append(joint_labels(parts, finest.data.num_rows)[0])
+    return axes
 
 
 def _tiled_cells(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations, pairwise
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -39,8 +38,8 @@ from recordwise.planning.search.goals import (
     targets_in,
 )
 from recordwise.policy.policy import Policy
-from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
-from recordwise.release.nesting import cell_rows, nests
+from recordwise.postprocess.linear import AnswerTree, Crossing, CrossingWeights, Weights, tree_of
+from recordwise.release.nesting import cell_axes, cell_rows, finest_of
 from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session import Session
@@ -138,7 +137,7 @@ TIMES_CHOSEN = 5
 class LevelTree:
     """The cells of the tables of one goal."""
 
-    tree: AnswerTree
+    tree: AnswerTree | Crossing
     level: Any
     """The number of each cell's table."""
     variance: FloatArray
@@ -151,7 +150,7 @@ class LevelTree:
     def tables(self) -> int:
         return len(self.may_miss)
 
-    def weights(self, shares: FloatArray) -> Weights:
+    def weights(self, shares: FloatArray) -> Weights | CrossingWeights:
         """The best linear fit at these shares."""
         return self.tree.weights(self.variance / shares[self.level])
 
@@ -330,26 +329,26 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     scope, _ = goal_scope(goals, view.schema, full=True)
     found = plan_totals(view, scope, {})
     return [
-        _levels(view, goal, [each for each in found if each.asked.query == number]) for number, goal in enumerate(goals)
+        _levels(view, goal, [each for each in found if each.asked.query == number], complete=complete)
+        for number, goal in enumerate(goals)
     ]
 
 
 def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
-    if len(goal.query.tables()) > 1 and goal.query.all_other is None and not complete:
-        raise ParameterError(
-            parameter="fitted",
-            problem="needs complete levels: below keys that may miss cells a fit changes nothing",
-            advice="Give the query all_other='publish', or say complete=True if the keys list every cell.",
-        )
-    shapes = [(each, read_groups(group_json(group, schema) for group in each.groups)) for each in goal.query.tables()]
-    for (one, by), (other, other_by) in combinations(shapes, 2):
-        if nests(by, other_by) == nests(other_by, by):
-            names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (one, other))
-            problem = f"needs tables that refine one another, and of {names} neither refines the other"
-            raise ParameterError(parameter="fitted", problem=problem)
+    shapes = [read_groups(group_json(group, schema) for group in each.groups) for each in goal.query.tables()]
+    listed = any(group.hierarchy for shape in shapes for group in shape)
+    if len(shapes) > 1 and goal.query.all_other is None and not complete and not listed:
+        raise ParameterError(parameter="fitted", problem=OPEN, advice=CLOSE)
+    if finest_of(shapes) is None:
+        names = ", ".join(" x ".join(each.names()) or "the grand total" for each in goal.query.tables())
+        raise ParameterError(parameter="fitted", problem=f"needs a table in which all others are nested: {names}")
 
 
-def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals]) -> GoalLevels:
+OPEN = "needs complete levels: below keys that may miss cells a fit changes nothing"
+CLOSE = "Give the query all_other='publish', or say complete=True if the keys list every cell."
+
+
+def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complete: bool) -> GoalLevels:
     schema = view.schema
     names = [str(each.number) for each in found]
     by = {
@@ -361,8 +360,14 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals]) -> GoalLev
     ]
     order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
     lists = CodeLists.read(each.to_json() for each in schema.hierarchies)
-    tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
-    assert tree is not None
+    finest = finest_of([by[names[n]] for n in order])
+    assert finest is not None
+    order.insert(0, order.pop(finest))
+    ordered, known = [tables[n] for n in order], complete or goal.query.all_other is not None
+    rows = cell_rows(ordered, by, complete=known, lists=lists)
+    if not known and rows.shape[1] > ordered[0].data.num_rows:
+        raise ParameterError(parameter="fitted", problem=OPEN, advice=CLOSE)
+    tree = tree_of(rows) or Crossing.of(rows, [each.data.num_rows for each in ordered], cell_axes(ordered, by, lists))
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
@@ -388,8 +393,13 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals]) -> GoalLev
 
 
 def fitted_split(query: Query, tree: LevelTree) -> Query:
-    """Return the query with the split that makes its fitted errors smallest, exactly (T-FITSHARES)."""
-    return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
+    """Return the query with the split that makes its fitted errors smallest (T-FITSHARES).
+
+    Exactly along one axis. Of several, shares are a product over the axes, and the best is searched for.
+    """
+    if sum(len(axis) > 1 for axis in query.axes) <= 1:
+        return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
+    return best_split(query, lambda shares: _split([tree], shares, 0.0).worst)
 
 
 def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
@@ -505,6 +515,8 @@ class Allocation(Result):
     losses: LossPair
     asked: tuple[Query, ...]
     """Those of the plan; without one, one for each table or, for fitted errors, for each goal."""
+    equal: float | None = None
+    """The variance that equal shares would give the deciding cell, divided by this one; None without a fit."""
 
     @property
     def worst(self) -> float:
@@ -541,7 +553,8 @@ class Allocation(Result):
         ]
 
     def _about(self) -> str:
-        return f"over {len(self.shares)} tables"
+        told = "" if self.equal is None else f"; equal shares would need {loss_figure(self.equal)} times the variance"
+        return f"over {len(self.shares)} tables{told}"
 
     def _title(self) -> str:
         return "One budget over several tables"
@@ -563,15 +576,18 @@ def allocation(
     Of each query of a plan; without one, of the mechanism that a single table would get alone, or one for each
     measure.
     """
+    equal = None
     if plan is not None:
         shares, queries = _within_plan(view, goals, plan, fitted=fitted, complete=complete)
     elif fitted:
-        shares, queries = _over_goals(view, goals, kept, complete=complete)
+        shares, queries, equal = _over_goals(view, goals, kept, complete=complete)
     else:
         shares, queries = _over_tables(view, goals, kept)
     policy = session.policy_of(*queries)
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
-    return Allocation(data=origin, shares=tuple(shares), policy=policy, losses=losses, asked=tuple(queries))
+    return Allocation(
+        data=origin, shares=tuple(shares), policy=policy, losses=losses, asked=tuple(queries), equal=equal
+    )
 
 
 Allocated = tuple[list[TableShare], list[Query]]
@@ -588,25 +604,31 @@ def _over_tables(view: OwnerView, goals: Sequence[Goal], kept: Any) -> Allocated
     return found, [each.table.with_mechanism(each.mechanism) for each in found]
 
 
-def _over_goals(view: OwnerView, goals: Sequence[Goal], kept: Any, *, complete: bool) -> Allocated:
+def _over_goals(
+    view: OwnerView, goals: Sequence[Goal], kept: Any, *, complete: bool
+) -> tuple[list[TableShare], list[Query], float]:
     """Split one loss over the levels of all goals for their fitted errors."""
     tables = tables_of(view, goals, {BUDGET: kept})
     full = [mechanism_for(kept, goal) for goal in goals]
     trees = [each.at(own) for each, own in zip(goal_levels(view, goals, complete=complete), full)]
-    split = fitted_shares(trees)
-    ends = np.cumsum([0, *(each.tables for each in trees)]).tolist()
-    every = exact_shares(split.shares)
-    shares = [every[start:end] for start, end in pairwise(ends)]
+    splits = [fitted_split(goal.query, tree) for goal, tree in zip(goals, trees)]
+    # Squared errors are in inverse proportion to the share of a goal, so that at these shares all goals are missed alike.
+    alone = [_split([tree], level_shares(query), 0.0) for query, tree in zip(splits, trees)]
+    need = np.array([each.worst**2 for each in alone])
+    parts = exact_shares(need / need.sum())
     queries = [
-        with_statistic(_with_shares(goal.query, own), goal.measure, mechanism.at_share(sum(own, Fraction(0))))
-        for goal, mechanism, own in zip(goals, full, shares)
+        with_statistic(query, goal.measure, mechanism.at_share(part))
+        for goal, mechanism, query, part in zip(goals, full, splits, parts)
     ]
     found = []
     for table in tables:
         at, level = table.asked.query, table.part.number
-        share, ratio = shares[at][level], split.ratios[ends[at] + level]
+        share = parts[at] * splits[at].tables()[level].share
+        ratio = alone[at].ratios[level] / float(parts[at]) ** 0.5
         found.append(TableShare(table=table, share=share, mechanism=full[at].at_share(share), ratio=ratio))
-    return found, queries
+    count = len(tables)
+    equal = _split(trees, np.full(sum(each.tables for each in trees), 1 / count), 0.0).worst
+    return found, queries, (equal / max(each.ratio for each in found)) ** 2
 
 
 def _within_plan(view: OwnerView, goals: Sequence[Goal], plan: PlanLike, *, fitted: bool, complete: bool) -> Allocated:

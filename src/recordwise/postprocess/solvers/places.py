@@ -198,21 +198,55 @@ class PlaceFit:
     @one_thread()
     def fit(self, answers: FloatArray) -> FloatArray:
         """The fitted answers, of one draw or of several (last axis: answers)."""
-        found = np.empty_like(answers, dtype=np.float64)
-        flat, result = np.reshape(answers, (-1, self.places.answers)), found.reshape(-1, self.places.answers)
-        values = self._leaves(flat)
-        prices = self._inner(flat, values, result)
+        flat = np.reshape(answers, (-1, self.places.answers)).astype(np.float64)
+        values = self._cells(flat)
+        # Where variances differ a lot, roundings of the large ones are as large as the small ones: one refinement.
+        left = np.zeros_like(flat)
+        left[:, self.places.cells] = self.response[0] * self._spread((flat - self._sums(values)) / self.variances)
+        values += self._cells(left)
+        return self._sums(values).reshape(np.shape(answers))
+
+    def _cells(self, answers: FloatArray) -> FloatArray:
+        """The fitted cells, in the order of the leaves."""
+        values = self._leaves(answers)
         if self.places.inner:
-            price = prices[:, self.places.labels]
+            price = self._prices(answers, values)[:, self.places.labels]
             values += self.response[0] * price
             for each, response, gain in zip(self.places.nested, self.response, self.gain):
                 said = gain * np.add.reduceat(response * price, each.first, axis=1)
                 values -= response * said[:, each.run]
+        return values
+
+    def _spread(self, weights: FloatArray) -> FloatArray:
+        """For each cell the sum of the weights of the answers about it."""
+        above = np.zeros((len(weights), 0))
+        for depth, level in enumerate(self.places.inner):
+            own = np.zeros((len(weights), self.places.joined[depth].shape[0]))
+            for place in level:
+                own[:, place.classes] = (place.sums.T @ weights[:, place.answers].T).T
+                if depth:
+                    own[:, place.classes] += above[:, place.above]
+            above = own
+        found = weights[:, self.places.cells]
+        if self.places.inner:
+            found += above[:, self.places.labels]
+        padded = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
+        for each in self.places.nested:
+            found += padded[:, each.answers[each.run]]
+        return found
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        """All answers, from the cells."""
+        result = np.zeros((len(values), self.places.answers))
         result[:, self.places.cells] = values
         for each in self.places.nested:
             asked = each.answers != NONE
             result[:, each.answers[asked]] = np.add.reduceat(values, each.first, axis=1)[:, asked]
-        return found
+        for level, joined in zip(reversed(self.places.inner), reversed(self.places.joined)):
+            values = (joined @ values.T).T
+            for place in level:
+                result[:, place.answers] = (place.sums @ values[:, place.classes].T).T
+        return result
 
     def _leaves(self, answers: FloatArray) -> FloatArray:
         """What each leaf's own answers say about its cells."""
@@ -222,10 +256,9 @@ class PlaceFit:
             values += response * (gain * missing)[:, each.run]
         return values
 
-    def _inner(self, answers: FloatArray, values: FloatArray, result: FloatArray) -> FloatArray:
-        """Fit the answers of inner places; return the prices just above the leaves."""
+    def _prices(self, answers: FloatArray, values: FloatArray) -> FloatArray:
+        """Return the prices of the classes just above the leaves."""
         own: list[FloatArray] = []
-        sums: list[FloatArray] = []
         below = values
         for level, parts, joined in zip(
             reversed(self.places.inner), reversed(self.matrices), reversed(self.places.joined)
@@ -239,15 +272,12 @@ class PlaceFit:
                 price[:, each.classes] = _over(root, pulled).T
                 below[:, each.classes] += (root @ pulled).T
             own.insert(0, price)
-            sums.insert(0, total)
         price = np.zeros((len(answers), 0))
-        for level, parts, first, total in zip(self.places.inner, self.matrices, own, sums):
+        for level, parts, first in zip(self.places.inner, self.matrices, own):
             above, price = price, first
             for each, (root, shrunk) in zip(level, parts):
                 if len(each.above):
                     price[:, each.classes] += _over(root, shrunk @ above[:, each.above].T).T
-                fitted = total[:, each.classes].T + root @ (root.T @ price[:, each.classes].T)
-                result[:, each.answers] = (each.sums @ fitted).T
         return price
 
     @one_thread()
