@@ -12,6 +12,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import PolicyFile
@@ -60,6 +61,8 @@ class Release:
     """What the establishments of a firm lose together; None for a release saved before it was kept."""
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
+    values: ValuePolicy | None = None
+    """The numbers that depend on the measures of a record: how closely an attacker who knows all else can tell them."""
     basic_tables: tuple[ReleasedTable, ...] = ()
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Labels = field(default_factory=Labels)
@@ -354,7 +357,12 @@ class Release:
     def _policies(self) -> PolicyFile:
         """The content of policy.json."""
         return PolicyFile.of(
-            self.policy, self.paper_policy, privacy_label=self.privacy_label, firms=self.firms, lattice=self.lattice
+            self.policy,
+            self.paper_policy,
+            privacy_label=self.privacy_label,
+            firms=self.firms,
+            lattice=self.lattice,
+            values=self.values,
         )
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:

@@ -18,7 +18,6 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array
 from recordwise.plan.cost import Part
 from recordwise.plan.describe import table_name
-from recordwise.plan.expressions import Case, leaves, operand_name
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.statistics.base import OTHER
@@ -333,7 +332,7 @@ def external_part(name: str, policy: Policy) -> PagePart:
 
 
 def _page_part(part: Part, table: str) -> PagePart:
-    statistic, stays = part.statistic, not _looks_at_measures(part)
+    statistic, stays = part.statistic, part.stays
     if statistic is None:
         noise = "Gaussian noise on the number that decides whether a cell is listed"
         return PagePart(
@@ -352,17 +351,3 @@ def _page_part(part: Part, table: str) -> PagePart:
         stays=stays,
         cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
     )
-
-
-def _looks_at_measures(part: Part) -> bool:
-    """Return whether a table's condition or group depends on a measure."""
-    table, measures = part.table, set(part.schema.measure_names())
-    predicates = [] if table.condition is None else [table.condition]
-    names: set[str] = set()
-    for group in table.shape.groups:
-        if isinstance(group.expression, Case):
-            predicates += [test for test, _ in group.expression.branches]
-        else:
-            names.add(operand_name(group.expression))
-    names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
-    return bool(measures & names)
