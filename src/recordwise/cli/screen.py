@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
+from recordwise.exact.text import share_text
 from recordwise.progress import listening, shown
 from recordwise.progress import steps as told
 
@@ -119,5 +120,5 @@ class _Lines:
         """Print a line if something else is done now."""
         if doing != self._doing:
             self._doing = doing
-            taken = time.monotonic() - self._begun
-            print(f"recordwise: {doing} ({share:.0%}, {taken:.1f} s)", file=sys.stderr, flush=True)
+            taken = round(time.monotonic() - self._begun, 1)
+            print(f"recordwise: {doing} ({share_text(share)}, {taken} s)", file=sys.stderr, flush=True)

@@ -236,7 +236,7 @@ def _step(
     cells = np.maximum(loose, 0.0)
     missing = part.columns - part.add(cells)
     gap = np.abs(missing).max(axis=1) / size
-    step = _newton(part, loose > 0, missing, np.minimum(damping, gap))
+    step = _newton(part, loose > 0, missing, np.where(damping > RIDGE, damping, np.minimum(damping, gap)))
     next_rows, loose = part.row_prices(columns + step)
     next_cells = np.maximum(loose, 0.0)
     next_gap = np.abs(part.columns - part.add(next_cells)).max(axis=1) / size
@@ -249,7 +249,9 @@ def _step(
         np.where(own, next_rows, rows),
         np.where(own[:, None], next_cells, cells),
         np.where(better, next_gap, gap),
-        np.where(better, np.maximum(damping / 4, 1e-12), np.minimum(damping * 16, 1.0)),
+        np.where(
+            better, np.maximum(damping / 4, 1e-12), np.minimum(np.maximum(damping, np.minimum(RIDGE, gap)) * 16, 1.0)
+        ),
     )
 
 
