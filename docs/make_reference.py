@@ -103,8 +103,16 @@ def parameters(function: Any) -> str:
     text = str(inspect.Signature(kept)).replace("=Ellipsis", "=...")
     for each in signature.parameters.values():
         for goals in get_args(each.annotation) if get_origin(each.annotation) is Unpack else ():
-            text = text.replace(f"**{each.name}", ", ".join(f"{name}=None" for name in goals.__annotations__))
+            named = [f"{name}{default(goals, name)}" for name in goals.__annotations__]
+            text = text.replace(f"**{each.name}", ", ".join(named))
     return re.sub(r"Fraction\((-?\d+), (\d+)\)", r"\1/\2", text).replace("/1,", ",").replace("/1)", ")")
+
+
+def default(goals: Any, name: str) -> str:
+    """The default of a parameter that a TypedDict states."""
+    if name in goals.__required_keys__:
+        return ""
+    return "=None" if type(None) in get_args(goals.__annotations__[name]) else "=..."
 
 
 def is_plain(value: Any) -> bool:

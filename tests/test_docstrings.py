@@ -13,6 +13,14 @@ from recordwise.exact import functions
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan import SumAndCount
+from recordwise.planning.compare import Candidate, ComparedTable, SweepPoint
+from recordwise.planning.losses import Losses, LossPair
+from recordwise.planning.new_plan import PlanChange
+from recordwise.planning.recommend import RankedCandidate
+from recordwise.planning.search.fits import Calibrated
+from recordwise.planning.search.reliable import FrontierPoint
+from recordwise.planning.simulate.baselines import Disclosure
+from recordwise.planning.simulate.evaluate import EvaluatedGroup
 
 MODULES = {"rw": rw, "functions": functions, **{name: getattr(rw, name) for name in (*rw.MODULES, "sources")}}
 SECTION = r"^ *(?:Returns|Yields|Raises|Example|Examples):"
@@ -38,6 +46,13 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 CLASSES = {value: name for module in MODULES.values() for name, value in exported(module) if inspect.isclass(value)}
 CLASSES[SumAndCount] = "SumAndCount"
+RESULTS = (
+    *(kind for kind in vars(rw.planning).values() if inspect.isclass(kind)),
+    *(Calibrated, Candidate, ComparedTable, Disclosure, EvaluatedGroup, FrontierPoint, Losses, LossPair, PlanChange),
+    *(RankedCandidate, SweepPoint),
+)
+"""What planning returns is not listed, and explained all the same."""
+CLASSES |= {kind: kind.__name__ for kind in RESULTS}
 FUNCTIONS = {
     value: name for module in MODULES.values() for name, value in exported(module) if inspect.isfunction(value)
 }

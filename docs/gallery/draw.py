@@ -13,7 +13,6 @@ from recordwise.planning import (
     evaluate,
     families,
     recommend,
-    sweep,
 )
 from recordwise.planning.plots import (
     plot_cell_errors,
@@ -99,7 +98,7 @@ def main(folder: Path = HERE, rows: int = ROWS) -> None:
         )
         errors = {each.name: each.errors for each in found.candidates}
         save("cells", plot_cell_errors(found.totals, errors, measure="emp", privacy_label=found.privacy_label))
-        grid = sweep(
+        grid = compare(
             opened,
             measure="emp",
             query=cells,

@@ -28,7 +28,7 @@ import recordwise.plan.sources as code_files
 import recordwise.plan.sources as frames
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
-import recordwise.session.looks as looks
+import recordwise.session.owner as looks
 import recordwise.session.publisher as publisher
 from recordwise.audit import checks as threads
 from recordwise.audit.audit import CELLS
@@ -512,7 +512,7 @@ BUGS = (
     ),
     Bug(
         "a preflight that is no look",
-        "`session.looks.Looks.enter`: exact counts are shown, and nothing is entered",
+        "`session.owner.Looks.enter`: exact counts are shown, and nothing is entered",
         preflight_is_no_look,
         (REFUSALS,),
         sign="calls itself untuned",

@@ -60,7 +60,7 @@ def test_planning_sweeps_to_the_shares_above_rho_of_figure_2():
     table = pa.table({"id": np.arange(20_000), "cat": data.group, "ht1": data.values["HT1"] / 100})
     by = rw.query().group_by("cat", keys=rw.Keys.product(cat=list(range(simulated.GROUPS))))
     with rw.Session(table, unit="id", measures={"ht1": "0.01"}, columns={"cat": "integer"}) as session:
-        swept = planning.sweep(
+        swept = planning.compare(
             session, measure="ht1", query=by, thresholds=[10, 50], rhos=[1], tight=False, data="synthetic"
         )
     rows = {

@@ -106,7 +106,7 @@ def test_planning_compares_fits_and_shares_it(laplace):
         compared = planning.compare(session, {"own": laplace(scale=30)}, measure="emp", query=shape, variance=400)
         goal = planning.Goal("emp", shape, within="0.1", confidence=0.9)
         fitted = planning.recommend(session, goal, candidates={"own": laplace(scale=1)}, keep_offsets=True)
-        split = planning.allocate(session, laplace(scale=10), goal)
+        split = planning.recommend(session, goal, keep_mechanisms=laplace(scale=10))
     own = compared["own"]
     assert float(own.mechanism.variance(0)) == pytest.approx(400, rel=1e-3)
     (found,) = fitted["own"].calibrated

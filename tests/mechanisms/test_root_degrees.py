@@ -14,7 +14,6 @@ import reference_loss
 from recordwise.mechanisms import RootTransform
 from recordwise.mechanisms.base import parameter_json
 from recordwise.noise import Seeded
-from recordwise.planning.search.families import error_quantiles
 from recordwise.policy import Policy
 from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
@@ -89,7 +88,7 @@ def test_a_root_is_calibrated_by_a_loss_a_variance_and_an_error(mechanism: RootT
     assert float(by_variance.variance(1000.0)) == pytest.approx(900, rel=1e-6)
     by_error = RootTransform(**shape, relative_error="0.1", at_total=1000, confidence=0.9)
     assert float(by_error.chances(np.array([1000.0]), np.array([100.0]))[0]) == pytest.approx(0.9, abs=2e-3)
-    assert float(error_quantiles(by_error, np.array([1000.0]), confidence=0.9)[0]) == pytest.approx(100, rel=2e-2)
+    assert float(by_error.error_quantiles(np.array([1000.0]), confidence=0.9)[0]) == pytest.approx(100, rel=2e-2)
 
 
 @EVERY

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
-from recordwise.planning import Goal, allocate
+from recordwise.planning import Goal, recommend
 
 KEYS = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
 
@@ -38,7 +38,7 @@ BUDGETS = {
 @pytest.mark.theorem("T-EVEN")
 @pytest.mark.parametrize("name", BUDGETS)
 def test_all_tables_are_equally_far_from_their_goals(session, name):
-    found = allocate(session, BUDGETS[name], goals(), data="synthetic")
+    found = recommend(session, goals(), keep_mechanisms=BUDGETS[name], data="synthetic")
     ratios = [each.ratio for each in found.shares]
     # Gaussian noise on whole employees and the six digits of a share leave them a little uneven.
     assert max(ratios) <= min(ratios) * 1.01
@@ -48,7 +48,7 @@ def test_all_tables_are_equally_far_from_their_goals(session, name):
 
 @pytest.mark.theorem("T-EVEN")
 def test_moving_budget_between_any_two_tables_makes_the_worst_worse(session):
-    found = allocate(session, BUDGETS["log"], goals(), data="synthetic")
+    found = recommend(session, goals(), keep_mechanisms=BUDGETS["log"], data="synthetic")
     moved = Fraction(1, 200)
 
     def at(each, share):
@@ -65,24 +65,24 @@ def test_moving_budget_between_any_two_tables_makes_the_worst_worse(session):
 def test_a_table_that_nothing_can_help_gets_nearly_everything(session):
     """On the scale of a logarithm an error stops growing at the total itself, so that tables cannot be made even here."""
     total = [Goal("emp", rw.query(), within="0.0001"), Goal("count", rw.query(), within="0.5")]
-    found = allocate(session, {"emp": BUDGETS["log"]["emp"], "count": rw.Gaussian(rho=1)}, total)
+    found = recommend(session, total, keep_mechanisms={"emp": BUDGETS["log"]["emp"], "count": rw.Gaussian(rho=1)})
     assert found.shares[0].share > Fraction(9, 10)
 
 
 def test_the_split_is_what_is_charged(session):
-    found = allocate(session, BUDGETS["splitting"], goals(), data="synthetic")
+    found = recommend(session, goals(), keep_mechanisms=BUDGETS["splitting"], data="synthetic")
     assert found.policy == session.policy_of(*found.queries())
     record = {"emp": 2000, "pay": 80_000}
     assert float(found.policy.loss(record)) == pytest.approx(1, rel=1e-5)
 
 
 def test_one_table_gets_everything(session):
-    found = allocate(session, rw.UnitSplit(at=50, rho=1), Goal("emp", rw.query(), within="0.01"))
+    found = recommend(session, Goal("emp", rw.query(), within="0.01"), keep_mechanisms=rw.UnitSplit(at=50, rho=1))
     assert [each.share for each in found.shares] == [1]
 
 
 def test_results_can_be_read_in_several_ways(session):
-    found = allocate(session, rw.UnitSplit(at=50, rho=1), Goal("emp", rw.query(), within="0.01"))
+    found = recommend(session, Goal("emp", rw.query(), within="0.01"), keep_mechanisms=rw.UnitSplit(at=50, rho=1))
     headers, body = found.rows()
     assert len(headers) == len(body[0])
     assert "CONFIDENTIAL" in repr(found)

@@ -130,10 +130,8 @@ def test_equal_error_is_equal_at_the_total_asked_for(session):
     found = compare(
         session, MECHANISMS, measure="emp", query=shape(), relative_error="0.1", at_total=2000, confidence=0.9
     )
-    from recordwise.planning import error_quantiles
-
     for each in found.candidates:
-        assert error_quantiles(each.mechanism, np.array([2000.0]), confidence=0.9)[0] == pytest.approx(200, rel=0.006)
+        assert each.mechanism.error_quantiles(np.array([2000.0]), confidence=0.9)[0] == pytest.approx(200, rel=0.006)
 
 
 def test_private_keys_have_a_delta_beside_the_loss(session, table):

@@ -1,4 +1,4 @@
-"""Shares chosen for fitted errors: against a fine grid of splits, and through allocate and recommend."""
+"""Shares chosen for fitted errors: against a fine grid of splits, and through recommend."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.planning import Goal, allocate, recommend
+from recordwise.planning import Goal, recommend
 from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares
 from recordwise.postprocess.linear import AnswerTree
 
@@ -95,8 +95,8 @@ def levels(**more):
 def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_released_as_one_query(session):
     goal = Goal("emp", levels(all_other="publish"), within="0.05")
     budget = rw.Gaussian(sigma=30)
-    raw = allocate(session, budget, goal, data="synthetic")
-    fitted = allocate(session, budget, goal, fitted=True, data="synthetic")
+    raw = recommend(session, goal, keep_mechanisms=budget, data="synthetic")
+    fitted = recommend(session, goal, keep_mechanisms=budget, fitted=True, data="synthetic")
     assert fitted.worst < raw.worst
     assert sum(each.share for each in fitted.shares) == 1
     (query,) = fitted.queries()
@@ -162,11 +162,13 @@ def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_r
 )
 def test_fitted_goals_without_complete_levels_or_gaussian_noise_are_refused(session, query, budget, told):
     with pytest.raises(ParameterError, match=told):
-        allocate(session, budget, Goal("emp", query, within="0.1"), fitted=True, data="synthetic")
+        recommend(session, Goal("emp", query, within="0.1"), keep_mechanisms=budget, fitted=True, data="synthetic")
 
 
 def test_complete_keys_need_no_rest(session):
     goal = Goal("emp", levels(), within="0.05")
-    found = allocate(session, rw.Gaussian(sigma=30), goal, fitted=True, complete=True, data="synthetic")
-    assert found.worst < allocate(session, rw.Gaussian(sigma=30), goal, data="synthetic").worst
+    found = recommend(
+        session, goal, keep_mechanisms=rw.Gaussian(sigma=30), fitted=True, complete=True, data="synthetic"
+    )
+    assert found.worst < recommend(session, goal, keep_mechanisms=rw.Gaussian(sigma=30), data="synthetic").worst
     assert found.shares[0].share != Fraction(1, 3)

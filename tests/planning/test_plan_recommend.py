@@ -10,7 +10,8 @@ from planning.small_table import CODES, COUNTIES, opened, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import Goal, plan_goals, recommend
 from recordwise.planning.losses import Losses, hardly_protected
-from recordwise.planning.search.shares import best_split, level_shares
+from recordwise.planning.scope import level_shares
+from recordwise.planning.search.shares import best_split
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
 FAMILIES = {

@@ -12,7 +12,6 @@ from recordwise.exact.functions import x
 from recordwise.mechanisms import Mechanism
 from recordwise.mechanisms.accuracy import short
 from recordwise.noise import Seeded
-from recordwise.planning import error_quantiles
 
 DRAWS = 400_000
 FALSE_ALARM = 1e-9
@@ -76,7 +75,7 @@ def test_the_same_test_rejects_noise_that_is_five_percent_too_wide(name):
 def test_the_error_stays_below_its_quantile_as_often_as_stated(name, confidence):
     """Hoeffding: a share of n draws is further than sqrt(ln(2/a)/(2n)) from its chance with probability at most a."""
     mechanism = (TRANSFORMS | ADDITIVE)[name]
-    (reach,) = error_quantiles(mechanism, np.array([200.0]), confidence=confidence)
+    (reach,) = mechanism.error_quantiles(np.array([200.0]), confidence=confidence)
     errors = np.abs(published(mechanism, 200) - 200)
     assert np.mean(errors <= reach * (1 + 1e-9)) > confidence - DISTANCE
     # Not more than needed either: a reach smaller by 15 percent is exceeded too often, on lattices by a step.
@@ -87,7 +86,7 @@ def test_the_error_stays_below_its_quantile_as_often_as_stated(name, confidence)
 def test_clamping_adds_what_it_cuts_off():
     mechanism = rw.Clamped(to=100, rho="0.5")
     totals, kept = np.array([1000.0, 1000.0]), np.array([1000.0, 400.0])
-    whole, cut = error_quantiles(mechanism, totals, kept=kept)
+    whole, cut = mechanism.error_quantiles(totals, kept=kept)
     assert whole == pytest.approx(1.959964 * 100, rel=0.01)
     assert cut == pytest.approx(600 + 1.644854 * 100, rel=0.01)
 
@@ -96,16 +95,16 @@ def test_a_transform_of_ones_own_is_integrated():
     root = rw.mechanisms.Transform(x ** "0.5", x**2, offset=5, sigma=2)
     closed = rw.RootTransform(degree=2, offset=5, sigma=2)
     totals = np.array([3.0, 100.0, 4000.0])
-    np.testing.assert_allclose(error_quantiles(root, totals), error_quantiles(closed, totals), rtol=2e-3)
+    np.testing.assert_allclose(root.error_quantiles(totals), closed.error_quantiles(totals), rtol=2e-3)
     reach = np.array([30.0, 30.0, 300.0])
     np.testing.assert_allclose(root.chances(totals, reach), closed.chances(totals, reach), atol=2e-3)
 
 
 def test_many_totals_are_read_off_a_curve_that_is_close_to_the_formula():
     totals = np.arange(1.0, 5001.0)
-    every = error_quantiles(TRANSFORMS["log"], totals)
+    every = TRANSFORMS["log"].error_quantiles(totals)
     some = np.array([1, 17, 333, 4999])
-    one_by_one = error_quantiles(TRANSFORMS["log"], totals[some])
+    one_by_one = TRANSFORMS["log"].error_quantiles(totals[some])
     np.testing.assert_allclose(every[some], one_by_one, rtol=1e-4)
 
 
@@ -119,7 +118,7 @@ def test_the_most_noise_meets_a_goal_and_a_little_more_misses_it(name):
         kind = "sigma" if found.sigma is not None else "laplace_scale"
         wider = found.with_noise(**{kind: getattr(found, kind) * 1001 / 1000})
     else:
-        (quantile,) = error_quantiles(found, np.array([total]))
+        (quantile,) = found.error_quantiles(np.array([total]))
         assert quantile > reach * 0.99, "nearly all the error that is allowed is used"
         return
     assert not wider.meets(np.array([total]), np.array([reach]), confidence=0.95).any()
@@ -145,6 +144,6 @@ def test_what_has_no_law_is_refused():
         pass
 
     with pytest.raises(ParameterError, match="Foreign has no method 'error_quantiles'"):
-        error_quantiles(Foreign(), np.array([1.0]))
+        Foreign().error_quantiles(np.array([1.0]))
     with pytest.raises(ParameterError, match="positive and the negative part"):
-        error_quantiles(rw.LogTransform(offset=1, sigma=1, signed=True), np.array([1.0]))
+        rw.LogTransform(offset=1, sigma=1, signed=True).error_quantiles(np.array([1.0]))

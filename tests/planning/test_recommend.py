@@ -13,9 +13,8 @@ from recordwise.exact import functions
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
-from recordwise.planning.search.families import best_offset, families
 from recordwise.planning.search.fits import fit
-from recordwise.planning.search.goals import tables_of
+from recordwise.planning.search.goals import best_offset, families, tables_of
 from recordwise.session import Session
 
 CANDIDATES = {

@@ -8,8 +8,8 @@ import pytest
 import recordwise as rw
 from planning.small_table import CODES, COUNTIES, cell_sums, rows
 from recordwise.errors import ParameterError, PlanError
-from recordwise.planning import Goal, allocate, compare, recommend
-from recordwise.planning.search.families import sized_families, with_error
+from recordwise.planning import Goal, compare, recommend
+from recordwise.planning.search.goals import sized_families, with_error
 
 TOTALS = {cell: sum(values) for cell, values in cell_sums(rows(), "emp").items()}
 CELLS = [(county, code) for county in COUNTIES for code in CODES]
@@ -107,7 +107,7 @@ def levels():
 @pytest.mark.theorem("T-EVEN")
 def test_a_budget_of_sized_noise_is_split_so_that_no_table_is_farther_from_its_goal(session):
     goals = [Goal("emp", levels(), within="0.05", share="0.8", at_least=500)]
-    found = allocate(session, SIZED, goals, data="synthetic")
+    found = recommend(session, goals, keep_mechanisms=SIZED, data="synthetic")
     ratios = [each.ratio for each in found.shares]
     assert max(ratios) <= min(ratios) * 1.02
     assert sum(each.share for each in found.shares) == 1
@@ -121,8 +121,8 @@ def test_a_budget_of_sized_noise_is_split_so_that_no_table_is_farther_from_its_g
 def test_shares_for_fitted_errors_of_sized_noise_need_less_loss_than_those_for_raw_errors(session):
     """They were refused: every cell has the variance of its own band in the fit."""
     goals = [Goal("emp", levels(), within="0.05", share="0.8", at_least=500)]
-    raw = allocate(session, SIZED, goals, data="synthetic")
-    fitted = allocate(session, SIZED, goals, fitted=True, complete=True, data="synthetic")
+    raw = recommend(session, goals, keep_mechanisms=SIZED, data="synthetic")
+    fitted = recommend(session, goals, keep_mechanisms=SIZED, fitted=True, complete=True, data="synthetic")
     assert fitted.worst < raw.worst
     with pytest.raises(ParameterError, match="GeneralizedGaussian has another law"):
-        allocate(session, WITH_LOW, goals, fitted=True, complete=True, data="synthetic")
+        recommend(session, goals, keep_mechanisms=WITH_LOW, fitted=True, complete=True, data="synthetic")

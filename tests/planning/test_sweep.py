@@ -7,12 +7,12 @@ import recordwise as rw
 from planning.small_table import cell_sums, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.noise import DiscreteGaussian
-from recordwise.planning import sweep
+from recordwise.planning import compare
 
 
 @pytest.mark.parametrize("tight", [True, False])
 def test_every_point_has_the_expected_error_and_the_share_above_the_threshold(session, tight):
-    found = sweep(session, measure="emp", query=shape(), thresholds=[5, 60], rhos=["0.1", 1], tight=tight)
+    found = compare(session, measure="emp", query=shape(), thresholds=[5, 60], rhos=["0.1", 1], tight=tight)
     totals = np.array([sum(values) for values in cell_sums(rows(), "emp").values() if values])
     assert [(point.at, point.rho) for point in found.points] == [(5, 0.1), (5, 1), (60, 0.1), (60, 1)]
     for point in found.points:
@@ -25,7 +25,7 @@ def test_every_point_has_the_expected_error_and_the_share_above_the_threshold(se
 
 def test_joint_thresholds_count_the_pieces_of_every_measure(session):
     joint = [{"emp": 60, "pay": 300}]
-    found = sweep(session, measure="emp", query=shape(), thresholds=joint, rhos=[1], tight=False)
+    found = compare(session, measure="emp", query=shape(), thresholds=joint, rhos=[1], tight=False)
     table = rows()
     assert found.points[0].share_above == np.mean((table["emp"] > 60) | (table["pay"] > 300))
 
@@ -33,7 +33,7 @@ def test_joint_thresholds_count_the_pieces_of_every_measure(session):
 def test_levels_get_their_shares_of_rho(session):
     keys = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
     by = rw.query().levels("county", "naics", share=["0.25", "0.75"], keys=keys)
-    (point,) = sweep(session, measure="emp", query=by, thresholds=[60], rhos=[1]).points
+    (point,) = compare(session, measure="emp", query=by, thresholds=[60], rhos=[1]).points
     table, split = rows(), rw.UnitSplit(at=60, rho=1)
     relative = []
     for column, share in (("county", "0.25"), ("naics", "0.75")):
@@ -43,7 +43,7 @@ def test_levels_get_their_shares_of_rho(session):
 
 
 def test_results_can_be_read_in_several_ways(session):
-    found = sweep(session, measure="emp", query=shape(), thresholds=[5, 60], rhos=["0.1", 1], data="past")
+    found = compare(session, measure="emp", query=shape(), thresholds=[5, 60], rhos=["0.1", 1], data="past")
     at, share, error = found.curves()["ρ = 0.1"]
     assert list(at) == [5, 60]
     assert share[0] > share[1]
@@ -58,9 +58,9 @@ def test_results_can_be_read_in_several_ways(session):
 
 def test_bad_arguments_are_refused(session):
     with pytest.raises(ParameterError, match="at least one number"):
-        sweep(session, measure="emp", query=shape(), thresholds=[], rhos=[1])
+        compare(session, measure="emp", query=shape(), thresholds=[], rhos=[1])
     with pytest.raises(ParameterError, match="for 'emp', which is summed"):
-        sweep(session, measure="emp", query=shape(), thresholds=[{"pay": 5}], rhos=[1])
+        compare(session, measure="emp", query=shape(), thresholds=[{"pay": 5}], rhos=[1])
     empty = rw.query().where("emp < 0").group_by("county", "naics", keys=shape().key_lists[0])
     with pytest.raises(ParameterError, match="no cell"):
-        sweep(session, measure="emp", query=empty, thresholds=[5], rhos=[1])
+        compare(session, measure="emp", query=empty, thresholds=[5], rhos=[1])

@@ -8,7 +8,7 @@ import pytest
 import recordwise as rw
 from planning.small_table import CODES, COUNTIES, rows, shape
 from recordwise.errors import ParameterError
-from recordwise.planning import allocate, compare, plan_goals, recommend, sweep
+from recordwise.planning import compare, plan_goals, recommend
 from recordwise.planning.scope import scope_of
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
@@ -127,13 +127,13 @@ def test_unknown_tables_and_statistics_are_refused_with_the_names_there_are(sess
 
 
 def test_a_sweep_takes_each_measure_by_itself(session):
-    found = sweep(session, query=plan(), thresholds={"emp": [5, 60], "pay": [2000]}, rhos=[1], data="synthetic")
+    found = compare(session, query=plan(), thresholds={"emp": [5, 60], "pay": [2000]}, rhos=[1], data="synthetic")
     assert [(each.measure, each.at) for each in found.points] == [("emp", 5), ("emp", 60), ("pay", 2000)]
     assert set(found.curves()) == {"emp, ρ = 1", "pay, ρ = 1"}
     headers, body = found.rows()
     assert all(len(row) == len(headers) for row in body)
     with pytest.raises(ParameterError, match="each of emp, pay"):
-        sweep(session, query=plan(), thresholds=[5], rhos=[1])
+        compare(session, query=plan(), thresholds=[5], rhos=[1])
 
 
 def test_goals_of_a_plan_are_one_for_each_statistic_and_narrow_alike(session):
@@ -152,14 +152,14 @@ def test_goals_of_a_plan_are_one_for_each_statistic_and_narrow_alike(session):
 
 def test_an_allocation_within_a_plan_evens_the_levels_out_and_keeps_the_loss(session):
     goals = plan_goals(session, ladder(), within="0.1", statistics=["emp"])
-    found = allocate(session, ladder(), goals, data="synthetic")
+    found = recommend(session, goals, plan=ladder(), keep_mechanisms=True, data="synthetic")
     ratios = [each.ratio for each in found.shares]
     assert ratios[0] == pytest.approx(ratios[1], rel=0.01)
     (query,) = found.queries()
     assert sum(level.share for level in query.tables()) == 1
     assert [each.share for each in found.shares] == [level.share for level in query.tables()]
     assert query.statistics == ladder().statistics
-    before = allocate(session, rw.UnitSplit(at=50, rho="0.5"), goals, data="synthetic")
+    before = recommend(session, goals, keep_mechanisms=rw.UnitSplit(at=50, rho="0.5"), data="synthetic")
     assert found.worst == pytest.approx(before.worst, rel=0.01)
     assert found.losses.rho.maximum == pytest.approx(compare(session, query=ladder()).candidates[0].losses.rho.maximum)
 
@@ -167,7 +167,7 @@ def test_an_allocation_within_a_plan_evens_the_levels_out_and_keeps_the_loss(ses
 def test_one_split_serves_all_statistics_of_a_query(session):
     """The worst table is as good as can be: no nearby split has a smaller largest ratio."""
     goals = plan_goals(session, ladder(), within={"count": "0.5", "emp": "0.1", "pay": "0.02"})
-    found = allocate(session, ladder(), goals, data="synthetic")
+    found = recommend(session, goals, plan=ladder(), keep_mechanisms=True, data="synthetic")
     coarse, fine = (each.share for each in found.queries()[0].tables())
     for moved in (Fraction(1, 50), Fraction(-1, 50)):
         shares = {"naics1": coarse + moved, "naics3": fine - moved}

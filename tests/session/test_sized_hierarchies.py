@@ -15,7 +15,7 @@ from recordwise.errors import KeysError
 from recordwise.noise import Seeded
 from recordwise.plan.cost import cell_mechanisms, plan_policy
 from recordwise.plan.plan import Plan
-from recordwise.planning import Goal, allocate, compare, recommend
+from recordwise.planning import Goal, compare, recommend
 from recordwise.release.nesting import nesting_of
 from recordwise.release.verify import verify
 
@@ -228,8 +228,8 @@ def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
 def test_the_split_for_fitted_errors_takes_sized_noise_by_cell(tmp_path):
     goal = Goal("emp", rw.query().levels("state", "county").levels("naics", keys=KEYS), within="0.1", at_least=50)
     with session(ledger=tmp_path / "a.ledger") as opened:
-        raw = allocate(opened, SIZED, goal, data="public")
-        found = allocate(opened, SIZED, goal, fitted=True, complete=True, data="public")
+        raw = recommend(opened, goal, keep_mechanisms=SIZED, data="public")
+        found = recommend(opened, goal, keep_mechanisms=SIZED, fitted=True, complete=True, data="public")
         assert found.worst < raw.worst
         (query,) = found.queries()
         release = opened.run(query).consistent(method="ols")

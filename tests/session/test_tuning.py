@@ -8,7 +8,7 @@ import pytest
 import recordwise as rw
 from build import COUNTIES, keys, records, session
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
-from recordwise.planning import Goal, allocate, compare, evaluate, frontier, recommend, recommend_within, sweep
+from recordwise.planning import Goal, compare, evaluate, frontier, recommend, recommend_within
 from recordwise.policy import constant
 from recordwise.release.verify import verify
 
@@ -32,10 +32,10 @@ LOOKS = {
     "firm loss summary": lambda opened, **_: opened.owner.firm_loss_summary(constant(1)),
     "realized loss summary": lambda opened, **_: opened.owner.realized_loss_summary(asked()),
     "compare": lambda opened, **how: compare(opened, GAUSSIAN, measure="emp", query=shape(), **how),
-    "sweep": lambda opened, **how: sweep(opened, measure="emp", query=shape(), thresholds=[5], rhos=[1], **how),
+    "sweep": lambda opened, **how: compare(opened, measure="emp", query=shape(), thresholds=[5], rhos=[1], **how),
     "fitness": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, keep_offsets=True, **how),
     "recommend": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, **how),
-    "allocate": lambda opened, **how: allocate(opened, rw.UnitSplit(at=50, rho=1), goal(), **how),
+    "allocate": lambda opened, **how: recommend(opened, goal(), keep_mechanisms=rw.UnitSplit(at=50, rho=1), **how),
     "frontier": lambda opened, **how: frontier(opened, asked(), candidates=GAUSSIAN, losses=[0.1], **how),
     "recommend_within": lambda opened, **how: recommend_within(opened, asked(), median=1, candidates=GAUSSIAN, **how),
     "evaluate": lambda opened, **how: evaluate(opened, asked(), draws=1, **how),

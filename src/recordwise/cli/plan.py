@@ -29,7 +29,8 @@ from recordwise.cli.options import (
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.query import Query
-    from recordwise.session import Session
+    from recordwise.planning.compare import Sweep
+    from recordwise.planning.search.shares import Allocation
 
 plan = typer.Typer(
     help="Choose mechanisms: compare, recommend, frontier, evaluate. Costs no budget.", no_args_is_help=True
@@ -73,24 +74,24 @@ def compare(asked: SimpleNamespace) -> None:
     if bool(asked.threshold) != bool(asked.rho):
         raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
     file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    shared: dict[str, Any] = {"query": file, "tables": asked.table or (), "statistics": asked.statistic or ()}
+    shared["data"] = asked.data
     total = by_measure(asked.at_total, "--at-total")
     usual = usual_families(file.plan, asked.offset or total) if asked.variance or asked.relative_error else {}
     with Session.from_plan(file, data=asked.data) as session:
         if asked.threshold:
-            return _sweep(session, file, asked)
+            grid = lists_by_measure(asked.threshold, "--threshold")
+            return _show_grid(compared(session, thresholds=grid, rhos=asked.rho, **shared), asked)
         found = compared(
             session,
             usual,
-            query=file,
-            tables=asked.table or (),
-            statistics=asked.statistic or (),
             variance=by_measure(asked.variance, "--variance"),
             relative_error=by_measure(asked.relative_error, "--relative-error"),
             at_total=total,
             confidence=asked.confidence,
             firms=asked.firms,
             realized=asked.realized,
-            data=asked.data,
+            **shared,
         )
     if not print_as_json(found, asked.as_json):
         what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
@@ -105,20 +106,10 @@ def compare(asked: SimpleNamespace) -> None:
     return save_figures(asked, lambda: loss_shares(found))
 
 
-def _sweep(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> None:
-    """Compare unit splitting over thresholds and rho."""
+def _show_grid(found: "Sweep", asked: SimpleNamespace) -> None:
+    """Print unit splitting over thresholds and rho."""
     from recordwise.cli import screen
-    from recordwise.planning.compare import sweep
 
-    found = sweep(
-        session,
-        query=file,
-        tables=asked.table or (),
-        statistics=asked.statistic or (),
-        thresholds=lists_by_measure(asked.threshold, "--threshold"),
-        rhos=asked.rho,
-        data=asked.data,
-    )
     if not print_as_json(found, asked.as_json):
         screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
         screen.table(*found.rows())
@@ -154,14 +145,15 @@ def recommend(asked: SimpleNamespace) -> None:
     file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
     with Session.from_plan(file, data=asked.data) as session:
         goals = read_goals(session, file, asked)
+        shared: dict[str, Any] = {"fitted": asked.fitted, "complete": asked.complete, "data": asked.data}
         if asked.keep_mechanisms:
-            return _allocate(session, file, goals, asked)
-        shared: dict[str, Any] = {"plan": file}
+            return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, asked)
+        shared |= {"rank_by": asked.rank_by, "firms": asked.firms}
         if asked.by_table:
             candidates = own_family(file.plan, goals) | usual_families(file.plan, asked.offset)
-            shared = {"candidates": candidates, "keep_offsets": True}
-        shared |= {"rank_by": asked.rank_by, "fitted": asked.fitted, "complete": asked.complete, "firms": asked.firms}
-        found = recommended(session, goals, data=asked.data, **shared)
+            found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
+        else:
+            found = recommended(session, goals, plan=file, **shared)
     if not print_as_json(found, asked.as_json):
         screen.heading(f"Families that meet the goals, smallest {asked.rank_by} loss first")
         _say(goals)
@@ -185,13 +177,11 @@ def _say(goals: Any) -> None:
         screen.paragraph(words)
 
 
-def _allocate(session: "Session", file: "PlanFile", goals: Any, asked: SimpleNamespace) -> None:
-    """Split what each query costs over its levels so that its worst table is as close to its goal as possible."""
+def _show_split(found: "Allocation", goals: Any, asked: SimpleNamespace) -> None:
+    """Print the split for which the worst table of each query is as close to its goal as possible."""
     from recordwise.cli import screen
     from recordwise.exact.text import figure
-    from recordwise.planning.search.allocate import allocate
 
-    found = allocate(session, file, goals, fitted=asked.fitted, complete=asked.complete, data=asked.data)
     if not print_as_json(found, asked.as_json):
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
@@ -405,8 +395,7 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
 def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: str) -> Any:
     """What the plan is compared with."""
     from recordwise.errors import ParameterError
-    from recordwise.planning.compare import MultiplicativeNoise, PercentRule
-    from recordwise.planning.simulate.baselines import clamped
+    from recordwise.planning.simulate.baselines import MultiplicativeNoise, PercentRule, clamped
     from recordwise.release.files import load_release
 
     if text == PERCENT:

@@ -52,8 +52,11 @@ class Part:
     selection: Selection | None = None
     condition: Condition = EVERY
     """The records that the table is about."""
-    cells: tuple[CellKey, ...] = ()
-    """Which records share a cell."""
+
+    @cached_property
+    def cells(self) -> tuple[CellKey, ...]:
+        """Which records share a cell."""
+        return tuple(cell_key(group, self.schema) for group in self.table.joined_by())
 
     @property
     def alias(self) -> str:
@@ -154,7 +157,6 @@ def plan_parts(plan: Plan) -> Iterator[Part]:
     for table in plan.tables():
         known: dict[str, Any] = {"schema": plan.schema, "query": plan.queries[table.query], "table": table}
         known |= {"condition": records_of(table.condition, plan.schema)}
-        known |= {"cells": tuple(cell_key(group, plan.schema) for group in table.joined_by())}
         selection = plan.selection(table)
         if selection is not None:
             yield Part(**known, selection=selection)

@@ -1,5 +1,9 @@
 """Choose mechanisms: compare them, find what a goal requires, write the plan.
 
+The seven functions are ``check``, ``compare``, ``recommend``, ``recommend_within``, ``frontier``, ``evaluate`` and
+``rehearse``. What else is shown is made by a user: goals (``Goal``, ``plan_goals``), candidates (``families``),
+baselines (``PercentRule``, ``MultiplicativeNoise``, ``clamped``) and plan files (``plan_text``). The classes of results
+can be imported from here, for annotations.
 Use public, generated or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
 Imports the session and everything below it.
 
@@ -18,73 +22,42 @@ In reading order:
 - ``plots``: the figures
 """
 
-from recordwise.plan.file.write import PlanText, plan_text
-from recordwise.planning.check import Check, check
-from recordwise.planning.compare import (
-    Candidate,
-    ComparedTable,
-    Comparison,
-    Disclosure,
-    MultiplicativeNoise,
-    PercentRule,
-    Sweep,
-    SweepPoint,
-    compare,
-    sweep,
-)
-from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, recommend_within
-from recordwise.planning.losses import Losses, LossPair
-from recordwise.planning.new_plan import PlanChange
-from recordwise.planning.recommend import RankedCandidate, Recommendation, recommend
-from recordwise.planning.search.allocate import Allocation, allocate
-from recordwise.planning.search.families import error_quantiles, families
-from recordwise.planning.search.fits import Calibrated
-from recordwise.planning.search.goals import Goal, plan_goals
-from recordwise.planning.search.reliable import FrontierPoint
-from recordwise.planning.simulate.baselines import clamped
-from recordwise.planning.simulate.evaluate import METRICS, EvaluatedGroup, Evaluation, evaluate
-from recordwise.planning.simulate.rehearse import Rehearsal, rehearse
+from recordwise.plan.file.write import PlanText as PlanText
+from recordwise.plan.file.write import plan_text
+from recordwise.planning.check import Check as Check
+from recordwise.planning.check import check
+from recordwise.planning.compare import Comparison as Comparison
+from recordwise.planning.compare import Sweep as Sweep
+from recordwise.planning.compare import compare
+from recordwise.planning.frontier import Frontier as Frontier
+from recordwise.planning.frontier import ReliablePlan as ReliablePlan
+from recordwise.planning.frontier import frontier, recommend_within
+from recordwise.planning.recommend import Recommendation as Recommendation
+from recordwise.planning.recommend import recommend
+from recordwise.planning.search.goals import Goal, families, plan_goals
+from recordwise.planning.search.shares import Allocation as Allocation
+from recordwise.planning.simulate.baselines import MultiplicativeNoise, PercentRule, clamped
+from recordwise.planning.simulate.evaluate import METRICS as METRICS
+from recordwise.planning.simulate.evaluate import Evaluation as Evaluation
+from recordwise.planning.simulate.evaluate import evaluate
+from recordwise.planning.simulate.rehearse import Rehearsal as Rehearsal
+from recordwise.planning.simulate.rehearse import rehearse
 
 __all__ = [
-    "Allocation",
-    "Calibrated",
-    "Candidate",
-    "Check",
-    "PlanChange",
-    "ComparedTable",
-    "Comparison",
-    "Disclosure",
-    "EvaluatedGroup",
-    "Evaluation",
-    "Frontier",
-    "FrontierPoint",
     "Goal",
-    "LossPair",
-    "Losses",
-    "METRICS",
     "MultiplicativeNoise",
     "PercentRule",
-    "PlanText",
-    "RankedCandidate",
-    "Recommendation",
-    "Rehearsal",
-    "ReliablePlan",
-    "Sweep",
-    "SweepPoint",
-    "allocate",
     "check",
     "clamped",
     "compare",
-    "error_quantiles",
     "evaluate",
     "families",
     "frontier",
-    "recommend_within",
     "plan_goals",
     "plan_text",
     "recommend",
+    "recommend_within",
     "rehearse",
-    "sweep",
 ]
 
 

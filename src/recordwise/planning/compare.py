@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from recordwise.planning.scope import (
     Scope,
     at_level,
     bare,
-    check_measure,
     named,
     part_name,
     plan_totals,
@@ -37,135 +36,10 @@ from recordwise.planning.scope import (
     step_of,
     viewed,
 )
+from recordwise.planning.simulate.baselines import Disclosure, MultiplicativeNoise, PercentRule, disclosure
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
-from recordwise.session.owner import FOR_OWNER, Contributors, OwnerView
-
-# What traditional disclosure rules would do to the same table: withhold cells (p% rule) or distort records (EZS
-# noise). Only primary suppression is counted. Complementary suppression, which withholds further cells so that the
-# first cannot be recovered by subtraction, often doubles the number. Neither rule has a privacy loss or bounds what
-# an insider or a second table can learn.
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class PercentRule:
-    """The p%-rule, which withholds cells that reveal their largest contributor.
-
-    The second largest could estimate the largest to within ``percent`` of it.
-    """
-
-    percent: Fraction
-
-    def __init__(self, percent: Number = 10) -> None:
-        object.__setattr__(self, "percent", positive(percent, parameter="percent"))
-
-    def withheld(self, found: Contributors) -> Any:
-        """Return the cells that the rule withholds.
-
-        All but the two largest contributions are below ``percent`` of the largest.
-
-        Args:
-            found: The contributors of each cell.
-
-        Returns:
-            Whether each cell is withheld.
-        """
-        rest = found.total - found.largest - found.second
-        return (found.number > 0) & (rest < float(self.percent) / 100 * found.largest)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class MultiplicativeNoise:
-    """Multiplicative noise of Evans, Zayatz and Slanta.
-
-    Each contribution times 1 + u or 1 - u, with u uniform between ``low`` and ``high``.
-    """
-
-    low: Fraction
-    high: Fraction
-
-    def __init__(self, low: Number = "0.1", high: Number = "0.2") -> None:
-        object.__setattr__(self, "low", positive(low, parameter="low"))
-        object.__setattr__(self, "high", positive(high, parameter="high"))
-        if not self.low <= self.high < 1:
-            raise ParameterError(parameter="low, high", problem="must satisfy low <= high < 1")
-
-    def relative_deviations(self, found: Contributors) -> FloatArray:
-        """Return the relative standard deviation of each nonempty cell.
-
-        Args:
-            found: The contributors of each cell.
-
-        Returns:
-            A share for each cell.
-        """
-        held = found.total > 0
-        spread = (self.low**2 + self.low * self.high + self.high**2) / 3
-        return np.asarray(np.sqrt(float(spread) * found.squares[held]) / found.total[held])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Disclosure:
-    """The effect of both rules on one table.
-
-    CONFIDENTIAL if the records are.
-    """
-
-    cells: int
-    """Cells with a contribution above 0."""
-    withheld: int
-    withheld_value: float
-    """The share of the grand total that lies in withheld cells."""
-    median_deviation: float
-    """The median over cells of the standard deviation of multiplicative noise, relative to the cell's total."""
-    p90_deviation: float
-    distorted: float
-    """The share of cells with a relative standard deviation above 5%."""
-    lone: int
-    """Cells with one contributor, whose value is then known to within ``high``."""
-    percent: float
-    low: float
-    high: float
-
-    @property
-    def withheld_cells(self) -> float:
-        """The share of cells that would be withheld."""
-        return self.withheld / max(1, self.cells)
-
-    def sentences(self) -> str:
-        """Both rules in words."""
-        withheld, value = share_text(self.withheld_cells, 1), share_text(self.withheld_value, 1)
-        low, high = share_text(self.low), share_text(self.high)
-        deviation, distorted = share_text(self.median_deviation, 1), share_text(self.distorted, 1)
-        return (
-            f"A {formula_text(self.percent)}%-rule would withhold {withheld} of the {self.cells:,} cells with contributors, "
-            f"{value} of the total (primary suppression only; complementary suppression comes on top).\n"
-            f"Multiplicative (EZS) noise of {low} to {high} would distort half of the cells by a standard deviation of "
-            f"{deviation} or more, {distorted} of them by more than 5%; the contributor of each of the {self.lone:,} cells with "
-            f"only one would be known to within {high}. Neither bounds a loss."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"withheld_cells": self.withheld_cells}
-
-
-def disclosure(found: Contributors, rule: PercentRule, noise: MultiplicativeNoise) -> Disclosure:
-    """Both rules on the contributors of one table."""
-    withheld, deviations = rule.withheld(found), noise.relative_deviations(found)
-    return Disclosure(
-        cells=int((found.number > 0).sum()),
-        withheld=int(withheld.sum()),
-        withheld_value=float(found.total[withheld].sum() / max(found.total.sum(), 1e-300)),
-        median_deviation=float(np.median(deviations)) if len(deviations) else 0.0,
-        p90_deviation=float(np.quantile(deviations, 0.9)) if len(deviations) else 0.0,
-        distorted=float(np.mean(deviations > 0.05)) if len(deviations) else 0.0,
-        lone=int((found.number == 1).sum()),
-        percent=float(rule.percent),
-        low=float(noise.low),
-        high=float(noise.high),
-    )
-
+from recordwise.session.owner import FOR_OWNER, OwnerView
 
 # The result of a comparison: losses of the records, errors of the cells, table by table.
 
@@ -338,13 +212,107 @@ def _error_words(relative: FloatArray) -> list[str]:
     return [share_text(error, 1) for error in errors]
 
 
+# The result of a grid: unit splitting at each threshold and rho.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPoint:
+    """One threshold at one rho."""
+
+    measure: str
+    at: float
+    rho: float
+    share_above: float
+    """The share of the records with a loss above rho."""
+    median_error: float
+    """Half of the cells have an expected absolute relative error of at most this value."""
+    mean_error: float
+    p90_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Sweep(Result):
+    """Results by threshold and rho; confidential if the records are."""
+
+    data: str
+    points: tuple[SweepPoint, ...]
+
+    @property
+    def measure(self) -> str:
+        """What is summed, in words."""
+        return ", ".join(self._measures())
+
+    def _measures(self) -> list[str]:
+        return list(dict.fromkeys(point.measure for point in self.points))
+
+    def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
+        """Return thresholds, exceeding shares and median errors for each rho.
+
+        Exceeding is a record with a loss above rho; of several measures, each.
+        """
+        found, several = {}, len(self._measures()) > 1
+        for measure in self._measures():
+            own = [point for point in self.points if point.measure == measure]
+            for rho in sorted({point.rho for point in own}):
+                chosen = sorted((point for point in own if point.rho == rho), key=lambda point: point.at)
+                columns = [(point.at, point.share_above, point.median_error) for point in chosen]
+                at, share, error = (np.array(column) for column in zip(*columns))
+                name = f"ρ = {formula_text(rho)}"
+                found[f"{measure}, {name}" if several else name] = (at, share, error)
+        return found
+
+    def _numbers(self) -> dict[str, Any]:
+        points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
+        return {"measure": self.measure, "points": points}
+
+    def rows(self) -> Rows:
+        """Headers and rows of a table to show."""
+        headers = ["threshold", "rho", "records above rho", "median error", "mean error", "p90 error"]
+        several = len(self._measures()) > 1
+        return (["measure", *headers] if several else headers), [
+            [
+                *([point.measure] if several else []),
+                loss_figure(point.at),
+                loss_figure(point.rho),
+                f"{share_text(point.share_above, 2)}",
+                *(f"{share_text(error, 2)}" for error in (point.median_error, point.mean_error, point.p90_error)),
+            ]
+            for point in self.points
+        ]
+
+    def _about(self) -> str:
+        return f"of {len(self.points)} points for '{self.measure}'"
+
+    def _title(self) -> str:
+        return f"Unit splitting of {self.measure}"
+
+
 # The comparison.
 
 
 ABOVE = (1.0, 10.0)
 
 
-@reported
+Thresholds: TypeAlias = Sequence[Number | Mapping[str, Number]] | Mapping[str, Sequence[Number]]
+"""For joint splitting a threshold is a mapping from measures; of several measures, a mapping from each to its thresholds."""
+
+
+@overload
+def compare(
+    session: Session,
+    *,
+    query: PlanLike,
+    thresholds: Thresholds,
+    rhos: Sequence[Number],
+    measure: str | None = None,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+    tight: bool = True,
+    data: str = "confidential",
+) -> Sweep: ...
+
+
+@overload
 def compare(
     session: Session,
     mechanisms: Mapping[str, Mechanism] | None = None,
@@ -362,14 +330,44 @@ def compare(
     realized: bool = False,
     rule: PercentRule | None = None,
     noise: MultiplicativeNoise | None = None,
+    tight: bool = True,
     data: str = "confidential",
-) -> Comparison:
+) -> Comparison: ...
+
+
+@reported
+def compare(
+    session: Session,
+    mechanisms: Mapping[str, Mechanism] | None = None,
+    *,
+    query: PlanLike,
+    measure: str | None = None,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+    variance: Number | Mapping[str, Number] | None = None,
+    relative_error: Number | Mapping[str, Number] | None = None,
+    at_total: Number | Mapping[str, Number] | None = None,
+    thresholds: Thresholds | None = None,
+    rhos: Sequence[Number] | None = None,
+    confidence: float = 0.95,
+    above: Sequence[float] = ABOVE,
+    firms: bool = False,
+    realized: bool = False,
+    rule: PercentRule | None = None,
+    noise: MultiplicativeNoise | None = None,
+    tight: bool = True,
+    data: str = "confidential",
+) -> Comparison | Sweep:
     """Compare the losses and errors of mechanisms in a plan's tables.
 
     The plan is compared as it is, and with each of ``mechanisms`` for every count and sum in it. With
     ``measure`` only its tables are used, and the measure is summed in each. ``variance`` (of a transform: at
     ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. Costs no budget; the
     result is confidential unless ``data`` says otherwise.
+
+    With ``thresholds`` and ``rhos`` unit splitting is compared over their grid instead, every measure by itself:
+    the expected absolute relative error of the cells, and the share of records that lose more than rho. Where the
+    query has levels, each gets its share of rho, as in a release.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -383,44 +381,41 @@ def compare(
             one for each measure.
         relative_error: Sets the noise of all mechanisms to this relative error at ``at_total``.
         at_total: The total at which the goal is stated: one number, or one for each measure.
+        thresholds: The thresholds of a grid, in the measure's units; for joint splitting, mappings from measures to thresholds. Of
+            several measures, a mapping from each to its thresholds.
+        rhos: The losses of the grid.
         confidence: The confidence of the errors.
         above: Losses for which the share of records above them is counted.
         firms: Whether the joint losses of firms are computed too.
         realized: Whether the losses that records really incurred are computed too; for one statistic of one table.
         rule: A p% rule to compare with, in the table of each measure with the most cells.
         noise: Multiplicative noise to compare with.
+        tight: Whether losses are those of the tight policy; otherwise of the one printed in the papers.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
             the ledger notes a look first.
 
     Returns:
-        Losses and errors of each mechanism.
+        Losses and errors of each mechanism, or at each point of the grid.
     """
+    grid = thresholds is not None or rhos is not None
+    if grid:
+        _check_grid(mechanisms, variance, relative_error, firms, realized, rule, noise)
+    equal = EqualError(variance, relative_error, at_total, read_confidence(confidence))
     origin, view = read_origin(data), viewed(session, data, "plan compare", query)
-    if measure is not None:
-        check_measure(measure, view)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
-    goals = EqualError(variance, relative_error, at_total, read_confidence(confidence))
-    choices = _choices(scope, mechanisms, goals, view)
-    asked = {name: scope.queries(choice) for name, choice in choices.items()}
+    if grid:
+        points = _grid_points(session, view, scope, measure, thresholds or (), rhos or (), tight=tight)
+        return Sweep(data=origin, points=tuple(points))
+    choices = _choices(scope, mechanisms, equal, view)
     step = steps(3)
     step("counting losses")
-    losses = _losses(session, view, asked)
+    asked = {name: scope.queries(choice) for name, choice in choices.items()}
+    losses = _losses(session, view, asked, tight=tight)
     joint = firm_losses(view, asked) if firms else {}
     real = _realized(view, scope, choices) if realized else {}
     step("adding up totals")
     totals = plan_totals(view, scope, choices)
-    compared, ends = [], np.cumsum([0, *(len(each.total) for each in totals)])
     rules = _rules(view, scope, totals, rule or PercentRule(), noise or MultiplicativeNoise())
-    for each, start, end in zip(totals, ends, ends[1:]):
-        compared.append(
-            ComparedTable(
-                name=part_name(each.asked.statistic.alias, each.level),
-                statistic=each.asked.statistic.alias,
-                measure=str(each.asked.measure),
-                cells=slice(int(start), int(end)),
-                rules=rules.get((*each.asked.place, each.number)),
-            )
-        )
     step("working out errors")
     found = [
         Candidate(
@@ -429,12 +424,7 @@ def compare(
             losses=losses[name],
             firms=joint.get(name),
             realized=real.get(name),
-            errors=np.concatenate(
-                [
-                    each.by_cell("error_quantiles", choice(each.asked), kept=name, confidence=confidence)
-                    for each in totals
-                ]
-            ),
+            errors=_errors(totals, name, choice, confidence),
         )
         for name, choice in tracked(choices.items(), lambda item: f"the errors of {item[0]}")
     ]
@@ -443,9 +433,41 @@ def compare(
         confidence=confidence,
         above=tuple(float(loss) for loss in above),
         totals=np.concatenate([each.total for each in totals]),
-        tables=tuple(compared),
+        tables=tuple(_compared_tables(totals, rules)),
         candidates=tuple(found),
     )
+
+
+def _check_grid(*others: Any) -> None:
+    """Refuse a grid together with what is not about it."""
+    if any(others):
+        raise ParameterError(
+            parameter="thresholds, rhos",
+            problem="are a grid of unit splitting, with no mechanisms, equal errors, firms, realized losses or rules",
+            advice="Compare them in a call without thresholds and rhos.",
+        )
+
+
+def _errors(totals: Sequence[PlanTotals], name: str, choice: Choice, confidence: float) -> FloatArray:
+    """Return the error of each cell of all tables under one candidate."""
+    found = [each.by_cell("error_quantiles", choice(each.asked), kept=name, confidence=confidence) for each in totals]
+    return np.concatenate(found)
+
+
+def _compared_tables(
+    totals: Sequence[PlanTotals], rules: Mapping[tuple[int, str, int], Disclosure]
+) -> Iterator[ComparedTable]:
+    """Yield each table with the place of its cells."""
+    start = 0
+    for each in totals:
+        yield ComparedTable(
+            name=part_name(each.asked.statistic.alias, each.level),
+            statistic=each.asked.statistic.alias,
+            measure=str(each.asked.measure),
+            cells=slice(start, start + len(each.total)),
+            rules=rules.get((*each.asked.place, each.number)),
+        )
+        start += len(each.total)
 
 
 def _losses(
@@ -580,125 +602,22 @@ def _rules(
 # Unit splitting over a grid of thresholds and losses.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPoint:
-    """One threshold at one rho."""
-
-    measure: str
-    at: float
-    rho: float
-    share_above: float
-    """The share of the records with a loss above rho."""
-    median_error: float
-    """Half of the cells have an expected absolute relative error of at most this value."""
-    mean_error: float
-    p90_error: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Sweep(Result):
-    """Results by threshold and rho; confidential if the records are."""
-
-    data: str
-    points: tuple[SweepPoint, ...]
-
-    @property
-    def measure(self) -> str:
-        """What is summed, in words."""
-        return ", ".join(self._measures())
-
-    def _measures(self) -> list[str]:
-        return list(dict.fromkeys(point.measure for point in self.points))
-
-    def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return thresholds, exceeding shares and median errors for each rho.
-
-        Exceeding is a record with a loss above rho; of several measures, each.
-        """
-        found, several = {}, len(self._measures()) > 1
-        for measure in self._measures():
-            own = [point for point in self.points if point.measure == measure]
-            for rho in sorted({point.rho for point in own}):
-                chosen = sorted((point for point in own if point.rho == rho), key=lambda point: point.at)
-                columns = [(point.at, point.share_above, point.median_error) for point in chosen]
-                at, share, error = (np.array(column) for column in zip(*columns))
-                name = f"ρ = {formula_text(rho)}"
-                found[f"{measure}, {name}" if several else name] = (at, share, error)
-        return found
-
-    def _numbers(self) -> dict[str, Any]:
-        points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
-        return {"measure": self.measure, "points": points}
-
-    def rows(self) -> Rows:
-        """Headers and rows of a table to show."""
-        headers = ["threshold", "rho", "records above rho", "median error", "mean error", "p90 error"]
-        several = len(self._measures()) > 1
-        return (["measure", *headers] if several else headers), [
-            [
-                *([point.measure] if several else []),
-                loss_figure(point.at),
-                loss_figure(point.rho),
-                f"{share_text(point.share_above, 2)}",
-                *(f"{share_text(error, 2)}" for error in (point.median_error, point.mean_error, point.p90_error)),
-            ]
-            for point in self.points
-        ]
-
-    def _about(self) -> str:
-        return f"of {len(self.points)} points for '{self.measure}'"
-
-    def _title(self) -> str:
-        return f"Unit splitting of {self.measure}"
-
-
-@reported
-def sweep(
+def _grid_points(
     session: Session,
-    *,
-    query: PlanLike,
-    measure: str | None = None,
-    tables: Sequence[str] = (),
-    statistics: Sequence[str] = (),
-    thresholds: Sequence[Number | Mapping[str, Number]] | Mapping[str, Sequence[Number]],
+    view: OwnerView,
+    scope: Scope,
+    measure: str | None,
+    thresholds: Thresholds,
     rhos: Sequence[Number],
-    tight: bool = True,
-    data: str = "confidential",
-) -> Sweep:
-    """Evaluate every threshold at every rho.
-
-    Expected absolute relative error over the cells, and the share of records that lose more. The workload is a
-    query, several, or a plan; where it has levels, each gets its share of rho, as in a release. Every measure
-    that it sums is swept by itself. A threshold may be a mapping from measures to thresholds for joint
-    splitting, whose policy counts the pieces of all (``tight=False``). Two passes in all.
-
-    Args:
-        session: An open session; its records are read, and no budget is spent.
-        query: The tables: a query, several, or a plan, with its levels and statistics.
-        measure: A measure to sum in all the tables, instead of the statistics of the plan.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
-        thresholds: The thresholds to try, in the measure's units; for joint splitting a mapping from measures to thresholds. Of
-            several measures, a mapping from each to its thresholds.
-        rhos: The losses to try.
-        tight: Whether the tight policy is meant; otherwise the one printed in the papers.
-        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
-            the ledger notes a look first.
-
-    Returns:
-        Errors and shares for every combination.
-    """
-    origin, view = read_origin(data), viewed(session, data, "plan compare", query)
-    if measure is not None:
-        check_measure(measure, view)
-    scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
+    *,
+    tight: bool,
+) -> Iterator[SweepPoint]:
+    """Yield every threshold at every rho for each summed measure, in two passes for each."""
     summed = [each for each in scope.measures() if each != COUNT or each == measure]
     if not summed:
-        raise ParameterError(parameter="query", problem="sums no measure, and a count has no thresholds to sweep")
-    points: list[SweepPoint] = []
+        raise ParameterError(parameter="query", problem="sums no measure, and a count has no thresholds")
     for each in summed:
-        points += _swept(session, view, scope, each, _thresholds(thresholds, each, summed), rhos, tight=tight)
-    return Sweep(data=origin, points=tuple(points))
+        yield from _swept(session, view, scope, each, _thresholds(thresholds, each, summed), rhos, tight=tight)
 
 
 def _thresholds(given: Any, measure: str, summed: Sequence[str]) -> Sequence[Any]:

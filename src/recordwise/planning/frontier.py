@@ -23,6 +23,7 @@ from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.recommend import Left, left_of
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
+from recordwise.planning.search.fits import Search
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
@@ -195,12 +196,9 @@ def frontier(
         session,
         view,
         scope,
-        candidates=candidates,
-        rules=rules or StatusRules(),
-        rank_by=rank_by,
+        Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete),
+        rules=rules,
         at_least=at_least,
-        fitted=fitted,
-        complete=complete,
     )
     now = plans.loss(plans.plans[0], 1.0, rank_by)
     shown = np.geomspace(now / 100, now * 100, POINTS) if losses is None else np.sort(np.asarray(losses, float))
@@ -366,17 +364,9 @@ def recommend_within(
     covered = _covered(left, budget)
     step = steps(3)
     step("making plans")
-    plans = Plans(
-        session,
-        view,
-        scope,
-        candidates=candidates,
-        rules=rules or StatusRules(),
-        rank_by=next(iter(wanted)) if len(wanted) == 1 else BALANCED,
-        at_least=at_least,
-        fitted=fitted,
-        complete=complete,
-    )
+    rank_by = next(iter(wanted)) if len(wanted) == 1 else BALANCED
+    search = Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete)
+    plans = Plans(session, view, scope, search, rules=rules, at_least=at_least)
     factors: dict[Scalable, float | None] = {}
     step("as much noise as the limits need")
     for each in tracked(plans.plans, lambda each: f"how much noise {each.name} needs"):

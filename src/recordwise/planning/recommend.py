@@ -6,8 +6,9 @@ The recommendation is explained, compared with the remaining budget, and written
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -41,21 +42,32 @@ from recordwise.planning.losses import (
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
-from recordwise.planning.search.families import amount, families, has_amount, level_sizes, sized_families, two_digits
 from recordwise.planning.search.fits import (
     Calibrated,
+    FittedGoals,
     InfeasibleError,
-    LevelSplits,
     PlanFits,
+    Search,
     StatisticFit,
     best_mechanism,
-    calibrated_levels,
     fit,
     plan_fits,
     ranking_size,
 )
-from recordwise.planning.search.goals import Goal, GoalTable, mechanism_for, read_goals, tables_of
-from recordwise.planning.search.shares import can_be_fitted
+from recordwise.planning.search.goals import (
+    Goal,
+    GoalTable,
+    amount,
+    families,
+    has_amount,
+    level_sizes,
+    mechanism_for,
+    read_goals,
+    sized_families,
+    tables_of,
+    two_digits,
+)
+from recordwise.planning.search.shares import Allocation, allocation, can_be_fitted
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
@@ -225,8 +237,8 @@ class PlanAdvice:
     scope: Scope
     left: Left
     best: RankedCandidate
-    notes: tuple[str, ...]
-    """What a reader must know about it."""
+    notes: Callable[[], tuple[str, ...]]
+    """What a reader must know about it, worked out when it is read."""
 
 
 def plan_advice(
@@ -234,21 +246,18 @@ def plan_advice(
     view: OwnerView,
     plan: PlanLike,
     goals: Sequence[Goal],
-    candidates: Mapping[str, Any] | None,
+    search: Search,
     *,
-    rank_by: str,
-    fitted: bool,
-    complete: bool,
     firms: bool,
 ) -> tuple[tuple[RankedCandidate, ...], dict[str, str], PlanAdvice]:
     """Return every candidate for a whole plan, those that meet no goal, and the one to take."""
-    fits, infeasible = plan_fits(view, plan, goals, candidates, rank_by=rank_by, fitted=fitted, complete=complete)
+    fits, infeasible = plan_fits(view, plan, goals, search)
     assigned = fits.assignments()
     splits = {name: fits.split(chosen) for name, chosen in assigned.items()}
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
     calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
     found = _measured(session, view, calibrated, queries, None, firms=firms)
-    left, order = left_of(session, plan), ranked(found, rank_by)
+    left, order = left_of(session, plan), ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
     best, own = None, order[0].name
     for each in order[:MOST_TRIED]:
@@ -266,12 +275,21 @@ def plan_advice(
         own = next(scalable, own)
         best, note = _reduced(session, view, fits, assigned[own], splits[own], own, left)
         notes.append(note)
-    told = hardly_protected(best.losses.rho)
-    if told is not None:
-        costs = fits.costs_of(assigned[own], splits[own])
+    taken, chosen, split = best, assigned[own], splits[own]
+
+    def more() -> tuple[str, ...]:
+        return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
+
+    return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _protection_notes(best: RankedCandidate, costs: Callable[[], dict[str, float]]) -> Iterator[str]:
+    """Yield whom the losses hardly protect, and what would have to give."""
+    words = hardly_protected(best.losses.rho)
+    if words is not None:
+        yield words
         sized = any(each.mechanism.is_sized for each in best.calibrated)
-        notes += [told, *what_would_have_to_give(best.losses.rho, best.calibrated, costs, sized=sized)]
-    return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=tuple(notes))
+        yield from what_would_have_to_give(best.losses.rho, best.calibrated, costs(), sized=sized)
 
 
 def _measured(
@@ -451,7 +469,7 @@ class Recommendation(Result):
         Whom the losses hardly protect, what would have to give, and where the budget ends.
         """
         if self.advice is not None:
-            return self.advice.notes
+            return self.advice.notes()
         told = hardly_protected(self.best.losses.rho)
         return () if told is None else (told,)
 
@@ -587,7 +605,20 @@ class Recommendation(Result):
         return "Families that meet the goals, best first"
 
 
-@reported
+@overload
+def recommend(
+    session: Session,
+    goals: Goal | Sequence[Goal],
+    *,
+    keep_mechanisms: Literal[True] | Mechanism | Mapping[str, Mechanism],
+    plan: PlanLike | None = None,
+    fitted: bool = False,
+    complete: bool = False,
+    data: str = "confidential",
+) -> Allocation: ...
+
+
+@overload
 def recommend(
     session: Session,
     goals: Goal | Sequence[Goal],
@@ -600,7 +631,24 @@ def recommend(
     keep_offsets: bool = False,
     firms: bool = False,
     data: str = "confidential",
-) -> Recommendation:
+) -> Recommendation: ...
+
+
+@reported
+def recommend(
+    session: Session,
+    goals: Goal | Sequence[Goal],
+    *,
+    plan: PlanLike | None = None,
+    candidates: Mapping[str, Any] | None = None,
+    keep_mechanisms: bool | Mechanism | Mapping[str, Mechanism] = False,
+    rank_by: str = BALANCED,
+    fitted: bool = False,
+    complete: bool = False,
+    keep_offsets: bool = False,
+    firms: bool = False,
+    data: str = "confidential",
+) -> Recommendation | Allocation:
     """Rank candidates by the loss at which they meet accuracy goals.
 
     A candidate is a mechanism whose noise is set again while everything else is kept, or a mapping from measures to such
@@ -608,12 +656,18 @@ def recommend(
     (T-MOST-NOISE). Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms
     of the statistics that have goals and the split of its loss over its levels; everything else in the plan is charged too.
 
+    With ``keep_mechanisms`` nothing is chosen but shares: the loss stays, and is split so that the worst table, measured against
+    its goal, is as good as possible (T-EVEN). Each query of a plan splits its loss over its levels, in one way for all its
+    statistics; without a plan, one loss is split over all tables.
+
     Args:
         session: An open session; its records are read, and no budget is spent.
         goals: The accuracy goals; ``plan_goals`` makes them for a whole plan.
         plan: The plan whose statistics the goals are about: a query, several, a ``Plan`` or a plan file that was loaded. Of a plan
             file, the budget that is left in its ledger must cover the recommendation.
         candidates: The families to choose from; those of ``families`` unless given.
+        keep_mechanisms: True to keep those of the plan; without a plan, the mechanism that a single table would get alone, or one
+            for each measure.
         rank_by: What is to be small: "balanced", the geometric mean of the median and the 99th percentile of the records' losses,
             or "median", "p99" or "maximum" alone. By the median alone the search moves loss to the largest records.
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
@@ -625,21 +679,25 @@ def recommend(
             the ledger notes a look first.
 
     Returns:
-        The families, the best first, and the plan to release with.
+        The families, the best first, and the plan to release with; with ``keep_mechanisms``, the share and the error of each table.
     """
     read_rank(rank_by)
+    if keep_mechanisms is not False:
+        _check_kept(plan, keep_mechanisms, candidates=candidates, keep_offsets=keep_offsets, firms=firms)
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan recommend", plan)
+    if keep_mechanisms is not False:
+        kept = keep_mechanisms if plan is None else None
+        return allocation(session, view, wanted, plan, kept, origin, fitted=fitted, complete=complete)
+    search = Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete)
     advice = None
     if plan is not None:
-        found, infeasible, advice = plan_advice(
-            session, view, plan, wanted, candidates, rank_by=rank_by, fitted=fitted, complete=complete, firms=firms
-        )
+        found, infeasible, advice = plan_advice(session, view, plan, wanted, search, firms=firms)
     else:
         chosen = {**families(), **_sized_families(wanted, view.schema)} if candidates is None else dict(candidates)
         tables = tables_of(view, wanted, chosen)
         sizes = None if keep_offsets else {each: ranking_size(view, each, rank_by) for each in _measures(wanted)}
-        splits = LevelSplits(view, wanted, complete=complete) if fitted else None
-        calibrated, queries, infeasible = _by_table(chosen, wanted, tables, sizes, splits)
+        levels = FittedGoals(view, wanted, complete=complete) if fitted else None
+        calibrated, queries, infeasible = _by_table(chosen, wanted, tables, sizes, levels)
         conditions = {goal.query.condition for goal in wanted}
         condition = conditions.pop() if len(conditions) == 1 else None
         found = _measured(session, view, calibrated, queries, condition, firms=firms)
@@ -654,6 +712,21 @@ def recommend(
     )
 
 
+def _check_kept(plan: PlanLike | None, kept: Any, **others: Any) -> None:
+    """Refuse what makes no sense together with mechanisms that are kept."""
+    for name, given in others.items():
+        if given:
+            raise ParameterError(
+                parameter=name, problem="is for mechanisms that are chosen, and keep_mechanisms keeps them"
+            )
+    if (plan is None) == (kept is True):
+        raise ParameterError(
+            parameter="keep_mechanisms",
+            problem="must be True with a plan, and the mechanisms to keep without one",
+            advice="Give plan=..., or keep_mechanisms={'emp': rw.Gaussian(rho='0.1')}.",
+        )
+
+
 def _measures(goals: Sequence[Goal]) -> set[str]:
     return {goal.measure for goal in goals}
 
@@ -663,7 +736,7 @@ def _by_table(
     goals: Sequence[Goal],
     tables: Sequence[GoalTable],
     sizes: Mapping[str, float] | None,
-    splits: LevelSplits | None,
+    levels: FittedGoals | None,
 ) -> tuple[dict[str, tuple[Calibrated, ...]], dict[str, tuple[Query, ...]], dict[str, str]]:
     """Return each candidate with its own noise for each table, its queries, and why others cannot meet the goals."""
     found: dict[str, tuple[Calibrated, ...]] = {}
@@ -671,8 +744,8 @@ def _by_table(
     infeasible: dict[str, str] = {}
     for name, candidate in tracked(candidates.items(), lambda item: f"fitting {item[0]}"):
         own = [mechanism_for(candidate, goal) for goal in goals]
-        if splits and all(map(can_be_fitted, own)):
-            found[name], queries[name] = calibrated_levels(splits, tables, own)
+        if levels and all(map(can_be_fitted, own)):
+            found[name], queries[name] = levels.calibrated(name, own, tables)
             continue
         try:
             found[name] = tuple(_for_table(table, name, own[table.asked.query], sizes) for table in tables)

@@ -49,9 +49,9 @@ def with_statistic(query: Query, measure: str, mechanism: Mechanism, alias: str 
     return query.sum(measure, mechanism, alias=alias)
 
 
-def check_measure(measure: str, view: OwnerView) -> None:
-    if measure != COUNT and view.schema.measure(measure) is None:
-        known = ", ".join((*view.schema.measure_names(), COUNT))
+def check_measure(measure: str, schema: Schema) -> None:
+    if measure != COUNT and schema.measure(measure) is None:
+        known = ", ".join((*schema.measure_names(), COUNT))
         raise ParameterError(
             parameter="measure", problem=f"'{measure}' is not a measure", advice=f"Use one of {known}."
         )
@@ -186,6 +186,11 @@ def describes_plan(given: Any) -> bool:
     return isinstance(given, Query | Plan | PlanFile | Sequence)
 
 
+def level_shares(query: Query) -> FloatArray:
+    """The share of each table of a query, in their order."""
+    return np.array([float(level.share) for level in query.tables()])
+
+
 def read_queries(given: PlanLike) -> tuple[Query, ...]:
     """The queries of whatever describes a plan."""
     if isinstance(given, PlanFile):
@@ -216,6 +221,7 @@ def scope_of(
     """
     queries = read_queries(given)
     if measure is not None:
+        check_measure(measure, schema)
         queries = tuple(with_statistic(bare(query), measure, FOR_OWNER) for query in queries)
     plan = with_sizes(Plan(schema=schema, queries=queries))
     levels = _chosen_tables(plan, tables)

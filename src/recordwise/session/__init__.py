@@ -8,8 +8,7 @@ In reading order:
 - ``publisher``: how a release is made, in order
 - ``sizes``: public sizes, before a release
 - ``coverage``: do the published cells hold the records?
-- ``owner``: what the owner of the data may examine
-- ``looks``: every look is entered in the ledger first
+- ``owner``: what the owner of the data may examine; every look is entered in the ledger first
 - ``simulated``: releases drawn again and again, in memory
 """
 

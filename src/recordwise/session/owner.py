@@ -4,6 +4,7 @@ Everything here is CONFIDENTIAL, and its repr says only that. Each method reads 
 mechanisms; only counts, bins and cell totals leave the engine.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,27 +25,91 @@ from recordwise.engines.owner import (
     realized_tree,
     realized_trees,
 )
-from recordwise.errors import GroupLossError, ParameterError
+from recordwise.errors import GroupLossError, ParameterError, RecordwiseError, UnkeptLedgerWarning
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cost import check_policy, plan_policy
-from recordwise.plan.describe import table_name
+from recordwise.plan.cost import check_policy, firm_policy, plan_policy
+from recordwise.plan.describe import plan_json, release_identity, table_name, unrecognizable
 from recordwise.plan.expressions import Predicate, listed_cells
 from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
 from recordwise.plan.results import POSITION, FoundTotals, TableTotals
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import as_arrow
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import needed_names
+from recordwise.policy.series import Series, needed_names
 from recordwise.session.coverage import Coverage, coverage, covered_tables, public_tables
+from recordwise.session.session import plan_ledger
+from recordwise.session.sizes import with_sizes
 
 if TYPE_CHECKING:
-    from recordwise.session.looks import Looks
+    from recordwise.plan.file.read import PlanFile
     from recordwise.session.simulated import Simulation
+
+
+# A look: whatever shows a number computed from records that are neither declared public nor generated. It is entered in
+# the ledger before, with the day, the command and the digest of the plan.
+
+
+UNKEPT_LOOK = (
+    "this session keeps its ledger in memory only: that confidential records were viewed is forgotten when it closes, and no "
+    "release will state it. Pass ledger='FILE' to keep it, or data='public' or 'synthetic' if the records are."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """Enters the looks of a session in its ledger."""
+
+    ledger: Ledger
+    schema: Schema
+    planned: Plan | None = None
+    """The plan that the session was opened for, if any."""
+
+    def enter(self, command: str, queries: Sequence[Query] = (), *, data: str = "confidential") -> None:
+        """Enter one look at confidential records.
+
+        At the queries or else at the session's plan; none if the records are declared not confidential.
+        """
+        if data in NO_LOOK:
+            return
+        digest = self._digest(queries)
+        if digest is None and self.planned is not None:
+            digest = plan_digest(self.planned, self.ledger.series)
+        if not self.ledger.on_disk:
+            warnings.warn(UNKEPT_LOOK, UnkeptLedgerWarning, stacklevel=4)
+        self.ledger.look(command, plan=digest)
+
+    def _digest(self, queries: Sequence[Query]) -> str | None:
+        """Return the digest of queries; None if they are no plan yet."""
+        if not queries:
+            return None
+        try:
+            return plan_digest(Plan(schema=self.schema, queries=tuple(queries)), self.ledger.series)
+        except RecordwiseError:
+            return None
+
+
+def plan_digest(plan: Plan, series: Series | None) -> str | None:
+    """Return a plan's digest as charges state it; None if unrecognizable."""
+    plan = with_sizes(plan)
+    if unrecognizable(plan):
+        return None
+    return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), series).digest
+
+
+def enter_look(file: "PlanFile", command: str) -> None:
+    """Enter a look in the ledger of a plan, created if needed."""
+    with plan_ledger(file) as ledger:
+        ledger.look(command, plan=plan_digest(file.plan, ledger.series))
+        ledger.settle()
+
+
+# What the owner sees.
 
 
 ANY_CELL = Selection.of(rho=1, delta="1e-6")
@@ -101,7 +166,7 @@ class Owner:
     (``tuning_reason``).
     """
 
-    def __init__(self, engine: Engine, schema: Schema, looks: "Looks") -> None:
+    def __init__(self, engine: Engine, schema: Schema, looks: Looks) -> None:
         self._engine, self._schema, self._looks = engine, schema, looks
 
     def __repr__(self) -> str:

@@ -307,8 +307,7 @@ class Session:
 
         Every look at confidential records is noted in the ledger.
         """
-        from recordwise.session.looks import Looks
-        from recordwise.session.owner import Owner
+        from recordwise.session.owner import Looks, Owner
 
         return Owner(self._engine, self.schema, Looks(ledger=self._ledger, schema=self.schema, planned=self._planned))
 

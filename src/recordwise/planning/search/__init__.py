@@ -2,10 +2,8 @@
 
 In reading order:
 
-- ``goals``: goals, and the cell that decides whether one is met
-- ``families``: candidates, and the amount of noise that planning sets
-- ``shares``: how a loss is split over levels
+- ``goals``: goals, the cells that decide them, and the candidates to meet them
+- ``shares``: which shares of a loss the tables of a plan get
 - ``fits``: the most noise of each candidate that meets the goals of a table, a statistic, a plan
-- ``allocate``: one budget over several tables
 - ``reliable``: how many cells a status rule would call reliable
 """

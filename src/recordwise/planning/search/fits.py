@@ -24,40 +24,35 @@ from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
-from recordwise.planning.scope import COUNT, PlanLike, Scope, with_choice, with_statistic
-from recordwise.planning.search.families import (
+from recordwise.planning.scope import COUNT, PlanLike, Scope, level_shares, with_choice, with_statistic
+from recordwise.planning.search.goals import (
     FAT_TAILED,
     FLOORS,
+    FULL,
     USUAL_FLOOR,
-    amount,
-    best_offset,
-    families,
-    has_amount,
-    level_sizes,
-    most_sized,
-    sized_family,
-    two_digits,
-)
-from recordwise.planning.search.goals import (
-    WHOLE,
     Goal,
     GoalTable,
     Target,
+    amount,
+    best_offset,
     choices_of,
+    families,
     goal_tables,
+    has_amount,
+    level_sizes,
     mechanism_for,
+    most_sized,
+    sized_family,
     targets_in,
+    two_digits,
 )
 from recordwise.planning.search.shares import (
     GoalLevels,
     LevelTree,
     best_split,
     can_be_fitted,
-    exact_shares,
-    fitted_shares,
+    fitted_split,
     goal_levels,
-    level_shares,
-    with_shares,
 )
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -436,76 +431,44 @@ class QueryCost:
         return best_split(self.query, self.cost([fit]), starts=[self._start(fit)])
 
 
-# The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
+# The least loss at which the fitted levels of goals without a plan meet them: a query for each goal.
 
 
-ROUNDING = 1e-9
+class FittedGoals:
+    """Goals about fitted levels, and the best split for each.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelSplit:
-    """The best split of one goal, for every sigma.
-
-    Sigma scales all errors alike. CONFIDENTIAL if the records are.
-    """
-
-    shares: tuple[Fraction, ...]
-    worst: float
-    """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
-
-
-class LevelSplits:
-    """The best split of each goal.
-
-    Computed once for all mechanisms with proportional noise. CONFIDENTIAL if the records are.
+    A split is computed once for all mechanisms whose noise is in proportion. CONFIDENTIAL if the records are.
     """
 
     def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
-        self.levels = goal_levels(view, goals, complete=complete)
-        self._found: dict[Any, LevelSplit] = {}
+        self._levels = goal_levels(view, goals, complete=complete)
+        self._splits: dict[Any, Query] = {}
 
-    def of(self, number: int, mechanism: Mechanism) -> LevelSplit:
-        """The split of a goal for a mechanism."""
-        kind = (number, mechanism.edges(0.0))
-        if kind not in self._found:
-            self._found[kind] = _level_split(self.levels[number], mechanism.with_amount(Fraction(1)))
-        return self._found[kind]
-
-
-def _level_split(levels: GoalLevels, mechanism: Mechanism) -> LevelSplit:
-    tree = levels.at(mechanism)
-    found = fitted_shares([tree])
-    shares = exact_shares(found.shares)
-    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
-    worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
-    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
-
-
-def _counted(levels: GoalLevels, number: int) -> Any:
-    return (levels.tree.level == number) & np.isfinite(levels.tree.reach)
+    def calibrated(
+        self, name: str, mechanisms: Sequence[Mechanism], tables: Sequence[GoalTable]
+    ) -> tuple[tuple[Calibrated, ...], tuple[Query, ...]]:
+        """Return a Gaussian candidate with the most noise that meets the goals, by table and as queries."""
+        found: list[Calibrated] = []
+        queries: list[Query] = []
+        for number, (mechanism, levels) in enumerate(zip(mechanisms, self._levels)):
+            own = tuple(each for each in tables if each.asked.query == number)
+            fit = fitted_statistic(name, mechanism, Target(asked=own[0].asked, goal=levels.goal), own, levels)
+            kind = (number, mechanism.edges(0.0))
+            if kind not in self._splits:
+                assert fit.tree is not None
+                self._splits[kind] = fitted_split(levels.goal.query, fit.tree)
+            query = self._splits[kind]
+            found += fit.at(query, FULL)
+            queries.append(with_statistic(query, levels.goal.measure, fit.mechanism(query)))
+        return tuple(found), tuple(queries)
 
 
-def calibrated_levels(
-    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
-) -> tuple[tuple[Calibrated, ...], tuple[Query, ...]]:
-    """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
-    found: list[Calibrated] = []
-    asked: list[Query] = []
-    for at, mechanism in enumerate(whole):
-        split, levels = splits.of(at, mechanism), splits.levels[at]
-        goal = levels.goal
-        fitting = mechanism.with_amount(decimal(1 / split.worst))
-        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
-        asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
-        for table in tables:
-            if table.asked.query == at:
-                met = squared[_counted(levels, table.part.number)] <= 1 + ROUNDING
-                mechanism = fitting.at_share(split.shares[table.part.number])
-                share_met = float(np.mean(met))
-                found.append(
-                    Calibrated(table=table, mechanism=mechanism, deciding=table.deciding(), share_met=share_met)
-                )
-    return tuple(found), tuple(asked)
+def fitted_statistic(
+    name: str, mechanism: Mechanism, target: Target, tables: tuple[GoalTable, ...], levels: GoalLevels
+) -> StatisticFit:
+    """Return a Gaussian candidate for a statistic whose levels are fitted together."""
+    unit = mechanism.with_amount(Fraction(1))
+    return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
 
 
 # Every candidate for every statistic of a plan that has a goal, and the best of them, with the split over levels.
@@ -515,6 +478,18 @@ EACH = "the best for each statistic"
 FEW = Fraction(10)
 """The usual floor of a count."""
 Place = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Search:
+    """What a search chooses from, and what is to be small."""
+
+    candidates: Mapping[str, Any] | None
+    """None for the usual ones."""
+    rank_by: str
+    fitted: bool
+    """Whether goals are about the best linear fit of all levels."""
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -538,7 +513,7 @@ class PlanFits:
         return tuple(split)
 
     def queries(
-        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
+        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = FULL
     ) -> tuple[Query, ...]:
         """Return the full plan with the candidates chosen."""
         mechanisms = {place: fit.mechanism(split[place[0]]).at_share(part) for place, fit in chosen.items()}
@@ -548,7 +523,7 @@ class PlanFits:
         return tuple(_with_split(query, own) for query, own in zip(remade, split))
 
     def calibrated(
-        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = WHOLE
+        self, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], part: Fraction = FULL
     ) -> tuple[Calibrated, ...]:
         """What each table gets of it."""
         return tuple(each for place, fit in chosen.items() for each in fit.at(split[place[0]], part))
@@ -577,25 +552,18 @@ def _with_split(query: Query, split: Query) -> Query:
 
 
 def plan_fits(
-    view: OwnerView,
-    plan: PlanLike,
-    goals: Sequence[Goal],
-    candidates: Mapping[str, Any] | None,
-    *,
-    rank_by: str,
-    fitted: bool,
-    complete: bool,
+    view: OwnerView, plan: PlanLike, goals: Sequence[Goal], search: Search
 ) -> tuple[PlanFits, dict[str, str]]:
     """Return all candidates for statistics with goals, and the unusable ones."""
     scope, targets = targets_in(plan, goals, view.schema)
-    sized = _sized_statistics(scope, targets) if candidates is None else {}
-    plain = dict(families()) if candidates is None else dict(candidates)
+    sized = _sized_statistics(scope, targets) if search.candidates is None else {}
+    plain = dict(families() if search.candidates is None else search.candidates)
     read = goal_tables(view, scope, targets, choices_of(plain, targets))
     tables = {
         each.asked.place: tuple(table for table in read if table.asked.place == each.asked.place) for each in targets
     }
-    trees = _trees(view, scope, targets, complete=complete) if fitted else {}
-    sizes = {measure: ranking_size(view, measure, rank_by) for measure in {each.goal.measure for each in targets}}
+    trees = levels_by_place(view, scope, targets, search)
+    sizes = {each: ranking_size(view, each, search.rank_by) for each in {target.goal.measure for target in targets}}
     fits: dict[Place, dict[str, StatisticFit]] = {each.asked.place: {} for each in targets}
     why: dict[str, str] = {}
     for target in tracked(targets, lambda each: f"families for {each.asked.statistic.alias}"):
@@ -612,7 +580,7 @@ def plan_fits(
             raise ParameterError(
                 parameter="goals", problem="cannot be met by any family", advice="; ".join(why.values())
             )
-    costs = _costs(view, scope, fits, rank_by)
+    costs = _costs(view, scope, fits, search.rank_by)
     best = {place: costs[place[0]].best(list(own.values())) for place, own in fits.items()}
     served = {name for own in fits.values() for name in own}
     found = PlanFits(scope=scope, targets=targets, fits=fits, costs=costs, best=best)
@@ -630,8 +598,7 @@ def _fit(
 ) -> StatisticFit:
     check_shared(mechanism, scope.plan.queries[target.asked.query])
     if levels is not None and can_be_fitted(mechanism):
-        unit = mechanism.with_amount(Fraction(1))
-        return StatisticFit(family=name, target=target, prototype=unit, tables=tables, needed=(), tree=levels.at(unit))
+        return fitted_statistic(name, mechanism, target, tables, levels)
     needed = best_mechanism(tables, name, mechanism, size)
     return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)
 
@@ -658,12 +625,14 @@ def _costs(
     return costs
 
 
-def _trees(view: OwnerView, scope: Scope, targets: Sequence[Target], *, complete: bool) -> dict[Place, GoalLevels]:
+def levels_by_place(
+    view: OwnerView, scope: Scope, targets: Sequence[Target], search: Search
+) -> dict[Place, GoalLevels]:
     """Return the levels to fit together, for each statistic."""
     several = [each for each in targets if len(scope.plan.queries[each.asked.query].tables()) > 1]
-    if not several:
+    if not several or not search.fitted:
         return {}
-    found = goal_levels(view, [each.goal for each in several], complete=complete)
+    found = goal_levels(view, [each.goal for each in several], complete=search.complete)
     return {each.asked.place: levels for each, levels in zip(several, found)}
 
 

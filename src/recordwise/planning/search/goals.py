@@ -1,22 +1,33 @@
-"""Accuracy goals for tables, and the cells that decide them."""
+"""Accuracy goals, the cells that decide them, and the candidates to meet them."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from typing import Any, Required, TypedDict, Unpack
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number, nonnegative, positive
-from recordwise.exact.text import digits_text, prose_text, share_text
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
+from recordwise.exact.numbers import Number, float_upper, nonnegative, positive
+from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
 from recordwise.mechanisms.base import Mechanism, read_confidence
-from recordwise.plan.expressions import ALL_OTHER
-from recordwise.plan.plan import Plan
+from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.registry import planning_families
+from recordwise.mechanisms.sized import Sized
+from recordwise.plan.expressions import ALL_OTHER, Level
+from recordwise.plan.keys.bands import sizes_at
+from recordwise.plan.plan import Plan, query_with_levels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.scope import (
+    COUNT,
     Asked,
     Choice,
     PlanLike,
@@ -30,12 +41,11 @@ from recordwise.planning.scope import (
     scope_of,
     with_statistic,
 )
-from recordwise.planning.search.families import families, level_sizes
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, OwnerView
 from recordwise.session.sizes import query_with_sizes
 
-WHOLE = Fraction(1)
+FULL = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -128,63 +138,65 @@ class Goal:
         return f"{self.statistic or self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
 
 
+class Goals(TypedDict, total=False):
+    """The numbers of a ``Goal``, for several statistics at once.
+
+    One number for all of them, or one for each measure or published name; the defaults are those of ``Goal``.
+    """
+
+    within: Required[Number | Mapping[str, Number]]
+    confidence: float
+    share: Number
+    at_least: Number | Mapping[str, Number]
+
+
 def plan_goals(
     session: Session,
     query: PlanLike,
     *,
-    within: Number | Mapping[str, Number],
-    confidence: float = 0.95,
-    share: Number = 1,
-    at_least: Number | Mapping[str, Number] = 0,
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
+    **goals: Unpack[Goals],
 ) -> tuple[Goal, ...]:
     """Return one goal for every selected count and sum.
 
     Args:
         session: A session on the table of the plan; its records are not read.
         query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
-        within: The largest relative error: one number, or one for each measure or published name.
-        confidence: The probability with which a cell stays within it.
-        share: The share of the cells of each table that must meet the goal.
-        at_least: Totals below this do not count: one number, or one for each measure or published name.
         tables: The tables that are meant, by name or by the number or name of their query; all unless given.
         statistics: The statistics that are meant, by published name or measure; all unless given.
+        **goals: ``within``, ``confidence``, ``share`` and ``at_least`` of ``Goal``. The first and the last may be one number for
+            each measure or published name.
 
     Returns:
-        The goals, for ``fitness``, ``allocate`` and ``recommend``.
+        The goals, for ``recommend``.
     """
-    return goals_in(
-        scope_of(query, session.schema, tables=tables, statistics=statistics),
-        within=within,
-        confidence=confidence,
-        share=share,
-        at_least=at_least,
-    )
+    return goals_in(scope_of(query, session.schema, tables=tables, statistics=statistics), **goals)
 
 
-def goals_in(scope: Scope, *, within: Any, confidence: float, share: Number, at_least: Any) -> tuple[Goal, ...]:
+def goals_in(scope: Scope, **goals: Unpack[Goals]) -> tuple[Goal, ...]:
     """The goals of the statistics that are meant."""
+
+    def own(asked: Asked) -> dict[str, Any]:
+        return {name: _own(given, asked, name) for name, given in goals.items()}
+
     return tuple(
         Goal(
             str(each.measure),
             scope.plan.queries[each.query],
-            within=_own(within, each, None, "within"),
-            confidence=confidence,
-            share=share,
-            at_least=_own(at_least, each, 0, "at_least"),
             statistic=each.statistic.alias,
             levels=each.levels,
+            **own(each),
         )
         for each in scope.asked()
     )
 
 
-def _own(given: Any, asked: Asked, default: Number | None, parameter: str) -> Any:
+def _own(given: Any, asked: Asked, parameter: str) -> Any:
     """The number of one statistic, by its published name or its measure."""
     if not isinstance(given, Mapping):
         return given
-    found = given.get(asked.statistic.alias, given.get(asked.measure, default))
+    found = given.get(asked.statistic.alias, given.get(asked.measure, 0 if parameter == "at_least" else None))
     if found is None:
         raise ParameterError(parameter=parameter, problem=f"has no number for '{asked.statistic.alias}'")
     return found
@@ -255,14 +267,14 @@ class GoalTable:
         """Return a query for this table alone."""
         return with_statistic(self.query, self.goal.measure, mechanism)
 
-    def met_by(self, mechanism: Mechanism, name: str, share: Fraction = WHOLE) -> Any:
+    def met_by(self, mechanism: Mechanism, name: str, share: Fraction = FULL) -> Any:
         """Return which of the counted cells meet the goal under the mechanism of a candidate of this name."""
         reach = float(self.goal.within) * self.part.total
         return self.part.by_cell(
             "meets", mechanism, reach, share=share, only=self.counted, kept=name, confidence=self.goal.confidence
         )
 
-    def ratio(self, mechanism: Mechanism, share: Fraction = WHOLE, *, name: str = "", smooth: bool = False) -> float:
+    def ratio(self, mechanism: Mechanism, share: Fraction = FULL, *, name: str = "", smooth: bool = False) -> float:
         """Return error divided by goal in the deciding cell."""
         errors = self.part.by_cell(
             "smooth_error_quantiles" if smooth else "error_quantiles",
@@ -338,7 +350,7 @@ def goal_tables(
 def tables_of(view: OwnerView, goals: Sequence[Goal], candidates: Mapping[str, Any]) -> tuple[GoalTable, ...]:
     """Return every table of goals that are about no plan."""
     for goal in goals:
-        check_measure(goal.measure, view)
+        check_measure(goal.measure, view.schema)
     scope, targets = goal_scope(goals, view.schema)
     return goal_tables(view, scope, targets, choices_of(candidates, targets))
 
@@ -379,6 +391,200 @@ def counted_cells(goal: Goal, part: PlanTotals) -> Any:
     if ALL_OTHER in part.cells.column_names:
         counted &= ~np.asarray(part.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
     return counted
+
+
+# How much noise a mechanism has, and the same mechanism with another amount.
+
+
+def has_amount(mechanism: Mechanism) -> bool:
+    """Return whether the noise scales as a share's inverse square root.
+
+    A share w of its loss is the same noise, larger by w**(-1/2): Gaussian noise, sized or on another scale.
+    """
+    return all(_is_gaussian(each) for each in mechanism.inside())
+
+
+def _is_gaussian(mechanism: Mechanism) -> bool:
+    if mechanism.noise_scale is not None:
+        return getattr(mechanism, "sigma", None) is not None
+    try:
+        return mechanism.noise_sigma is not None
+    except ParameterError:
+        # Its thresholds differ by group, and so does its sigma.
+        return False
+
+
+def has_width(mechanism: Mechanism) -> bool:
+    """Return whether it is fat-tailed noise with a scale."""
+    return mechanism.offers("with_scale_times") and mechanism.coarseness is None
+
+
+def can_be_scaled(mechanism: Mechanism) -> bool:
+    """Return whether scaled noise's cost needs no new policy."""
+    return has_amount(mechanism) or has_width(mechanism)
+
+
+def noise_size(mechanism: Mechanism) -> float:
+    """Return the noise size, comparable across scales."""
+    return float(mechanism.width) if has_width(mechanism) else amount(mechanism)
+
+
+def with_noise_size(mechanism: Mechanism, size: float) -> Mechanism:
+    """The same mechanism with other noise, rounded down."""
+    if has_width(mechanism):
+        return mechanism.with_scale_times(decimal(size) / mechanism.width)
+    return mechanism.with_amount(decimal(size))
+
+
+def amount(mechanism: Mechanism) -> float:
+    """Return the sigma of the noise.
+
+    In the units of the statistic, on the transformed scale, or as a share of the size.
+    """
+    first = mechanism.inside()[0]
+    scale = first.noise_scale
+    return float(first.noise_sigma if scale is None else scale)  # type: ignore[arg-type]
+
+
+# The families that a recommendation chooses from, and the best offset of a transform.
+
+
+SHORT = Context(prec=2)
+OFFSETS = 14
+"""The most offsets that are tried for one transform and one table."""
+CLOSE = 0.02
+"""Offsets have two digits: their logarithm need not be known any closer."""
+
+
+def families(*, offset: Number = 100) -> dict[str, Any]:
+    """One mechanism of each family, before its noise is set.
+
+    Args:
+        offset: The offset of the transforms, in the measure's units.
+
+    Returns:
+        The families by name, those of installed packages among them.
+    """
+    return planning_families(offset=offset)
+
+
+def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
+    """Return the two-digit offset at which a cost is smallest.
+
+    Between a step and ten times a total (Brent, on logarithms).
+    """
+    low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
+    known = cache(cost)
+    found = minimize_scalar(
+        lambda log: known(two_digits(math.exp(log))),
+        bounds=(low, high),
+        method="bounded",
+        options={"maxiter": OFFSETS, "xatol": CLOSE},
+    )
+    return two_digits(math.exp(float(found.x)))
+
+
+def two_digits(value: float) -> Fraction:
+    return Fraction(SHORT.create_decimal(Decimal(value)))
+
+
+# Planning with noise that follows public sizes: errors of cells by their bands, and the most noise that meets a goal
+# (T-SIZE).
+
+
+HALVINGS = 30
+LEAST, MOST = 1e-5, 20.0
+"""The errors, as shares of the size, between which the one that meets a goal is searched."""
+FLOORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
+"""Floors that a recommendation tries, in parts of the smallest total that counts for a goal."""
+USUAL_FLOOR = Fraction(100)
+FAT_TAILED = GeneralizedGaussian(shape="0.5", scale="0.02")
+
+
+def level_sizes(
+    query: Query, level: Level, measure: str, schema: Schema, cells: int | None = None
+) -> FloatArray | None:
+    """Return the public sizes of the cells of one table of a query, in their order, or None if it has none.
+
+    Published rests, which come last, are in the lowest band.
+    """
+    names = (measure, f"sum_{measure}", COUNT if measure == COUNT else None)
+    keys = query_with_levels(query, schema).sized_keys(level, names)
+    listed = None if keys is None else sizes_at(keys, level.groups, schema, names)
+    return listed if listed is None or cells is None else np.append(listed, np.zeros(cells - len(listed)))
+
+
+def by_band(mechanism: Mechanism, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
+    """Yield the mechanism of each band with its cells."""
+    if not mechanism.is_sized:
+        yield mechanism, slice(None)
+        return
+    if sizes is None:
+        raise ParameterError(
+            parameter="mechanism",
+            problem="is sized, but the keys have no sizes",
+            advice="Use Keys.of(frame, size=...).",
+        )
+    edges = mechanism.edges(float(sizes.max(initial=0.0)))
+    band = np.maximum(np.searchsorted([float_upper(edge) for edge in edges], sizes, side="right") - 1, 0)
+    for number, edge in enumerate(edges):
+        rows = np.flatnonzero(band == number)
+        if rows.size:
+            yield mechanism.at_size(edge), rows
+
+
+def with_error(mechanism: Sized, error: float, *, confidence: float, step: Number) -> Sized:
+    """Return the noisiest mechanism within an error.
+
+    At most ``error`` times the least size of a band.
+    """
+
+    size = mechanism.floor
+
+    def at(inner: Mechanism) -> Mechanism:
+        reach = error * float(size)
+        found = inner.resized(size).most_noise(float(size), reach, confidence=confidence, step=step)
+        assert found is not None
+        return found.resized(1 / size)
+
+    return mechanism.each(at)
+
+
+def most_sized(
+    mechanism: Sized, met: Callable[[Sized], Any], *, confidence: float, step: Number, may_miss: int
+) -> tuple[Sized, Any]:
+    """Return the most noise for which enough cells meet a goal, and which of them do."""
+
+    def at(error: float) -> tuple[Sized, Any]:
+        found = with_error(mechanism, error, confidence=confidence, step=step)
+        return found, met(found)
+
+    def enough(error: float) -> bool:
+        return int((~at(error)[1]).sum()) <= may_miss
+
+    if not enough(LEAST):
+        raise ParameterError(parameter="goals", problem="cannot be met at these sizes, however small the noise")
+    return at(largest_allowed(enough, LEAST, MOST, rounded=float, rounds=HALVINGS, close=1.002))
+
+
+def sized_families(at_least: Fraction) -> Mapping[str, Sized]:
+    """Return sized noise at several floors as candidates."""
+    return {
+        name: each
+        for part in FLOORS
+        for name, each in _at_floor(two_digits(float((at_least or USUAL_FLOOR) * part))).items()
+    }
+
+
+def _at_floor(floor: Fraction) -> dict[str, Sized]:
+    return sized_family(f"sized, floor {formula_text(floor)}", floor, low=FAT_TAILED)
+
+
+def sized_family(name: str, floor: Fraction, *, low: Any | None) -> dict[str, Sized]:
+    """Return sized noise at one floor as candidates."""
+    share = Gaussian(sigma="0.05")
+    found = {name: Sized(share, floor=floor)}
+    return found if low is None else found | {f"{name}, fat-tailed below": Sized(share, floor=floor, low=low)}
 
 
 # The candidates for the tables of a plan: its own mechanisms, and the usual ones for its measures.

@@ -23,11 +23,21 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import Losses, loss_at, policy_losses, read_rank
-from recordwise.planning.scope import COUNT, TODAY, Scope, with_choice
-from recordwise.planning.search.families import can_be_scaled, has_amount, has_width, noise_size, with_noise_size
-from recordwise.planning.search.fits import RecordSample, plan_fits
-from recordwise.planning.search.goals import GoalTable, Target, goal_tables, goals_in
-from recordwise.planning.search.shares import GoalLevels, can_be_fitted, goal_levels, level_shares
+from recordwise.planning.scope import COUNT, TODAY, Scope, level_shares, with_choice
+from recordwise.planning.search.fits import RecordSample, Search, levels_by_place, plan_fits
+from recordwise.planning.search.goals import (
+    Goals,
+    GoalTable,
+    Target,
+    can_be_scaled,
+    goal_tables,
+    goals_in,
+    has_amount,
+    has_width,
+    noise_size,
+    with_noise_size,
+)
+from recordwise.planning.search.shares import GoalLevels, can_be_fitted
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import steps, tell, tracked
@@ -352,50 +362,40 @@ class Plans:
         session: Session,
         view: OwnerView,
         scope: Scope,
+        search: Search,
         *,
-        candidates: Mapping[str, Any] | None,
-        rules: StatusRules,
-        rank_by: str,
+        rules: StatusRules | None,
         at_least: Any,
-        fitted: bool,
-        complete: bool,
     ) -> None:
-        self._session, self._view, self._rank_by = session, view, read_rank(rank_by)
-        self.status, self.limit = rules.limits[0]
+        self._session, self._view = session, view
+        read_rank(search.rank_by)
+        self.status, self.limit = (rules or StatusRules()).limits[0]
         step = steps(2)
         step("making plans")
-        self.plans = self._made(scope, candidates, at_least, fitted=fitted, complete=complete)
+        self.plans = self._made(scope, search, at_least)
         step("working out policies")
         policies = tracked(self.plans, lambda each: f"the policy of {each.name}")
         self._policies = {each: session.policy_of(*each.queries) for each in policies}
         others = self.plans[0].others()
         self._others = session.policy_of(*others) if others else Policy()
-        self._sample = RecordSample(view, [self._others, *self._policies.values()], rank_by)
+        self._sample = RecordSample(view, [self._others, *self._policies.values()], search.rank_by)
         self._kept: dict[tuple[Scalable, int], FloatArray] = {}
         self._losses = {
             each: scaled_losses(each, policy, self._others, self._sample.columns, self._sample.losses)
             for each, policy in self._policies.items()
         }
 
-    def _made(
-        self, scope: Scope, candidates: Mapping[str, Any] | None, at_least: Any, *, fitted: bool, complete: bool
-    ) -> list[Scalable]:
+    def _made(self, scope: Scope, search: Search, at_least: Any) -> list[Scalable]:
         view, whole = self._view, scope.plan.queries
-        asked = goals_in(scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=1, at_least=at_least)
-        targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), asked))
+        wanted: Goals = {"within": self.limit * TIMES_SD, "confidence": CONFIDENCE, "at_least": at_least}
+        targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), goals_in(scope, **wanted)))
         tables = goal_tables(view, scope, targets, {})
-        several = [each for each in targets if len(whole[each.asked.query].tables()) > 1] if fitted else []
-        read = goal_levels(view, [each.goal for each in several], complete=complete) if several else []
-        levels = {each.asked.place: own for each, own in zip(several, read)}
+        levels = levels_by_place(view, scope, targets, search)
         schema = view.schema
         found = [Scalable(name=TODAY, queries=whole, scope=scope, tables=tables, levels=levels, schema=schema)]
         for share in tracked(GOALS, "making plans"):
-            goals = goals_in(
-                scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=str(share), at_least=at_least
-            )
-            fits, _ = plan_fits(
-                view, scope.plan, goals, candidates, rank_by=self._rank_by, fitted=fitted, complete=complete
-            )
+            own: Goals = {**wanted, "share": str(share)}
+            fits, _ = plan_fits(view, scope.plan, goals_in(scope, **own), search)
             for name, chosen in fits.assignments().items():
                 queries = fits.queries(chosen, fits.split(chosen))
                 found.append(

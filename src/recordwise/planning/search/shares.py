@@ -1,13 +1,15 @@
-"""How the loss of a query is split over its levels.
+"""Which shares of a loss the tables of a plan get.
 
-There is one split for all statistics of a query, found for whatever should be small.
+``best_split`` decides for the levels of one query, whatever should be small; ``fitted_split`` where fitted errors
+alone count; ``allocation`` for all tables of a plan or of goals whose mechanisms are kept.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import NormalDist
 from typing import Any, Protocol
 
@@ -15,18 +17,33 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.describe import group_json
 from recordwise.plan.expressions import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import PlanTotals, plan_totals
-from recordwise.planning.search.families import by_band, level_sizes
-from recordwise.planning.search.goals import Goal, GoalTable, counted_cells, goal_scope
+from recordwise.planning.losses import LossPair, policy_losses
+from recordwise.planning.result import Result, Rows, loss_figure
+from recordwise.planning.scope import PlanLike, PlanTotals, level_shares, plan_totals, with_statistic
+from recordwise.planning.search.goals import (
+    Goal,
+    GoalTable,
+    by_band,
+    counted_cells,
+    goal_scope,
+    goal_tables,
+    level_sizes,
+    mechanism_for,
+    tables_of,
+    targets_in,
+)
+from recordwise.policy.policy import Policy
 from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
 from recordwise.release.nesting import cell_rows, nests
 from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
+from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
 UNITS = 10**6
@@ -36,11 +53,6 @@ ROUNDS = 3
 LEAST_LOGARITHM = -12.0
 BUDGET = "budget"
 """The name of the mechanism that is split over tables."""
-
-
-def level_shares(query: Query) -> FloatArray:
-    """The share of each table of a query, in their order."""
-    return np.array([float(level.share) for level in query.tables()])
 
 
 def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Sequence[FloatArray] = ()) -> Query:
@@ -375,7 +387,12 @@ def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLeve
     )
 
 
-def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
+def fitted_split(query: Query, tree: LevelTree) -> Query:
+    """Return the query with the split that makes its fitted errors smallest, exactly (T-FITSHARES)."""
+    return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
+
+
+def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
     """The query with its loss split over its levels in these proportions."""
     whole = sum(shares, Fraction(0))
     parts = iter(shares)
@@ -447,3 +464,214 @@ class FittedRatios:
 
     def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
         return lambda shares: max(self._ratios(shares))
+
+
+# Mechanisms that are kept: one budget over several tables, or each query of a plan over its levels. Every table's
+# error falls as its share grows, so at the best split all tables miss or beat their goals by the same factor
+# (T-EVEN). It is computed by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are
+# estimated along the way.
+
+
+MOST_IDLE = 8
+"""After this many rounds without improvement the best split so far is used: errors that stop growing cannot be made equal."""
+EVEN = 1e-3
+"""Tables are even if their errors, relative to their goals, differ by at most this; a lattice has steps of that order."""
+LONGEST_STEP = 1.0
+"""The largest step in the logarithm of a share, before shares are rescaled to add up to 1."""
+LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
+TIMES_SPLIT = 3
+"""How often the levels of a plan are split again, at the errors of the split found before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TableShare:
+    """One table's share and its comparison with the goal."""
+
+    table: GoalTable
+    share: Fraction
+    mechanism: Mechanism
+    """The budget's mechanism at this share."""
+    ratio: float
+    """Error divided by goal in the deciding cell: at most 1 if the goal is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Allocation(Result):
+    """A budget split over tables; confidential if the records are."""
+
+    data: str
+    shares: tuple[TableShare, ...]
+    policy: Policy
+    losses: LossPair
+    asked: tuple[Query, ...]
+    """Those of the plan; without one, one for each table or, for fitted errors, for each goal."""
+
+    @property
+    def worst(self) -> float:
+        """The largest error divided by its goal over all tables."""
+        return max(each.ratio for each in self.shares)
+
+    def queries(self) -> tuple[Query, ...]:
+        """Return the queries to release."""
+        return self.asked
+
+    def _numbers(self) -> dict[str, Any]:
+        tables = [
+            {
+                "table": each.table.name,
+                "share": float(each.share),
+                "mechanism": each.mechanism.text(),
+                "error_over_goal": each.ratio,
+            }
+            for each in self.shares
+        ]
+        return {"worst": self.worst, "tables": tables, "losses": self.losses.rho.to_json()}
+
+    def rows(self) -> Rows:
+        """Headers and rows of a table to show."""
+        headers = ["table", "share", "error / goal", "mechanism"]
+        return headers, [
+            [
+                each.table.name,
+                f"{share_text(float(each.share), 2)}",
+                loss_figure(each.ratio),
+                each.mechanism.text(),
+            ]
+            for each in self.shares
+        ]
+
+    def _about(self) -> str:
+        return f"over {len(self.shares)} tables"
+
+    def _title(self) -> str:
+        return "One budget over several tables"
+
+
+def allocation(
+    session: Session,
+    view: OwnerView,
+    goals: Sequence[Goal],
+    plan: PlanLike | None,
+    kept: Any,
+    origin: str,
+    *,
+    fitted: bool,
+    complete: bool,
+) -> Allocation:
+    """Return the split for which the worst error is smallest, relative to goals.
+
+    Of each query of a plan; without one, of the mechanism that a single table would get alone, or one for each
+    measure.
+    """
+    if plan is not None:
+        shares, queries = _within_plan(view, goals, plan, fitted=fitted, complete=complete)
+    elif fitted:
+        shares, queries = _over_goals(view, goals, kept, complete=complete)
+    else:
+        shares, queries = _over_tables(view, goals, kept)
+    policy = session.policy_of(*queries)
+    losses = policy_losses(view, {BUDGET: policy})[BUDGET]
+    return Allocation(data=origin, shares=tuple(shares), policy=policy, losses=losses, asked=tuple(queries))
+
+
+Allocated = tuple[list[TableShare], list[Query]]
+
+
+def _over_tables(view: OwnerView, goals: Sequence[Goal], kept: Any) -> Allocated:
+    """Split one loss over all tables, each a query."""
+    tables = tables_of(view, goals, {BUDGET: kept})
+    full = [mechanism_for(kept, table.goal) for table in tables]
+    found = []
+    for table, mechanism, share in zip(tables, full, exact_shares(_even_shares(tables, full))):
+        own = mechanism.at_share(share)
+        found.append(TableShare(table=table, share=share, mechanism=own, ratio=table.ratio(own, name=BUDGET)))
+    return found, [each.table.with_mechanism(each.mechanism) for each in found]
+
+
+def _over_goals(view: OwnerView, goals: Sequence[Goal], kept: Any, *, complete: bool) -> Allocated:
+    """Split one loss over the levels of all goals for their fitted errors."""
+    tables = tables_of(view, goals, {BUDGET: kept})
+    full = [mechanism_for(kept, goal) for goal in goals]
+    trees = [each.at(own) for each, own in zip(goal_levels(view, goals, complete=complete), full)]
+    split = fitted_shares(trees)
+    ends = np.cumsum([0, *(each.tables for each in trees)]).tolist()
+    every = exact_shares(split.shares)
+    shares = [every[start:end] for start, end in pairwise(ends)]
+    queries = [
+        with_statistic(_with_shares(goal.query, own), goal.measure, mechanism.at_share(sum(own, Fraction(0))))
+        for goal, mechanism, own in zip(goals, full, shares)
+    ]
+    found = []
+    for table in tables:
+        at, level = table.asked.query, table.part.number
+        share, ratio = shares[at][level], split.ratios[ends[at] + level]
+        found.append(TableShare(table=table, share=share, mechanism=full[at].at_share(share), ratio=ratio))
+    return found, queries
+
+
+def _within_plan(view: OwnerView, goals: Sequence[Goal], plan: PlanLike, *, fitted: bool, complete: bool) -> Allocated:
+    """Split the loss of each query of a plan over its levels."""
+    scope, targets = targets_in(plan, goals, view.schema)
+    tables = goal_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
+    queries, found = list(scope.plan.queries), list[TableShare]()
+    for number in dict.fromkeys(each.asked.query for each in tables):
+        own = [each for each in tables if each.asked.query == number]
+        use = FittedRatios if fitted and len(queries[number].tables()) > 1 else RawRatios
+        errors = use(view, own, complete=complete)
+        for _ in range(TIMES_SPLIT):
+            query = queries[number]
+            queries[number] = best_split(query, errors.nearby(errors.at(query), level_shares(query)))
+        shares = [level.share for level in queries[number].tables()]
+        for table, ratio in zip(own, errors.at(queries[number])):
+            share = shares[table.part.number]
+            mechanism = table.asked.statistic.mechanism.at_share(share)
+            found.append(TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio))
+    return found, queries
+
+
+def _even_shares(tables: Sequence[GoalTable], full: Sequence[Any]) -> FloatArray:
+    """Return shares that equalize errors relative to goals."""
+    shares: FloatArray = np.full(len(tables), 1 / len(tables))
+    exponents: FloatArray = np.full(len(tables), 0.5)
+    best, before, idle = (np.inf, shares), None, 0
+    while idle < MOST_IDLE:
+        parts = [each.at_share(_fraction(share)) for each, share in zip(full, shares)]
+        ratios = np.array([table.ratio(part, name=BUDGET, smooth=True) for table, part in zip(tables, parts)])
+        idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
+        best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
+        if ratios.max() <= ratios.min() * (1 + EVEN):
+            break
+        if before is not None:
+            exponents = _learnt(exponents, shares, ratios, *before)
+        before = (shares, ratios)
+        shares = _rescaled(shares, ratios, exponents)
+    return best[1]
+
+
+def _learnt(
+    exponents: FloatArray, shares: FloatArray, ratios: FloatArray, last_shares: FloatArray, last_ratios: FloatArray
+) -> FloatArray:
+    moved = np.log(shares / last_shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        secant = -np.log(ratios / last_ratios) / moved
+    usable = (np.abs(moved) > 1e-9) & np.isfinite(secant)
+    return np.where(usable, np.clip(secant, LEAST_EXPONENT, MOST_EXPONENT), exponents)
+
+
+def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> FloatArray:
+    """Return the shares that would make all ratios equal."""
+
+    from scipy.optimize import brentq
+
+    def at(log_level: float) -> FloatArray:
+        return np.asarray(shares * np.exp((np.log(ratios) - log_level) / exponents))
+
+    low, high = float(np.log(ratios).min()) - 50, float(np.log(ratios).max()) + 50
+    level = brentq(lambda each: float(np.log(at(each).sum())), low, high, xtol=1e-14)
+    step = np.clip(np.log(at(level) / shares), -LONGEST_STEP, LONGEST_STEP)
+    found = shares * np.exp(step)
+    return np.asarray(found / found.sum())
+
+
+def _fraction(share: float) -> Fraction:
+    return Fraction(Decimal(repr(float(share)))) if share < 1 else Fraction(1)

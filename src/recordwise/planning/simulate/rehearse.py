@@ -32,7 +32,7 @@ from recordwise.release.formats.registry import formats_named, require_storable
 from recordwise.release.release import Release
 from recordwise.session import Session
 from recordwise.session.coverage import Coverage
-from recordwise.session.looks import enter_look
+from recordwise.session.owner import enter_look
 from recordwise.session.sizes import with_sizes
 
 # A session on generated or given records in place of a plan's own, with a temporary ledger. The plan's source is not
