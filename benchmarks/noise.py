@@ -26,8 +26,7 @@ from recordwise.noise import (
     sampler,
 )
 from recordwise.noise.randomness import random_words
-from recordwise.noise.sampler import attempt
-from recordwise.noise.table import Side, table_for
+from recordwise.noise.sampler import Side, attempt, table_for
 
 SIZE = 10_000_000
 OTHER_SIZE = 50_000

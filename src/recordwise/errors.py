@@ -76,11 +76,17 @@ class ChoiceError(ParameterError):
 
 
 class RecordError(RecordwiseError, ValueError):
-    """A record or table that does not fit; never quotes values."""
+    """A record or table that does not fit; never quotes values.
 
-    def __init__(self, *, column: str, problem: str, count: int | None = None, counted: str = "row") -> None:
+    ``code`` names the kind of problem for a program, where one acts on it.
+    """
+
+    def __init__(
+        self, *, column: str, problem: str, count: int | None = None, counted: str = "row", code: str = ""
+    ) -> None:
         self.column = column
         self.problem = problem
+        self.code = code
         self.count = count
         where = "" if count is None else f" in {count:,} {counted}{'s' if count != 1 else ''}"
         super().__init__(f"column '{column}' {problem}{where}.")
@@ -160,7 +166,7 @@ STATES = {
 WAYS_ON = {
     RELEASED: "To publish the period again, state a revision, or pay for a second release with --again.",
     UNFINISHED: "Finish it with --resume: that draws nothing and costs nothing.",
-    WASTED: "The charge stays spent. Only --again draws the release anew and pays for it again.",
+    WASTED: "The charge stays spent. Only --again draws a new release and pays for it again.",
     DRAWING: "Wait until that process has ended, then run the same command again with --resume.",
 }
 
@@ -263,13 +269,17 @@ class KeysError(RecordwiseError, ValueError):
 class SourceError(RecordwiseError, ValueError):
     """A table that cannot be opened as declared.
 
-    A missing file, a missing column, a different type. Nothing was spent.
+    A missing file, a missing column, a different type. Nothing was spent. ``unreachable``: its server did not answer, which says
+    nothing about the plan.
     """
 
-    def __init__(self, *, source: str, problem: str, advice: str = "", read: bool = False) -> None:
+    def __init__(
+        self, *, source: str, problem: str, advice: str = "", read: bool = False, unreachable: bool = False
+    ) -> None:
         self.source = source
         self.problem = problem
         self.advice = advice
+        self.unreachable = unreachable
         state = "Nothing was spent." if read else "No record was read."
         end = "" if problem.endswith("?") else "."
         super().__init__(f"{source} was refused: {problem}{end} {state}" + (f" {advice}" if advice else ""))

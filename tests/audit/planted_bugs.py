@@ -16,13 +16,13 @@ from sqlglot import exp
 import recordwise.engines.compile.records as collapse
 import recordwise.engines.duckdb.connection as connection
 import recordwise.engines.duckdb.engine as duckdb_engine
+import recordwise.engines.engine as passes
 import recordwise.engines.registry as registry
 import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.files as untyped
-import recordwise.engines.totals as passes
 import recordwise.plan.cost as analysis
+import recordwise.plan.cost as parts
 import recordwise.plan.keys.cells as cells_of_keys
-import recordwise.plan.parts as parts
 import recordwise.plan.schema as column_types
 import recordwise.plan.sources as code_files
 import recordwise.plan.sources as frames
@@ -34,8 +34,7 @@ from recordwise.audit import checks as threads
 from recordwise.audit.audit import CELLS
 from recordwise.engines.compile.totals import found_cells_tree, typed_cells
 from recordwise.engines.duckdb.engine import DuckDBStore
-from recordwise.engines.engine import Engine
-from recordwise.engines.totals import Passes
+from recordwise.engines.engine import Engine, Passes
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import fat_tailed
@@ -45,7 +44,7 @@ from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, sampler
 from recordwise.plan.keys.keys import Selection
-from recordwise.plan.results import Sensitive, TableTotals
+from recordwise.plan.plan import Sensitive, TableTotals
 from recordwise.plan.statistics.totals import SumSteps
 from recordwise.policy import Measure, Policy, selection
 from recordwise.policy import series as histories
@@ -397,7 +396,7 @@ def words_in_the_digest(patch: Patch) -> None:
 
 
 def any_spelling_of_a_period(patch: Patch) -> None:
-    import recordwise.ledger.periods as periods
+    import recordwise.ledger.entries as periods
 
     for module in (histories, periods):
         patch.setattr(module, "period_length", lambda text: "year")

@@ -21,7 +21,7 @@ from recordwise.mechanisms.external import ExternalMechanism
 from recordwise.plan import Case, Column, DatePart, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.external import SplitRows
-from recordwise.plan.results import FoundTotals, TableTotals
+from recordwise.plan.plan import FoundTotals, TableTotals
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
 from recordwise.policy.columns import part_of

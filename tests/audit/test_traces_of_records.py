@@ -30,7 +30,7 @@ from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError
 from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
-from recordwise.plan.results import Sensitive
+from recordwise.plan.plan import Sensitive
 from recordwise.policy import Measure, group_loss, group_loss_by_cell
 from recordwise.release.formats import known_formats
 

@@ -44,7 +44,7 @@ def test_a_release_whose_folder_fails_is_kept_and_finished_by_resume(folder, run
         failing(patched, lambda where: True)
         done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
-    assert "what was drawn is kept beside the ledger" in done.stderr
+    assert "what was drawn is kept next to the ledger" in done.stderr
     done = run("release", folder / "plan.toml", "--out", folder / "elsewhere", "--yes", "--resume")
     assert done.exit_code == 0, done.stderr
     assert verify(folder / "small.ledger", against=[folder / "elsewhere"]) == []

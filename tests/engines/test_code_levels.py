@@ -13,7 +13,7 @@ import recordwise as rw
 from build import LISTED, industries, levels_of, places
 from engine_choice import Choice
 from engines.plain_mechanism import Plain
-from recordwise.engines import totals as engine_totals
+from recordwise.engines import engine as engine_totals
 from recordwise.engines.compile.totals import bases_of
 from recordwise.plan import Column, Plan, Schema, query
 from recordwise.plan.cost import records_of

@@ -417,7 +417,7 @@ def test_plan_files_name_every_kind_of_source(tmp_path, source, options):
 @pytest.mark.parametrize(
     "source, options, problem",
     [
-        ('source = "t.db"', "", "source: needs the name of a table beside it"),
+        ('source = "t.db"', "", "source: needs the name of a table next to it"),
         ('source = "t.csv"', '[csv]\ndelimiter = ";;"', "csv: delimiter must be one character"),
         ('source = "t.csv"', '[csv]\nquote = "x"', "quote"),
         (

@@ -7,8 +7,8 @@ import pytest
 from build import exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
-from recordwise.engines import totals as passes
-from recordwise.engines import totals as rolling
+from recordwise.engines import engine as passes
+from recordwise.engines import engine as rolling
 from recordwise.plan import Column, Keys, Measure, Plan, Schema, prefix, query
 
 M = Plain()

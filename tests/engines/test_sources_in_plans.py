@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from build import records
 from recordwise.cli import app
 from recordwise.engines import DuckDB
-from recordwise.errors import ExtraError, PlanFileError
+from recordwise.engines.registry import source_state
+from recordwise.errors import ExtraError, PlanFileError, SourceError
 from recordwise.plan import Schema
 from recordwise.plan.file import load_plan
 from recordwise.plan.sources import Postgres
@@ -138,3 +139,13 @@ def test_a_source_that_makes_no_sense_is_told_with_its_line_and_without_a_passwo
     assert problem in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert str(caught.value.problems[0]).startswith(("line 2", "line 3"))
+
+
+def test_a_server_that_does_not_answer_says_nothing_about_the_plan(tmp_path):
+    schema = load_plan(plan_file(tmp_path, 'source = "x.parquet"')).plan.schema
+    state = source_state(Postgres("postgresql://me:s3cret@127.0.0.1:1/db", table="t"), schema, engine="duckdb")
+    assert state == "not read: no server answers there"
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 but not really PAR1")
+    with pytest.raises(SourceError) as caught:
+        source_state(tmp_path / "broken.parquet", schema, engine="duckdb")
+    assert not caught.value.unreachable

@@ -238,7 +238,7 @@ def test_a_folder_taken_while_the_release_was_made_leaves_it_to_be_resumed(folde
     done = run_warm(warm, folder, "-c", script)
     assert done.returncode == 2
     assert "out already exists" in done.stderr
-    assert "kept beside the ledger: run the same command with --resume" in done.stderr
+    assert "kept next to the ledger: run the same command with --resume" in done.stderr
     assert list((folder / "out").iterdir()) == []
     assert kinds(folder) == ["opened", "charged", "released"]
     (folder / "out").rmdir()

@@ -398,7 +398,7 @@ def test_a_budget_by_a_mechanism_stays_the_one_a_ledger_was_opened_with(tmp_path
     for restated in (noise.policy("emp") + constant(2), noise.policy("emp") + clamped.policy("emp")):
         again = Ledger(path, dataset="d", budget=restated)
         assert again.budget == old != restated
-        assert again.stated()["budget"] == old.to_json()
+        assert again.statement().budget == old.to_json()
         again.close()
     others = [
         noise.policy("emp") + constant("2.1"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError
-from recordwise.ledger.charges import drawing, is_drawn_now
+from recordwise.ledger.entries import drawing, is_drawn_now
 from session.test_twice import asked, kinds, on
 
 DRAWS = """
@@ -117,7 +117,7 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
 
 FORKS = """
 import os, signal, sys
-from recordwise.ledger.charges import drawing, is_drawn_now
+from recordwise.ledger.entries import drawing, is_drawn_now
 
 held = drawing(sys.argv[1], 1)
 held.__enter__()
@@ -145,7 +145,7 @@ def test_a_forked_child_neither_holds_the_lock_of_its_parent_nor_removes_it(tmp_
 
 ORPHAN = """
 import os, signal, sys, time
-from recordwise.ledger.charges import drawing
+from recordwise.ledger.entries import drawing
 
 ready, alive = os.pipe()
 with drawing(sys.argv[1], 1):

@@ -3,8 +3,8 @@
 import pytest
 
 from recordwise.errors import BudgetError, LedgerError, ParameterError
+from recordwise.ledger.entries import period_problem, periods_of, series_name
 from recordwise.ledger.ledger import WITHIN_BUDGET, WITHIN_PERIOD, Ledger
-from recordwise.ledger.periods import period_problem, periods_of, series_name
 from recordwise.policy import constant, gaussian_sum, split
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, history_losses, record_at

@@ -15,7 +15,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.results import FoundTotals, Sensitive
+from recordwise.plan.plan import FoundTotals, Sensitive
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy import By, ConditionColumn, Policy, by, constant, group_loss
 from recordwise.release.draw import select_cells

@@ -25,7 +25,7 @@ from recordwise.mechanisms.quantile import (
 )
 from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.plan import Measure
-from recordwise.plan.results import BIN, HELD, POSITION, bin_counts
+from recordwise.plan.plan import BIN, HELD, POSITION, bin_counts
 from recordwise.plan.statistics import Quantile
 from recordwise.plan.statistics import quantile as quantiles
 

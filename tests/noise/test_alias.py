@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordwise.noise.table import CAPACITY, SLOTS, TOTAL, alias_slots
+from recordwise.noise.sampler import CAPACITY, SLOTS, TOTAL, alias_slots
 
 
 def realized(slots) -> list[int]:

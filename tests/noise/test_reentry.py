@@ -17,8 +17,7 @@ import recordwise
 from noise.test_sampler import unsettled
 from noise.test_table import side_of
 from recordwise.noise import DiscreteGaussian, DiscreteLaplace, LatticeLaw, Secure, Seeded, kernel, sampler
-from recordwise.noise.sampler import draw
-from recordwise.noise.table import Table, table_for
+from recordwise.noise.sampler import Table, draw, table_for
 
 PACKAGE = Path(recordwise.__file__).parent
 INTERRUPTIONS = 20

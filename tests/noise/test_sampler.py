@@ -17,8 +17,19 @@ from recordwise.noise import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, Latt
 from recordwise.noise import kernel as compiled
 from recordwise.noise import sampler as fixed
 from recordwise.noise.randomness import random_words
-from recordwise.noise.sampler import Draws, decide, draw, tail_share
-from recordwise.noise.table import ONE, OPEN, Block, Table, assemble, certify_table, table_for
+from recordwise.noise.sampler import (
+    ONE,
+    OPEN,
+    Block,
+    Draws,
+    Table,
+    assemble,
+    certify_table,
+    decide,
+    draw,
+    table_for,
+    tail_share,
+)
 
 
 def slot_and_coin(table: Table, row: int) -> int:
@@ -177,7 +188,7 @@ def test_a_draw_beyond_64_bits_keeps_its_place_and_is_neither_wrapped_nor_clippe
     monkeypatch.setattr(sampler, "decide", lambda t, p, v, s: -giant if real(t, p, v, s) is not None else None)
     monkeypatch.setattr(sampler, "attempt_for", lambda size: fixed.attempt)
     table = unsettled(table_for(side_of(law)))
-    monkeypatch.setattr("recordwise.noise.lattice.table_for", lambda side: table)
+    monkeypatch.setattr("recordwise.noise.laws.table_for", lambda side: table)
     drawn = law.draw(5, Seeded(1))
     assert drawn.values.tolist() == [0] * 5
     assert drawn.extremes == dict.fromkeys(range(5), -giant)

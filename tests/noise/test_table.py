@@ -10,7 +10,7 @@ from noise.reference import weight
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import working_precision
 from recordwise.noise import DiscreteGaussian, GeneralizedGaussian, LatticeLaw, Polylog
-from recordwise.noise.table import ONE, TOTAL, Block, Side, Table, certify_table, table_for
+from recordwise.noise.sampler import ONE, TOTAL, Block, Side, Table, certify_table, table_for
 
 
 def side_of(law: LatticeLaw, **changes) -> Side:

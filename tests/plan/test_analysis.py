@@ -11,7 +11,7 @@ from recordwise.mechanisms import Clamped
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy, plan_warnings
-from recordwise.plan.expressions import Compare, Not, finer
+from recordwise.plan.expressions import Compare, DatePart, Not, finer
 from recordwise.plan.expressions import condition as policy_condition
 from recordwise.plan.statistics import Sum, SumSteps
 from recordwise.policy import By, by, constant, gaussian_sum, split
@@ -118,6 +118,7 @@ def test_the_order_of_texts_is_kept_out_of_the_policy_on_the_safe_side():
 BY = by("naics", {"3111": 500, "3112": 20, "4411": 50}, default=10)
 LOW = by("naics", {"4411": 5}, default=10)
 BY3 = by(PolicyColumn("naics", 3), {"311": 500, "441": 50}, default=10)
+BY_YEAR = by(PolicyColumn("opened", part="year"), {2004: 500, 2005: 50}, default=10)
 
 
 @pytest.mark.theorem("T-CELL")
@@ -132,6 +133,8 @@ BY3 = by(PolicyColumn("naics", 3), {"311": 500, "441": 50}, default=10)
         (BY, (Group("n", Prefix("naics", 3)),), by(PolicyColumn("naics", 3), {"311": 500, "441": 50}, default=10)),
         (BY, (Group("county", Field("county")),), Fraction(500)),
         (BY, (), Fraction(500)),
+        (BY_YEAR, (Group("opened", Field("opened")),), Fraction(500)),
+        (BY_YEAR, (Group("year", DatePart("opened", "year")),), Fraction(500)),
         (
             by("naics", {"4411": 5}, default=10),
             (Group("n", Prefix("naics", 2)),),

@@ -8,16 +8,15 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from recordwise.plan.cost import firm_policy, lattice_policy, plan_policy, statistic_policy
-from recordwise.plan.parts import plan_parts
+from recordwise.plan.cost import firm_policy, lattice_policy, plan_parts, plan_policy, statistic_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Column, Measure, Schema
 from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import compose
 from recordwise.release.draw import prepare_table
-from recordwise.release.page.parts import page_parts
 from recordwise.release.page.view import _meaning as meaning_of
+from recordwise.release.tables import page_parts
 
 SCHEMA = Schema(
     unit="id",

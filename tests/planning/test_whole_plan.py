@@ -175,3 +175,30 @@ def test_one_split_serves_all_statistics_of_a_query(session):
             each.ratio * float(each.share / shares[each.table.part.level.names()[1]]) ** 0.5 for each in found.shares
         ]
         assert max(others) >= found.worst * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"keep_mechanisms": True}, "True with a plan"),
+        ({"keep_mechanisms": rw.Gaussian(sigma=1), "plan": ladder()}, "True with a plan"),
+        ({"keep_mechanisms": rw.Gaussian(sigma=1), "candidates": {"Gaussian": rw.Gaussian(sigma=1)}}, "keeps them"),
+        ({"keep_mechanisms": rw.Gaussian(sigma=1), "firms": True}, "keeps them"),
+    ],
+)
+def test_mechanisms_that_are_kept_are_not_chosen_too(session, how, words):
+    goals = plan_goals(session, ladder(), within="0.1", statistics=["emp"])
+    with pytest.raises(ParameterError, match=words):
+        recommend(session, goals, data="synthetic", **how)
+
+
+@pytest.mark.parametrize("how", [{"mechanisms": {"Gaussian": rw.Gaussian(sigma=1)}}, {"variance": 4}, {"firms": True}])
+def test_a_grid_is_compared_by_itself(session, how):
+    with pytest.raises(ParameterError, match="a grid of unit splitting"):
+        compare(session, query=ladder(), thresholds={"emp": [5], "pay": [5]}, rhos=[1], data="synthetic", **how)
+
+
+def test_planning_shows_its_functions_and_what_users_make():
+    functions = {"check", "compare", "evaluate", "frontier", "recommend", "recommend_within", "rehearse"}
+    made = {"Goal", "MultiplicativeNoise", "PercentRule", "clamped", "families", "plan_goals", "plan_text"}
+    assert set(dir(rw.planning)) == functions | made

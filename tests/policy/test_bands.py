@@ -17,10 +17,9 @@ from recordwise.engines.compile.owner import lent_bands, with_bands
 from recordwise.errors import UnknownFormError
 from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
 from recordwise.policy.bands import BandTable, unpack
-from recordwise.policy.columns import literal
+from recordwise.policy.columns import Measure, literal
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
 from recordwise.policy.dominance.regions import MOST_LISTED, MOST_REGIONS, combinations
-from recordwise.policy.measure import Measure
 from recordwise.policy.render.text import sizes_of_cells
 
 ATOB = """var atob = text => {

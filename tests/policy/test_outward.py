@@ -36,9 +36,9 @@ from recordwise.policy.atoms import (
     LaplaceSum,
     LaplaceTransform,
 )
+from recordwise.policy.columns import FLOAT_SNAP, SNAP
 from recordwise.policy.constructors import additive_table, certified_sum
 from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
-from recordwise.policy.measure import FLOAT_SNAP, SNAP
 
 ULPS = 8
 FUNCTIONS: dict[str, tuple[Any, Any]] = {

@@ -59,7 +59,7 @@ def test_the_second_method_needs_no_good_start_and_never_makes_a_point_worse(hel
         system = system_of(workload, parts)
         assert isinstance(system, DenseSystem)
         wide = np.array([float(max_fit(workload, answers, variances).bound) + 1.0])
-        problem = bounded_problem(measured, parts, wide, held=held)
+        problem = bounded_problem(measured, parts, wide, bound_sums=held)
         start = Solution(
             x=np.zeros((1, workload.cells)), y=np.zeros((1, system.queries)), iterations=np.zeros(1, dtype=np.int64)
         )

@@ -11,8 +11,8 @@ import recordwise as rw
 from recordwise.errors import GroupLossError
 from recordwise.plan.statistics.base import COUNT, OTHER, SUM
 from recordwise.policy import power_zcdp, replacement_loss
-from recordwise.release.page.parts import PagePart
 from recordwise.release.page.value_change import BAND_LOSS, band, change_upper, has_band
+from recordwise.release.tables import PagePart
 from report_releases import by_industry, keys, opened, private_keys, random_records
 
 ADDITIVE: dict[str, Any] = {

@@ -91,7 +91,7 @@ def test_a_format_of_an_installed_package_is_written_and_verified(own_package, t
     load_release(folder)
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
-    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file beside it"]
+    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file next to it"]
     file.write_text("\n".join([json.dumps({"privacy_label": NOT_PRIVATE}), *lines[1:]]) + "\n")
     assert verify(ledger, against=[folder]) == [
         f"{folder}: {file.name} carries a different privacy label than the ledger"

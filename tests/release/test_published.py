@@ -1,11 +1,14 @@
 """What release.json says, as typed values."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+import recordwise
+from recordwise.policy import constant, gaussian_sum
 from recordwise.release.files import load_release
-from recordwise.release.published import read_groups
+from recordwise.release.published import EarlierRevision, Period, PublishedSeries, read_groups
 
 OLD = sorted((Path(__file__).parents[1] / "old_files").glob("*/*/release.json"))
 PLACE = {"level": "state", "hierarchy": "place", "digest": "", "determined_by": ["county"]}
@@ -18,6 +21,11 @@ GROUPS = {
     "year": {"part": "year", "of": "opened"},
     "size": {"case": [{"when": {"<": ["emp", 5]}, "then": "small"}], "else": "large"},
 }
+ENTRIES = (
+    *("recordwise_release", "sha256", "interval_level", "ledger_storage", "looked_at_records", "accept_tuning"),
+    *("declared_elsewhere", "rehearsal", "tight", "paper", "lattice", "firms"),
+)
+"""Those that neither a ledger nor a plan file has."""
 DETERMINED = {("county", "state"), ("naics3", "naics2"), ("naics", "naics3"), ("naics", "naics2")}
 
 
@@ -42,3 +50,31 @@ def test_every_entry_of_earlier_releases_is_read(file: Path) -> None:
     assert published.storage
     assert published.versions
     assert (published.fit is None) == (published.basic is None)
+
+
+def test_a_series_is_read_as_it_was_written() -> None:
+    periods = (
+        Period(name="2019", policy=constant(1), budget=None, declared="no budget"),
+        Period(name="2020", policy=gaussian_sum("emp", sigma=3), budget=constant(5), declared="declared on 2020-02-01"),
+    )
+    revised = EarlierRevision(revision=0, date="2020-03-01", digest="ab")
+    series = PublishedSeries(
+        name="s", period="2020", revision=1, date="2020-04-01", revises=(revised,), periods=periods
+    )
+    form = series.to_json()
+    assert list(form) == ["name", "period", "revision", "date", "revises", "periods"]
+    assert PublishedSeries.read(form) == series
+    assert PublishedSeries.read({}) == PublishedSeries()
+
+
+def test_only_their_readers_know_the_entries_of_release_json_and_policy_json() -> None:
+    """By name, as dictionaries of JSON; everything else asks for typed values."""
+    package = Path(recordwise.__file__).parent
+    words = "|".join(ENTRIES)
+    looks_up = re.compile(
+        rf"""(?:\[|\.get\(|\.pop\()"(?:{words})"|"(?:{words})" (?:not )?in |json\.loads.*(?:release|policy)\.json"""
+    )
+    found = {
+        path.relative_to(package).as_posix() for path in package.rglob("*.py") if looks_up.search(path.read_text())
+    }
+    assert found == {"release/published.py", "policy/json.py", "plan/sources.py"}

@@ -86,7 +86,7 @@ def test_a_file_of_another_table_is_found_by_verify(name, saved, tmp_path) -> No
     other = table.data.set_column(last, "emp", pa.array(np.asarray(table.data["emp"]) + 1000))
     content = replace(release, tables=(replace(table, data=other),)).content()
     kind.write(content, file)
-    assert f"{copy}: {file.name} differs from the Parquet file beside it" in verify(ledger, against=[copy])
+    assert f"{copy}: {file.name} differs from the Parquet file next to it" in verify(ledger, against=[copy])
 
 
 def test_csv_has_the_digits_that_mean_something_and_codes_as_text(saved) -> None:

@@ -127,6 +127,6 @@ def test_the_check_sees_the_share_of_a_level_ignored(monkeypatch: pytest.MonkeyP
         with patch.object(Mechanism, "at_share", lambda mechanism, share: mechanism):
             return honest(*given)
 
-    monkeypatch.setattr("recordwise.plan.parts.mechanisms_of_cells", whole)
+    monkeypatch.setattr("recordwise.plan.cost.mechanisms_of_cells", whole)
     found, _, allowed = lost(asked)
     assert found > 2 * allowed

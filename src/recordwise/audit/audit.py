@@ -3,7 +3,6 @@
 An audit goes from records to files, from files to samples, and from samples to a lower bound that is compared with the policy.
 """
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from recordwise.audit.bound import Evidence, Features, is_answer, learn_witness, loss_lower, sequences_repeat
 from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, VALUE, Record, Subject
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.policy.json import bands_from_json
+from recordwise.policy.json import PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
@@ -78,8 +77,8 @@ class Layout:
         beside = [(place, other) for place in range(len(self.groups)) for other in self.subject.others]
         return beside + list(enumerate(self.subject.records.values(), start=1))
 
-    def _cells_of(self, place: int) -> list[str]:
-        return [code(number) for number in range(place, self.count, len(self.groups))]
+    def _cells_of(self, group: int) -> list[str]:
+        return [code(number) for number in range(group, self.count, len(self.groups))]
 
     def _block(self, record: Record, cells: list[str]) -> pa.Table:
         """The same record in each of several cells."""
@@ -127,8 +126,7 @@ def read_published_cells(folder: Path, layout: Layout) -> PublishedCells:
             features[f"{path.stem}.{name}"] = full
         if known.sum() < layout.count:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
-    policies = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
-    policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
+    policy = PolicyFile.load(folder / "policy.json").policy()
     return PublishedCells(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
 
 
@@ -319,10 +317,10 @@ def _with_cell(record: Record) -> dict[str, Any]:
     return {**record, CELL: "0000000A"}
 
 
-def sample_of(layout: Layout, seen: Sequence[PublishedCells], place: int) -> Features:
+def sample_of(layout: Layout, seen: Sequence[PublishedCells], group: int) -> Features:
     """The samples of one group of cells, from all runs."""
     names = [name for name in seen[0].features if all(name in each.features for each in seen)]
-    return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
+    return {name: np.concatenate([each.features[name][group :: len(layout.groups)] for each in seen]) for name in names}
 
 
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:

@@ -17,14 +17,14 @@ import pyarrow.parquet
 
 from recordwise.audit.audit import Finding, Runs
 from recordwise.errors import AlreadyReleasedError, LedgerError, ParameterError, RecordwiseError, TuningError
-from recordwise.ledger.periods import periods_of
+from recordwise.ledger.entries import periods_of
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.sized import Sized
 from recordwise.noise import sampler
 from recordwise.noise.laws import DiscreteLaplace
 from recordwise.noise.randomness import Secure, Seeded, random_words
-from recordwise.noise.table import Side, table_for
+from recordwise.noise.sampler import Side, table_for
 from recordwise.plan.keys.keys import FromRelease, Keys
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column
@@ -32,9 +32,11 @@ from recordwise.plan.sources import read_code_file
 from recordwise.policy import series as histories
 from recordwise.policy.columns import ConditionColumn as Named
 from recordwise.policy.constructors import By, by, constant, gaussian_sum
+from recordwise.policy.json import PolicyFile
 from recordwise.policy.series import Series
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.registry import privacy_labels
+from recordwise.release.published import Published
 from recordwise.release.tables import PRIVATE
 from recordwise.session import Session
 
@@ -165,8 +167,8 @@ def _from_table(path: Path) -> Callable[[], Keys]:
     return lambda: Keys.of(pyarrow.parquet.read_table(path).select(["cell", SIZE]), size=SIZE, sized_on=SOURCE)
 
 
-def _from_release(place: Path) -> Callable[[], Keys]:
-    return lambda: Keys.of(CELLS, size=FromRelease(release=str(place), column=SIZE))
+def _from_release(folder: Path) -> Callable[[], Keys]:
+    return lambda: Keys.of(CELLS, size=FromRelease(release=str(folder), column=SIZE))
 
 
 def _problems(given: Callable[[], Keys], folder: Path, number: int, how: Runs) -> tuple[str, ...]:
@@ -380,15 +382,15 @@ def _neighbors(folder: Path, how: Runs, columns: Mapping[str, Column] | None) ->
 
 
 def _release_text(
-    rows: Mapping[str, list[Any]], asked: Query, place: Path, how: Runs, columns: Mapping[str, Column] | None
+    rows: Mapping[str, list[Any]], published: Query, path: Path, how: Runs, columns: Mapping[str, Column] | None
 ) -> str | None:
     """What a release says about its table; None if it was refused."""
-    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": place.with_suffix(".ledger"), "dataset": "types"}
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": path.with_suffix(".ledger"), "dataset": "types"}
     stated |= {"max_outside": "accept"}
     how_opened: dict[str, Any] = {"engine": how.engine, "spark": how.spark, "columns": columns}
     try:
         with Session(rows, unit="id", measures={"value": 1}, **stated, **how_opened) as session:
-            release = session.run(asked)
+            release = session.run(published)
     except RecordwiseError:
         return None
     names = [(table.name, table.data.column_names) for table in release.tables]
@@ -442,9 +444,10 @@ def _open_session(path: Path, ledger: Path, how: Runs) -> Session:
 
 def _label_problems(out: Path, session: Session) -> tuple[str, ...]:
     """Files and ledger must state what the noise was."""
-    told = {json.loads((out / name).read_text(encoding="utf-8"))["mark"] for name in ("release.json", "policy.json")}
-    told |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
-    return ("calls itself private",) if PRIVATE in told else ()
+    read = Published.load(out / "release.json"), PolicyFile.load(out / "policy.json")
+    labels = {each.privacy_label for each in read}
+    labels |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
+    return ("calls itself private",) if PRIVATE in labels else ()
 
 
 def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Runs) -> tuple[str, ...]:

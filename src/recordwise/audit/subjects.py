@@ -26,8 +26,8 @@ from recordwise.plan.schema import Measure as SchemaMeasure
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import Drawable, SumAndCount
 from recordwise.plan.statistics.base import SUM
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import by
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 VALUE, SECOND, FORM, CELL, FIRM, KIND = "value", "second", "form", "cell", "firm", "kind"

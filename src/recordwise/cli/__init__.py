@@ -50,8 +50,8 @@ app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         import recordwise
 
         typer.echo(f"recordwise {recordwise.__version__}")

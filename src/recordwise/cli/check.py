@@ -146,7 +146,7 @@ def show_coverage(file: "PlanFile", session: "Session", data: str) -> bool:
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
     from recordwise.plan.schema import NO_LOOK
-    from recordwise.session.coverage import too_many_outside
+    from recordwise.session.checks import too_many_outside
 
     found = session.owner.preflight(*file.plan.queries, data=data)
     screen.heading(f"{label(data)}records and published cells")
@@ -173,7 +173,7 @@ def show_looks(file: "PlanFile", session: "Session", data: str) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import formula_text, share_text
     from recordwise.plan.cost import plan_policy
-    from recordwise.session.sizes import with_sizes
+    from recordwise.session.checks import with_sizes
 
     for name, rows in session.owner.unmatched(*file.plan.queries, data=data).items():
         screen.heading(f"{label(data)}most frequent cells of {name} that no key names")

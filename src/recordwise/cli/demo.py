@@ -282,8 +282,8 @@ def confirm_header(file: str) -> bool:
 
 def note_look(ledger: Path, dataset: str) -> None:
     """Enter the look in the future plan's ledger before reading records."""
+    from recordwise.ledger.entries import enter_first_look
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE, FORMAT
-    from recordwise.ledger.looks import enter_first_look
 
     ledger.parent.mkdir(parents=True, exist_ok=True)
     terms = {"format": FORMAT, "dataset": dataset, "schema": None, "budget": None, "guarantee": FIXED_IN_ADVANCE}

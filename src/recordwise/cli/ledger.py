@@ -10,7 +10,7 @@ from recordwise.cli.options import Set, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
-    from recordwise.ledger.periods import PeriodState
+    from recordwise.ledger.entries import PeriodState
 
 ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
@@ -34,9 +34,8 @@ def show(
     import json
 
     from recordwise.cli.loss import total_text
+    from recordwise.ledger.entries import count_looks, looks_text, periods_of, series_name
     from recordwise.ledger.ledger import Ledger
-    from recordwise.ledger.looks import count_looks, looks_text
-    from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(file)
     events, spent, budget = opened.history(), opened.spent(), opened.budget

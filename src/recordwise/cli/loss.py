@@ -14,7 +14,7 @@ from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from recordwise.ledger.periods import PeriodState
+    from recordwise.ledger.entries import PeriodState
     from recordwise.policy.firms import FirmPolicy
     from recordwise.policy.loss_law import LatticePolicy
     from recordwise.policy.policy import Policy
@@ -25,27 +25,22 @@ if TYPE_CHECKING:
 
 def read_policy(path: Path, which: str) -> "Policy":
     """Return a release's tight or paper policy, or the file's only policy."""
-    import json
-
     from recordwise.errors import UnknownFormError
-    from recordwise.policy.json import bands_from_json
-    from recordwise.policy.policy import Policy
+    from recordwise.policy.json import PolicyFile, policy_from_json
 
     try:
-        form = json.loads(path.read_text(encoding="utf-8"))
+        file = PolicyFile.load(path)
     except (ValueError, RecursionError):
         raise UnknownFormError(what="policy file", found=path.name) from None
-    if not isinstance(form, dict) or which not in form:
-        return Policy.from_json(form)
-    return Policy.from_json(form[which], bands_from_json(form.get("bands")))
+    return file.policy(which) if file.has(which) else policy_from_json(file.form)
 
 
 def read_privacy_label(path: Path) -> str | None:
     """Return a policy file's privacy label; None for a policy alone."""
-    import json
+    from recordwise.policy.json import PolicyFile
 
-    form = json.loads(path.read_text(encoding="utf-8"))
-    return str(form["mark"]) if isinstance(form, dict) and "mark" in form else None
+    file = PolicyFile.load(path)
+    return file.privacy_label if file.is_of_release else None
 
 
 def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
@@ -115,14 +110,9 @@ FROM_LAWS, FROM_ZCDP = "the exact law of the noise", "the zCDP loss"
 
 def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
     """Return a release's noise on its lattice, or None."""
-    import json
+    from recordwise.policy.json import TIGHT, PolicyFile
 
-    from recordwise.policy.json import bands_from_json
-    from recordwise.policy.loss_law import LatticePolicy
-
-    form = json.loads(path.read_text(encoding="utf-8"))
-    known = which == "tight" and isinstance(form, dict) and "lattice" in form
-    return LatticePolicy.from_json(form["lattice"], bands_from_json(form.get("bands"))) if known else None
+    return PolicyFile.load(path).lattice if which == TIGHT else None
 
 
 def loss_report(
@@ -207,26 +197,18 @@ BY_CELL, WITHOUT_CELLS = "by cell", "from single losses"
 
 def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
     """Return what a release says about firms, or None."""
-    import json
+    from recordwise.policy.json import TIGHT, PolicyFile
 
-    from recordwise.policy.firms import FirmPolicy
-    from recordwise.policy.json import bands_from_json
-
-    form = json.loads(path.read_text(encoding="utf-8"))
-    if which != "tight" or not isinstance(form, dict) or "firms" not in form:
-        return None
-    return FirmPolicy.from_json(form["firms"], bands_from_json(form.get("bands")))
+    return PolicyFile.load(path).firms if which == TIGHT else None
 
 
 def read_lists(path: Path) -> list["pa.Table"]:
     """Return the code lists of a policy's release, finest level last."""
-    import json
-
     from recordwise.release.published import Published
     from recordwise.release.staging import file_digest
 
     try:
-        described = Published(json.loads((path.parent / "release.json").read_text(encoding="utf-8")))
+        described = Published.load(path.parent / "release.json")
         own = described.files.get(path.name) == file_digest(path)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return []
@@ -369,8 +351,8 @@ def is_ledger(path: Path) -> bool:
 
 def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
     """The series of a ledger and its periods that were charged."""
+    from recordwise.ledger.entries import periods_of, series_name
     from recordwise.ledger.ledger import Ledger
-    from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(path)
     events = opened.history()

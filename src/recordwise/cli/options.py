@@ -47,13 +47,13 @@ def flag(name: str, help_text: str) -> tuple[Any, Any]:
 OPTIONS: dict[str, tuple[Any, Any]] = {
     "table": option(
         list[str],
-        "A table that is meant, by its name or by the number or name of its query; may be repeated. All unless given.",
+        "A table to include, by its name or by the number or name of its query; may be repeated. All unless given.",
         "--table",
         metavar="NAME",
     ),
     "statistic": option(
         list[str],
-        'A statistic that is meant, by its published name, its measure or "count"; may be repeated. All unless given.',
+        'A statistic to include, by its published name, its measure or "count"; may be repeated. All unless given.',
         "--statistic",
         metavar="NAME",
     ),
@@ -88,7 +88,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         "The loss of the records by which plans are ranked: balanced (between median and p99), median, p99 or maximum.",
         default="balanced",
     ),
-    "fitted": flag("--fitted", "What is meant is NAME_best, the best linear fit of all levels."),
+    "fitted": flag("--fitted", "The goals are about NAME_best, the best linear fit of all levels."),
     "complete": flag("--complete", "The public keys list every existing cell."),
     "keep_mechanisms": flag("--keep-mechanisms", "Only split what each query costs over its levels."),
     "by_table": flag("--by-table", "Give each statistic of each table its own noise, at the offsets stated."),
@@ -111,7 +111,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "fit": option(str, "Fit the tables: nnls, ols, max_fit, sequential, reweighted."),
     "draws": option(int, "How many releases are drawn.", default=20),
     "seed": option(int, "The seed of all noise, and of generated records.", default=0),
-    "rows": option(int, "Generate so many records instead of reading the source."),
+    "rows": option(int, "Generate this many records instead of reading the source."),
     "records": option(Path, "Other records to use instead of the source; confidential unless --data says."),
     "plot": option(list[Path], "Draw into a .png, .svg or .pdf file; may be repeated.", "--plot"),
 }
@@ -152,19 +152,19 @@ VIEWED = (
 DECLARE = "If the records are public or generated, state --data public or --data synthetic; in Python, use recordwise.planning."
 
 
-def read_goals(session: "Session", file: "PlanFile", asked: SimpleNamespace) -> Any:
-    """Return the goals of all counts and sums that are meant, as stated on the command line."""
+def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -> Any:
+    """Return the goals of all selected counts and sums, as stated on the command line."""
     from recordwise.planning.search.goals import plan_goals
 
     return plan_goals(
         session,
         file,
-        within=by_measure(asked.within, "--within"),
-        confidence=asked.confidence,
-        share=asked.share,
-        at_least=by_measure(asked.at_least, "--at-least") or 0,
-        tables=asked.table or (),
-        statistics=asked.statistic or (),
+        within=by_measure(options.within, "--within"),
+        confidence=options.confidence,
+        share=options.share,
+        at_least=by_measure(options.at_least, "--at-least") or 0,
+        tables=options.table or (),
+        statistics=options.statistic or (),
     )
 
 
@@ -259,9 +259,9 @@ def print_as_json(found: Any, as_json: bool) -> bool:
     return False
 
 
-def say(text: str, asked: SimpleNamespace) -> None:
+def say(text: str, options: SimpleNamespace) -> None:
     """Print a line, unless JSON is asked for."""
-    if not asked.as_json:
+    if not options.as_json:
         typer.echo(text)
 
 
@@ -274,12 +274,12 @@ def show_changes(found: Any) -> None:
     screen.table(HEADERS, [each.row() for each in found.changes()])
 
 
-def save_plan(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
+def save_plan(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     """Write the resulting plan in the form of the examined one."""
-    saved = found.save_like(file.path, asked.out, tuning_reason=asked.tuning_reason, parameters=file.parameters)
-    say(f"wrote {saved}; check it with: recordwise check {saved}", asked)
+    saved = found.save_like(file.path, options.out, tuning_reason=options.tuning_reason, parameters=file.parameters)
+    say(f"wrote {saved}; check it with: recordwise check {saved}", options)
     if found.needs_budget:
-        say("The plan had no budget: the new one has a budget that covers it once.", asked)
+        say("The plan had no budget: the new one has a budget that covers it once.", options)
 
 
 def loss_shares(found: Any) -> Any:
@@ -301,12 +301,12 @@ def quantile_rows(found: Any) -> Any:
     return plot_fitness([each.name for each in ranking], quantiles, privacy_label=found.privacy_label)
 
 
-def save_figures(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
+def save_figures(options: SimpleNamespace, draw: Callable[[], Any]) -> None:
     """Save one figure to every file, owner-only if confidential."""
     from recordwise.errors import ParameterError
     from recordwise.planning.result import owner_only
 
-    if not asked.plot:
+    if not options.plot:
         return
     try:
         figure = draw()
@@ -314,7 +314,7 @@ def save_figures(asked: SimpleNamespace, draw: Callable[[], Any]) -> None:
         raise ParameterError(
             parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
         ) from None
-    for path in asked.plot:
-        owner_only(path, asked.data)
+    for path in options.plot:
+        owner_only(path, options.data)
         figure.savefig(path)
-        say(f"drew {path}", asked)
+        say(f"drew {path}", options)

@@ -58,7 +58,7 @@ WRITTEN = ("out", "tuning_reason")
     "realized",
     "plot",
 )
-def compare(asked: SimpleNamespace) -> None:
+def compare(options: SimpleNamespace) -> None:
     """Show losses of the records and errors of the cells in all tables of a plan, next to suppression and EZS noise.
 
     Shows the plan as it stands and, with --variance or --relative-error, the usual families at equal error. With --threshold and
@@ -71,46 +71,46 @@ def compare(asked: SimpleNamespace) -> None:
     from recordwise.planning.search.goals import usual_families
     from recordwise.session import Session
 
-    if bool(asked.threshold) != bool(asked.rho):
+    if bool(options.threshold) != bool(options.rho):
         raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
-    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
-    shared: dict[str, Any] = {"query": file, "tables": asked.table or (), "statistics": asked.statistic or ()}
-    shared["data"] = asked.data
-    total = by_measure(asked.at_total, "--at-total")
-    usual = usual_families(file.plan, asked.offset or total) if asked.variance or asked.relative_error else {}
-    with Session.from_plan(file, data=asked.data) as session:
-        if asked.threshold:
-            grid = lists_by_measure(asked.threshold, "--threshold")
-            return _show_grid(compared(session, thresholds=grid, rhos=asked.rho, **shared), asked)
+    file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
+    shared: dict[str, Any] = {"query": file, "tables": options.table or (), "statistics": options.statistic or ()}
+    shared["data"] = options.data
+    total = by_measure(options.at_total, "--at-total")
+    usual = usual_families(file.plan, options.offset or total) if options.variance or options.relative_error else {}
+    with Session.from_plan(file, data=options.data) as session:
+        if options.threshold:
+            grid = lists_by_measure(options.threshold, "--threshold")
+            return _show_grid(compared(session, thresholds=grid, rhos=options.rho, **shared), options)
         found = compared(
             session,
             usual,
-            variance=by_measure(asked.variance, "--variance"),
-            relative_error=by_measure(asked.relative_error, "--relative-error"),
+            variance=by_measure(options.variance, "--variance"),
+            relative_error=by_measure(options.relative_error, "--relative-error"),
             at_total=total,
-            confidence=asked.confidence,
-            firms=asked.firms,
-            realized=asked.realized,
+            confidence=options.confidence,
+            firms=options.firms,
+            realized=options.realized,
             **shared,
         )
-    if not print_as_json(found, asked.as_json):
+    if not print_as_json(found, options.as_json):
         what = "Losses of the records from all of it" if len(found.tables) > 1 else "Losses of the records"
-        screen.heading(f"{what}, and {share_text(asked.confidence)} errors of the cells: {found.measure}")
+        screen.heading(f"{what}, and {share_text(options.confidence)} errors of the cells: {found.measure}")
         screen.table(*found.rows())
         if len(found.tables) > 1:
-            screen.heading(f"{share_text(asked.confidence)} errors of the cells, table by table")
+            screen.heading(f"{share_text(options.confidence)} errors of the cells, table by table")
             screen.table(*found.table_rows())
         for name, words in found.rule_sentences():
             screen.heading(f"Effect of older disclosure rules on the cells of {name}")
             screen.paragraph(words)
-    return save_figures(asked, lambda: loss_shares(found))
+    return save_figures(options, lambda: loss_shares(found))
 
 
-def _show_grid(found: "Sweep", asked: SimpleNamespace) -> None:
+def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
     """Print unit splitting over thresholds and rho."""
     from recordwise.cli import screen
 
-    if not print_as_json(found, asked.as_json):
+    if not print_as_json(found, options.as_json):
         screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
         screen.table(*found.rows())
 
@@ -119,7 +119,7 @@ def _show_grid(found: "Sweep", asked: SimpleNamespace) -> None:
 
         return plot_sweep(found.curves(), measure=found.measure, privacy_label=found.privacy_label)
 
-    save_figures(asked, draw)
+    save_figures(options, draw)
 
 
 # ``recordwise plan recommend``: from accuracy goals for the tables of a plan to mechanisms.
@@ -127,7 +127,7 @@ def _show_grid(found: "Sweep", asked: SimpleNamespace) -> None:
 
 @plan.command()
 @plan_command(*GOAL, "rank_by", *LEVELS, "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
-def recommend(asked: SimpleNamespace) -> None:
+def recommend(options: SimpleNamespace) -> None:
     """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
     The new plan has every query, statistic and setting of the original, its ledger and its budget, and fits what is left of it.
@@ -140,22 +140,22 @@ def recommend(asked: SimpleNamespace) -> None:
     from recordwise.planning.search.goals import own_family, usual_families
     from recordwise.session import Session
 
-    if asked.out is not None and (asked.by_table or asked.keep_mechanisms):
+    if options.out is not None and (options.by_table or options.keep_mechanisms):
         raise ParameterError(parameter="--out", problem="is for the plan of the best family")
-    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
-    with Session.from_plan(file, data=asked.data) as session:
-        goals = read_goals(session, file, asked)
-        shared: dict[str, Any] = {"fitted": asked.fitted, "complete": asked.complete, "data": asked.data}
-        if asked.keep_mechanisms:
-            return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, asked)
-        shared |= {"rank_by": asked.rank_by, "firms": asked.firms}
-        if asked.by_table:
-            candidates = own_family(file.plan, goals) | usual_families(file.plan, asked.offset)
+    file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
+    with Session.from_plan(file, data=options.data) as session:
+        goals = read_goals(session, file, options)
+        shared: dict[str, Any] = {"fitted": options.fitted, "complete": options.complete, "data": options.data}
+        if options.keep_mechanisms:
+            return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
+        shared |= {"rank_by": options.rank_by, "firms": options.firms}
+        if options.by_table:
+            candidates = own_family(file.plan, goals) | usual_families(file.plan, options.offset)
             found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
         else:
             found = recommended(session, goals, plan=file, **shared)
-    if not print_as_json(found, asked.as_json):
-        screen.heading(f"Families that meet the goals, smallest {asked.rank_by} loss first")
+    if not print_as_json(found, options.as_json):
+        screen.heading(f"Families that meet the goals, smallest {options.rank_by} loss first")
         _say(goals)
         screen.table(*found.rows())
         for name, why in found.infeasible.items():
@@ -163,11 +163,11 @@ def recommend(asked: SimpleNamespace) -> None:
         screen.paragraph(found.summary())
         for each in found.notes():
             screen.note(each)
-        if not asked.by_table:
+        if not options.by_table:
             show_changes(found)
-    if asked.out is not None:
-        save_plan(found, file, asked)
-    return save_figures(asked, lambda: quantile_rows(found))
+    if options.out is not None:
+        save_plan(found, file, options)
+    return save_figures(options, lambda: quantile_rows(found))
 
 
 def _say(goals: Any) -> None:
@@ -177,12 +177,12 @@ def _say(goals: Any) -> None:
         screen.paragraph(words)
 
 
-def _show_split(found: "Allocation", goals: Any, asked: SimpleNamespace) -> None:
+def _show_split(found: "Allocation", goals: Any, options: SimpleNamespace) -> None:
     """Print the split for which the worst table of each query is as close to its goal as possible."""
     from recordwise.cli import screen
     from recordwise.exact.text import figure
 
-    if not print_as_json(found, asked.as_json):
+    if not print_as_json(found, options.as_json):
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
         screen.table(*found.rows())
@@ -206,7 +206,7 @@ def _show_split(found: "Allocation", goals: Any, asked: SimpleNamespace) -> None
     *WRITTEN,
     "plot",
 )
-def frontier(asked: SimpleNamespace) -> None:
+def frontier(options: SimpleNamespace) -> None:
     """Show the share of reliable cells against the records' loss.
 
     With today's plan; or the best plan within some losses. Reliable is what the plan's status rules call so, by
@@ -218,59 +218,59 @@ def frontier(asked: SimpleNamespace) -> None:
     from recordwise.planning.frontier import recommend_within
     from recordwise.session import Session
 
-    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
-    if asked.out is not None and asked.out.exists():
-        raise ParameterError(parameter=str(asked.out), problem="already exists", advice="Choose a new file.")
+    file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
+    if options.out is not None and options.out.exists():
+        raise ParameterError(parameter=str(options.out), problem="already exists", advice="Choose a new file.")
     shared: dict[str, Any] = {
-        "tables": asked.table or (),
-        "statistics": asked.statistic or (),
+        "tables": options.table or (),
+        "statistics": options.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
-        "at_least": by_measure(asked.at_least, "--at-least") or 0,
-        "fitted": asked.fitted,
-        "complete": asked.complete,
-        "data": asked.data,
+        "at_least": by_measure(options.at_least, "--at-least") or 0,
+        "fitted": options.fitted,
+        "complete": options.complete,
+        "data": options.data,
     }
-    at = _records(asked.loss_at or [])
-    limits: dict[str, Any] = {"median": asked.median, "p99": asked.p99, "at": at, "budget": asked.within_budget}
+    at = _records(options.loss_at or [])
+    limits: dict[str, Any] = {"median": options.median, "p99": options.p99, "at": at, "budget": options.within_budget}
     within_losses = any(limits.values())
-    if within_losses and (asked.plot or asked.loss):
+    if within_losses and (options.plot or options.loss):
         raise ParameterError(
-            parameter="--plot" if asked.plot else "--loss",
+            parameter="--plot" if options.plot else "--loss",
             problem="is for the whole frontier, and a plan within losses is asked for",
             advice="Leave it out, or leave the limits out.",
         )
-    with Session.from_plan(file, data=asked.data) as session:
+    with Session.from_plan(file, data=options.data) as session:
         if within_losses:
-            return _show_best(recommend_within(session, file, **limits, **shared), file, asked)
-        found = found_frontier(session, file, rank_by=asked.rank_by, losses=asked.loss, **shared)
-    if not print_as_json(found, asked.as_json):
-        screen.heading(f"Share of the cells that are {found.status}, by the {asked.rank_by} loss of the records")
+            return _show_best(recommend_within(session, file, **limits, **shared), file, options)
+        found = found_frontier(session, file, rank_by=options.rank_by, losses=options.loss, **shared)
+    if not print_as_json(found, options.as_json):
+        screen.heading(f"Share of the cells that are {found.status}, by the {options.rank_by} loss of the records")
         screen.table(*found.rows())
         screen.paragraph(found.summary())
-    if asked.out is not None:
-        say(f"wrote {found.save(asked.out)}", asked)
+    if options.out is not None:
+        say(f"wrote {found.save(options.out)}", options)
 
     def draw() -> Any:
         from recordwise.planning.plots import plot_frontier
 
         return plot_frontier(found)
 
-    return save_figures(asked, draw)
+    return save_figures(options, draw)
 
 
-def _show_best(found: Any, file: "PlanFile", asked: SimpleNamespace) -> None:
+def _show_best(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     """Print the most reliable plan within some losses, and write its plan file."""
     from recordwise.cli import screen
 
-    if not print_as_json(found, asked.as_json):
+    if not print_as_json(found, options.as_json):
         screen.heading("The most reliable plan within these losses")
         screen.paragraph(found.summary())
         screen.table(*found.rows())
         for each in found.notes():
             screen.note(each)
         show_changes(found)
-    if asked.out is not None:
-        save_plan(found, file, asked)
+    if options.out is not None:
+        save_plan(found, file, options)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
@@ -306,7 +306,7 @@ CLAMPED, PERCENT, MULTIPLIED, RELEASE, PLAN = "clamped", "p-percent", "multiplic
 @plan_command(
     "metric", "by", "baseline", "clamp_to", "clamped_rho", *SELECTED, "fit", "draws", "seed", "rows", "records", "plot"
 )
-def evaluate(asked: SimpleNamespace) -> None:
+def evaluate(options: SimpleNamespace) -> None:
     """Show a metric by groups of cells, and where errors arise.
 
     The same for what the plan is compared with. Releases are drawn in memory from exact totals. Nothing is spent.
@@ -318,37 +318,38 @@ def evaluate(asked: SimpleNamespace) -> None:
     from recordwise.planning.simulate.rehearse import on_other_records
     from recordwise.session import Session
 
-    given = {"records": asked.records, "rows": asked.rows, "seed": asked.seed, "data": asked.data}
-    if asked.rows is not None and asked.records is None:
-        asked.data = "synthetic"
-    file = open_plan(asked.plan_file, asked.plot, asked.given, data=asked.data)
+    given = {"records": options.records, "rows": options.rows, "seed": options.seed, "data": options.data}
+    if options.rows is not None and options.records is None:
+        options.data = "synthetic"
+    file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with ExitStack() as stack:
-        if asked.rows is None and asked.records is None:
-            session = stack.enter_context(Session.from_plan(file, data=asked.data))
+        if options.rows is None and options.records is None:
+            session = stack.enter_context(Session.from_plan(file, data=options.data))
         else:
             _, session = stack.enter_context(on_other_records(file, command="plan evaluate", **given))
         found = evaluated(
             session,
             file,
-            metric=read_metric(asked.metric),
-            by=read_by(asked.by),
+            metric=read_metric(options.metric),
+            by=read_by(options.by),
             baselines={
-                name: read_baseline(name, file, asked.clamp_to, asked.clamped_rho) for name in asked.baseline or ()
+                name: read_baseline(name, file, options.clamp_to, options.clamped_rho)
+                for name in options.baseline or ()
             },
-            fit=read_fit(asked.fit, file),
-            tables=asked.table or (),
-            statistics=asked.statistic or (),
-            draws=asked.draws,
-            seed=asked.seed,
-            data=asked.data,
+            fit=read_fit(options.fit, file),
+            tables=options.table or (),
+            statistics=options.statistic or (),
+            draws=options.draws,
+            seed=options.seed,
+            data=options.data,
         )
-    if not print_as_json(found, asked.as_json):
+    if not print_as_json(found, options.as_json):
         screen.heading(f"Mean {found.metric.replace('_', ' ')} of the cells over {found.draws} draws")
         screen.table(*found.rows())
         screen.paragraph(
             "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
         )
-    save_figures(asked, found.plot)
+    save_figures(options, found.plot)
 
 
 def read_metric(text: str) -> Any:

@@ -9,8 +9,8 @@ from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
-    from recordwise.release.published import FitNote
     from recordwise.release.release import Release
+    from recordwise.release.tables import FitNote
 
 
 @ends_well
@@ -112,7 +112,7 @@ def show_fit(fitted: "Release", note: "FitNote", out: Path) -> None:
     screen.table(headers, rows)
     tables = ", ".join(f"{table.name}.parquet" for table in fitted.tables)
     screen.paragraph(
-        f"{tables}: NAME_fit and NAME_best beside every count and sum, each with _sd, _low and _high. "
+        f"{tables}: NAME_fit and NAME_best next to every count and sum, each with _sd, _low and _high. "
         "Nothing was spent; the noisy answers are unchanged."
     )
     for text in dict.fromkeys(fit.note for fit in note.fits.values() if fit.note):

@@ -50,7 +50,7 @@ def release(
 
     if resume and again:
         raise ParameterError(
-            parameter="--resume", problem="draws nothing and --again draws anew", advice="Give one of them."
+            parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
     file = load_with_parameters(plan, given)
     before = [load_release(folder) for folder in file.earlier]
@@ -118,7 +118,7 @@ def publish_and_save(
         done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
         tell("writing files")
         done = save_release(
-            with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries)
+            with_history(with_basic(done, file), before), file, out, recoverable=session.unfinished.waiting(*queries)
         )
         session.unfinished.finish(*queries)
     return done
@@ -134,9 +134,12 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
         if done is None:
             return None
         if not is_complete(out, done):
-            check_folder(out, state="The release is kept beside the ledger.")
+            check_folder(out, state="The release is kept next to the ledger.")
             done = save_release(
-                with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries)
+                with_history(with_basic(done, file), before),
+                file,
+                out,
+                recoverable=session.unfinished.waiting(*queries),
             )
         session.unfinished.finish(*queries)
     return done
@@ -203,7 +206,7 @@ COLUMNS_A_VARIABLE = 6
 SMALLEST = 1_000_000
 MEGABYTE = 1_000_000
 KEPT = (
-    "The charge stands, and what was drawn is kept beside the ledger: run the same command with --resume and a folder that can be "
+    "The charge stands, and what was drawn is kept next to the ledger: run the same command with --resume and a folder that can be "
     "written. That costs nothing."
 )
 
@@ -214,7 +217,7 @@ def check_room(plan: "Plan", out: Path, *, formats: int = 2) -> None:
 
     from recordwise.exact.text import whole_text
 
-    # The tables also wait beside the ledger, usually on the same disk, until their folder is complete.
+    # The tables also wait next to the ledger, usually on the same disk, until their folder is complete.
     needed = SMALLEST + expected_bytes(plan) * (max(2, formats) + 1) // 2
     free = shutil.disk_usage(out.parent).free
     if free < needed:
@@ -271,10 +274,10 @@ def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
         return done
 
 
-def save_release(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Release":
+def save_release(done: "Release", file: "PlanFile", out: Path, *, recoverable: bool) -> "Release":
     """Save the release as requested.
 
-    If that fails, what was drawn is ``kept`` next to the ledger, or else saved there or in the temporary folder;
+    If that fails, what was drawn is ``recoverable`` next to the ledger, or else saved there or in the temporary folder;
     the error says so.
     """
     formats = writable(done, file.formats)
@@ -282,7 +285,7 @@ def save_release(done: "Release", file: "PlanFile", out: Path, *, kept: bool) ->
         done.save(out, formats=formats)
         return done
     except OutputError as error:
-        if kept:
+        if recoverable:
             raise OutputError(folder=error.folder, problem=error.problem, advice=KEPT) from None
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
             folder = _unused_name(place / f"{out.name}-rescued")

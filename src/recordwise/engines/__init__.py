@@ -4,11 +4,10 @@ Takes a source and a plan; returns exact integers in a box that only the session
 
 In reading order:
 
-- ``engine``: the interface between a session and its engine, and the problems it reports
+- ``engine``: the interface between a session and its engine, its passes, and the problems it reports
 - ``registry``: the engines by name, and whether a plan fits its source
 - ``sources``: records stored in files, databases and frames
 - ``compile``: a plan as SQL trees, the same for every engine
-- ``totals``: exact totals: one pass for the finest cells, then roll-ups
 - ``owner``: confidential summaries for the owner of the data
 - ``duckdb``: the engine for one machine
 - ``spark``: the engine for a cluster
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.engines.engine import Engine
-from recordwise.plan.results import FoundTotals, TableTotals, integers
+from recordwise.plan.plan import FoundTotals, TableTotals, integers
 from recordwise.plan.sources import SparkMaster
 
 if TYPE_CHECKING:

@@ -31,13 +31,12 @@ from recordwise.engines.compile.owner import (
     value_name,
 )
 from recordwise.engines.compile.totals import bases_of
-from recordwise.engines.totals import Passes, unique_name
+from recordwise.engines.engine import Passes, unique_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.results import Sensitive, total_name
+from recordwise.plan.plan import Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.bands import BandTable

@@ -10,7 +10,6 @@ from typing import Any
 from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.engines.engine import Engine, missing_extra
 from recordwise.engines.sources.files import is_untyped
-from recordwise.engines.sources.postgres import UNREACHABLE
 from recordwise.errors import ParameterError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import DUCKDB, SPARK, names_spark_table, open_source
@@ -129,7 +128,7 @@ def source_state(given: Any, schema: Schema, *, engine: str) -> str:
     try:
         DuckDB(opened, schema).close()
     except SourceError as error:
-        if error.problem in UNREACHABLE:
+        if error.unreachable:
             return f"not read: {error.problem}"
         raise
     return FITS

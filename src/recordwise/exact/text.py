@@ -68,7 +68,7 @@ def whole_text(value: float) -> str:
 
 
 def share_text(share: float, decimals: int = 0) -> str:
-    """A share or a confidence as a percentage with so many decimals."""
+    """A share or a confidence as a percentage with this many decimals."""
     return f"{share:.{decimals}%}"
 
 

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,23 @@ from recordwise.errors import (
     UnknownFormError,
 )
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
-from recordwise.ledger.charges import Charge, Identity, as_charge, drawing, latest_of, state_of
-from recordwise.ledger.looks import KINDS, LOOKED, count_looks, look_body
-from recordwise.ledger.periods import NotedBands, band_tables_in, bands_of_budget, period_problem, periods_of
+from recordwise.ledger.entries import (
+    KINDS,
+    LOOKED,
+    Charge,
+    Identity,
+    NotedBands,
+    as_charge,
+    band_tables_in,
+    bands_of_budget,
+    count_looks,
+    drawing,
+    latest_of,
+    look_body,
+    period_problem,
+    periods_of,
+    state_of,
+)
 from recordwise.policy.policy import Policy, restates
 from recordwise.policy.series import Series
 
@@ -115,6 +130,18 @@ ONE_DATASET = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerStatement:
+    """What a release says about its ledger: guarantee, budget and storage."""
+
+    guarantee: str
+    budget: Any
+    """The budget, as the ledger states it; None without one."""
+    bands: Any = None
+    """The band tables that the budget names; None without any."""
+    storage: str
+
+
 class Ledger:
     """The budget of one dataset, or of one period of a series.
 
@@ -195,12 +222,14 @@ class Ledger:
         """The path that links resolve to; empty in memory."""
         return self._chain.real_path
 
-    def stated(self) -> dict[str, Any]:
-        """What a release says of the ledger that was charged."""
-        kept = IN_A_FILE if self.on_disk else IN_MEMORY
-        bands = {"budget_bands": self._identity["budget_bands"]} if "budget_bands" in self._identity else {}
-        stated = {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"]}
-        return {**stated, **bands, "ledger_storage": kept}
+    def statement(self) -> LedgerStatement:
+        """Return what a release says about the ledger that was charged."""
+        return LedgerStatement(
+            guarantee=str(self._identity["guarantee"]),
+            budget=self._identity["budget"],
+            bands=self._identity.get("budget_bands"),
+            storage=IN_A_FILE if self.on_disk else IN_MEMORY,
+        )
 
     def _latest_terms(self) -> Event | None:
         """The latest terms of the period."""
@@ -282,12 +311,12 @@ class Ledger:
         schema: Any = None,
         release: Identity | None = None,
         refuse_repeat: bool = False,
-        held: ExitStack | None = None,
+        locks: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
-        released, and ``refuse_repeat`` refuses one that was charged before; ``held`` keeps the lock of whoever draws it.
+        released, and ``refuse_repeat`` refuses one that was charged before; ``locks`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
@@ -307,8 +336,8 @@ class Ledger:
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             event = self._chain.append("charged", body)
-            if held is not None and self.on_disk:
-                held.enter_context(drawing(self.real_path, event.sequence))
+            if locks is not None and self.on_disk:
+                locks.enter_context(drawing(self.real_path, event.sequence))
         self._summed = (event.digest, after)
         return as_charge(event)
 
@@ -343,9 +372,9 @@ class Ledger:
         The budget is spent from here on; a failure is noted if the file still accepts it. Of exceptions that are not
         ours only the type is passed on: their text may quote records.
         """
-        with ExitStack() as held:
+        with ExitStack() as locks:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, held=held)
+            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, locks=locks)
             try:
                 yield charge
             except BaseException as error:

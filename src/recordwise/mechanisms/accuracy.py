@@ -19,7 +19,7 @@ from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import BoolArray, Mechanism, read_confidence
 from recordwise.mechanisms.calibration import solve
-from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import LatticeLaw
 
 MOST_POINTS = 1024
 """Up to this many distinct totals are solved individually; beyond that, this many over their range, interpolated on log scales."""

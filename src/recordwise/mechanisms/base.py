@@ -15,11 +15,10 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, fraction_text, positive
 from recordwise.exact.text import formula_text
-from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.randomness import BitSource, Secure
-from recordwise.policy.columns import value_json
+from recordwise.policy.columns import Measure, value_json
 from recordwise.policy.constructors import By, constant
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -525,7 +524,7 @@ class Mechanism:
 
         Args:
             measure: The measure that is summed.
-            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+            tight: Whether to return the tight policy; otherwise the one printed in the papers.
 
         Returns:
             The policy.

@@ -27,7 +27,7 @@ from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import arb_float_upper, fraction_text, working_length, working_precision
 from recordwise.mechanisms.inverses import slope
-from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.probabilities import SeriesArithmetic
 
 NUMPY = NumpyArithmetic()
@@ -466,14 +466,14 @@ def _knots(counts: list[int], losses: list[float], accurate_from: int) -> Iterat
 
 
 def _furthest(
-    starts: list[int], losses: list[float], place: int, level: float, accurate_from: int
+    starts: list[int], losses: list[float], first: int, level: float, accurate_from: int
 ) -> tuple[int, float]:
     """Return the last index one line can reach, and its slope."""
     low, high = 0.0, math.inf
-    last, slope = place + 1, max(0.0, (losses[place + 1] - level) / (starts[place + 1] - starts[place]))
-    for other in range(place + 1, len(starts)):
+    last, slope = first + 1, max(0.0, (losses[first + 1] - level) / (starts[first + 1] - starts[first]))
+    for other in range(first + 1, len(starts)):
         room = ROOM * (COARSE if BEFORE * starts[other] < accurate_from else 1.0)
-        distance = starts[other] - starts[place]
+        distance = starts[other] - starts[first]
         low = max(low, (losses[other] * SLACK - level) / distance)
         high = min(high, (losses[other] * (1 + room) - level) / distance)
         if low > high:

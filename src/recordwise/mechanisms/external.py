@@ -5,7 +5,7 @@ by its attributes.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -222,6 +222,11 @@ class DeclaredClass:
             "version": self.version or None,
             "policy": DECLARED_ELSEWHERE,
         }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> "DeclaredClass":
+        """Read back what release.json says about it."""
+        return cls(name=str(form["name"]), package=str(form["package"]), version=form["version"] or "")
 
 
 def declared_function(call: Any, *, name: str) -> DeclaredClass:

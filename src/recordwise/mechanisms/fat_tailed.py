@@ -35,13 +35,12 @@ from recordwise.mechanisms.base import (
 from recordwise.mechanisms.calibration import calibrate, plain_step, power_upper
 from recordwise.mechanisms.certified_loss import ABOVE, COARSE, Certificate, Nodes, Noise, certificate, certified_loss
 from recordwise.mechanisms.gaussian import additive_estimates
-from recordwise.noise.lattice import LatticeLaw
-from recordwise.noise.laws import ConcaveLaw
+from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 from recordwise.noise.randomness import BitSource, is_private
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import additive, certified_sum, laplace_sum
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 CLOSE = Fraction(9999, 10000)

@@ -37,11 +37,10 @@ from recordwise.mechanisms.base import (
     whole_totals,
 )
 from recordwise.mechanisms.calibration import gaussian_variance, loss_for, only_goal, solve
-from recordwise.noise.lattice import LatticeLaw
-from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
+from recordwise.noise.laws import DiscreteGaussian, LatticeLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, clamped_sum, constant, gaussian_sum, split
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, compose
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from recordwise.exact.text import formula_text
 from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.noise.randomness import BitSource, Secure, is_private
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import constant
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 # The nodes of the tree: counts made consistent by least squares in two passes, the remaining variance (T-QUANTILE),
@@ -130,7 +130,7 @@ def node_weights(bits: int, p: float) -> Iterator[tuple[FloatArray, FloatArray]]
         turn = np.minimum(inside, width - inside) / (width * (width - 1.0))
         left = inside < half
         value, beside = value + np.where(left, turn, -turn), value + np.where(left, -turn, turn)
-        # Where the boundary runs between the two halves, or beside both, neither is divided further.
+        # Where the boundary runs between the two halves, or next to both, neither is divided further.
         ends: FloatArray = going * ((inside == half) | (inside == 0))
         yield half * value, going
         yield half * beside, going
@@ -140,15 +140,15 @@ def node_weights(bits: int, p: float) -> Iterator[tuple[FloatArray, FloatArray]]
         going = going - ends
 
 
-def _tails(bits: int, p: float, sigma: float, deviation: FloatArray, places: FloatArray) -> FloatArray:
+def _tails(bits: int, p: float, sigma: float, deviation: FloatArray, multiples: FloatArray) -> FloatArray:
     """P(smoothed error > place * deviation), a row for each point."""
-    waves = np.sin(2 * np.pi / PERIOD * np.outer(ORDERS, places)) / (np.pi * ORDERS[:, None])
+    waves = np.sin(2 * np.pi / PERIOD * np.outer(ORDERS, multiples)) / (np.pi * ORDERS[:, None])
     weights = list(node_weights(bits, p))
-    found = np.empty((len(deviation), len(places)))
+    found = np.empty((len(deviation), len(multiples)))
     for start in range(0, len(deviation), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         here = [(weight[part], number[part]) for weight, number in weights]
-        found[part] = 0.5 - places / PERIOD - _characteristic_function(here, sigma, deviation[part]) @ waves
+        found[part] = 0.5 - multiples / PERIOD - _characteristic_function(here, sigma, deviation[part]) @ waves
     return found
 
 

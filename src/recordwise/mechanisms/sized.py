@@ -16,7 +16,7 @@ from recordwise.mechanisms.base import (
 )
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.bands import MOST_BANDS
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy, maximum
 
 

@@ -60,9 +60,9 @@ from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbias
 from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.atoms import laplace_zcdp
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import gaussian_transform, laplace_transform
 from recordwise.policy.meaning import discrete_laplace_zcdp
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:

@@ -5,20 +5,18 @@ Takes a law with exact parameters, returns integers whose law is exactly that on
 In reading order:
 
 - ``randomness``: random bits: the only use of the system's entropy
-- ``laws``: the laws by name, and the binomial law
-- ``lattice``: what every law on the integers can do
+- ``laws``: what every law on the integers can do, the laws by name, and the binomial law
 - ``probabilities``: probabilities and moments as enclosures
-- ``table``: the table from which a law is drawn
-- ``sampler``: draws in bulk, and exact decisions for the few that stay open
+- ``sampler``: the table of a law, draws in bulk, and exact decisions for the few that stay open
 - ``kernel``: the same attempts as machine code, loaded late
 """
 
-from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import (
     ConcaveLaw,
     DiscreteGaussian,
     DiscreteLaplace,
     GeneralizedGaussian,
+    LatticeLaw,
     Polylog,
     binomial_exact,
 )

@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from recordwise.noise.randomness import WordArray
-from recordwise.noise.table import IntArray, Table
+from recordwise.noise.sampler import IntArray, Table
 
 ATTEMPTS = """
 define i64 @attempts(ptr %words, i64 %count, ptr %slots, ptr %starts, ptr %quick, ptr %lines, i64 %signed,
@@ -20,7 +20,7 @@ define i64 @attempts(ptr %words, i64 %count, ptr %slots, ptr %starts, ptr %quick
 begin:
   br label %next
 
-next:  ; attempt i, with so many written and so many of them open
+next:  ; attempt i, with this many written and this many of them open
   %i = phi i64 [0, %begin], [%i.next, %refused], [%i.next, %kept]
   %written = phi i64 [0, %begin], [%written, %refused], [%written.next, %kept]
   %open = phi i64 [0, %begin], [%open, %refused], [%open.next, %kept]

@@ -343,7 +343,7 @@ def _box_width(weights: Weights, start: int, x: int, radius: int) -> int:
 BITS = 80
 GUARD = 64
 ENOUGH_BITS = 60
-"""A tail found by subtraction has at least so many correct bits."""
+"""A tail found by subtraction has at least this many correct bits."""
 
 
 def drop(exponent: Function, start: int, end: int) -> arb:

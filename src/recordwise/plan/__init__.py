@@ -11,13 +11,11 @@ In reading order:
 - ``statistics``: counts, sums, averages, ratios and quantiles
 - ``query``: the builder; a query is a frozen value
 - ``sql``: SQL text to the same query
-- ``plan``: queries bound to a schema and checked as a whole
-- ``cost``: what a statistic of a table costs, the mechanism of each cell, and the policy of a plan
-- ``parts``: each statistic of each table with all that is known of it; policies, page and noise are views of it
+- ``plan``: queries bound to a schema and checked as a whole; what an engine returns
+- ``cost``: each statistic of each table with all that is known of it, the mechanism of each cell, and the policy of a plan
 - ``describe``: descriptions for the ledger and release.json, and the digest of a release
 - ``publication``: labels, units, status rules and who publishes
 - ``external``: plans for mechanisms from elsewhere
-- ``results``: what an engine returns
 - ``arrays``: between numpy and Arrow
 - ``file``: plans as TOML files
 """

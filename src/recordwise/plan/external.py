@@ -16,10 +16,10 @@ from recordwise.plan.plan import predicate_problems
 from recordwise.plan.schema import Schema, policy_measure, threshold_problems
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics.totals import PIECE, Splitting, check_thresholds
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, pure_split
 from recordwise.policy.constructors import split as split_policy
 from recordwise.policy.firms import PURE, FirmPart, FirmPolicy, Joint
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 

@@ -343,7 +343,7 @@ class Query:
             The keys.
         """
         lists = (self.keys_of(level),) if level.groups else self.key_lists
-        return next((keys for keys in lists if keys is not None and keys.sizes and keys.sizes.asked(*names)), None)
+        return next((keys for keys in lists if keys is not None and keys.sizes and keys.sizes.mentions(*names)), None)
 
     def rest_of(self, level: Level) -> Level | None:
         """The coarser table whose rests a table publishes; None without them.

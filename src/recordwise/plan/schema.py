@@ -16,9 +16,9 @@ from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.sql.grammar import Linear, parse_linear
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.columns import Measure as PolicyMeasure
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.constructors import By
-from recordwise.policy.measure import Measure as PolicyMeasure
 from recordwise.policy.policy import Maximum, Policy, Terms
 
 DEFAULT_BOUND_STEPS = 2**53

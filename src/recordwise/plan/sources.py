@@ -346,10 +346,9 @@ def refuse_own_file(path: Path) -> None:
         if file.read(len(COMMENT)) == COMMENT:
             raise _release_error(f"the file {path.name}", private=False)
     for folder in dict.fromkeys((path.absolute().parent, path.resolve().parent)):
-        for stated in _descriptions(folder):
-            if _lists(stated, path):
-                label = stated.get("mark", stated.get("privacy_label"))
-                raise _release_error(f"the file {path.name}", private=label == PRIVATE)
+        for described in _descriptions(folder):
+            if described.has(path):
+                raise _release_error(f"the file {path.name}", private=described.label == PRIVATE)
 
 
 def _release_error(name: str, *, private: bool) -> KeysError:
@@ -360,29 +359,51 @@ def _release_error(name: str, *, private: bool) -> KeysError:
     )
 
 
-def _descriptions(folder: Path) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnFolder:
+    """What a folder of ours says is in it: all that is needed to refuse its files.
+
+    ``release/`` reads the same files in full; here they may be damaged, or of any version.
+    """
+
+    label: str
+    digests: Mapping[str, Any]
+    """The files by name, with their digests; empty in the first version."""
+    names: frozenset[str]
+    stems: frozenset[str]
+    """The names of tables, without the endings of files."""
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> "OwnFolder":
+        """Read release.json or datapackage.json."""
+        digests, resources = form.get("sha256"), form.get("resources") or ()
+        listed = dict(digests) if isinstance(digests, dict) else {}
+        parts = [each for each in resources if isinstance(each, dict)]
+        return cls(
+            label=str(form.get("mark", form.get("privacy_label"))),
+            digests=listed,
+            names=frozenset((*listed, *(str(each.get("path")) for each in parts))),
+            # The first version lists its tables only.
+            stems=frozenset((*(str(each.get("name")) for each in parts), *(form.get("accuracy") or {}))),
+        )
+
+    def has(self, path: Path) -> bool:
+        """Return whether it lists a file, by name or digest."""
+        own = {path.name, path.resolve().name}
+        if own & self.names or {name.partition(".")[0] for name in own} & self.stems:
+            return True
+        return bool(self.digests) and _digest(path) in self.digests.values()
+
+
+def _descriptions(folder: Path) -> Iterator[OwnFolder]:
     """Yield a folder's descriptions of a release in it, if any."""
     for name, key in (("release.json", "recordwise_release"), ("datapackage.json", "privacy_label")):
         try:
-            stated = json.loads((folder / name).read_text(encoding="utf-8"))
+            form = json.loads((folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if isinstance(stated, dict) and key in stated:
-            yield stated
-
-
-def _lists(stated: dict[str, Any], path: Path) -> bool:
-    """Return whether a release lists a file, by name or digest."""
-    digests = stated.get("sha256")
-    listed = dict(digests) if isinstance(digests, dict) else {}
-    parts = [each for each in stated.get("resources") or () if isinstance(each, dict)]
-    names = {*listed, *(str(each.get("path")) for each in parts)}
-    # The first version lists its tables only.
-    stems = {str(each.get("name")) for each in parts} | set(stated.get("accuracy") or {})
-    name = path.resolve().name
-    if {path.name, name} & names or {path.name.partition(".")[0], name.partition(".")[0]} & stems:
-        return True
-    return bool(listed) and _digest(path) in listed.values()
+        if isinstance(form, dict) and key in form:
+            yield OwnFolder.read(form)
 
 
 def _digest(path: Path) -> str:

@@ -23,8 +23,8 @@ from recordwise.engines.registry import engine_kind, source_state
 from recordwise.errors import BudgetError, MissingPartError, RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text, prose_text
+from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
-from recordwise.ledger.looks import looks_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cost import (
@@ -53,8 +53,8 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
+from recordwise.session.checks import check_release_sizes, promise, raise_bands, size_sources, with_sizes
 from recordwise.session.session import plan_ledger
-from recordwise.session.sizes import check_release_sizes, promise, raise_bands, size_sources, with_sizes
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -257,9 +257,8 @@ def _sizes_of(file: PlanFile) -> dict[str, Any]:
         return {}
     with plan_ledger(file) as ledger:
         check_release_sizes(file.plan, ledger)
-        return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
-            file.plan, ledger
-        )
+        listed = [{"sized_on": each, "digest": own} for each, own in sources.items()]
+        return {"sizes": listed, "sized_noise": promise(file.plan, ledger)}
 
 
 def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:

@@ -15,7 +15,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.planning.frontier import Frontier
 from recordwise.planning.losses import RANK_WORDS
 from recordwise.planning.simulate.baselines import STAGES
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

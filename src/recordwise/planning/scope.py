@@ -21,8 +21,8 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.session import Session
+from recordwise.session.checks import with_sizes
 from recordwise.session.owner import FOR_OWNER, CellTotals, OwnerView
-from recordwise.session.sizes import with_sizes
 
 # The table that a plan publishes, without its mechanisms: a query with groups, and the measure that is summed.
 

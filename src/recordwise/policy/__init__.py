@@ -4,8 +4,7 @@ They evaluate, compose, compare and print. Imports exact alone; knows no mechani
 
 In reading order:
 
-- ``measure``: the measures that a loss is a function of
-- ``columns``: values in conditions, in canonical form
+- ``columns``: values in conditions, in canonical form, and the measures that a loss is a function of
 - ``bands``: which band of sizes a cell is in
 - ``conditions``: the public partition that a policy may depend on
 - ``atoms``: the building blocks, each a nondecreasing function
@@ -25,7 +24,7 @@ In reading order:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordwise.policy.columns import ConditionColumn
+from recordwise.policy.columns import ConditionColumn, Measure
 from recordwise.policy.conditions import Condition, Null, among, both, compare, complement, either
 from recordwise.policy.constructors import (
     By,
@@ -57,7 +56,6 @@ from recordwise.policy.meaning import (
     pure_to_zcdp,
     rho_for_epsilon,
 )
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
 from recordwise.policy.series import Series, history_losses
 

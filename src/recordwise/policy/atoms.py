@@ -25,8 +25,8 @@ from recordwise.exact.numbers import (
     rational,
     working_precision,
 )
+from recordwise.policy.columns import MOST_STEPS, Measure
 from recordwise.policy.evaluate.evaluator import BALLS, Evaluator, Steps, line_value
-from recordwise.policy.measure import MOST_STEPS, Measure
 
 T = TypeVar("T")
 Thresholds = tuple[tuple[Measure, Fraction], ...]

@@ -131,7 +131,7 @@ def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool 
     Args:
         column: The column that is compared.
         values: The values, in the type of the column.
-        inside: Whether the values are meant, or all others.
+        inside: Whether the condition is on these values, or on all others.
 
     Returns:
         The condition.

@@ -25,11 +25,10 @@ from recordwise.policy.atoms import (
     Square,
     Thresholds,
 )
-from recordwise.policy.columns import ConditionColumn, Value, literal
+from recordwise.policy.columns import ConditionColumn, Measure, Value, literal
 from recordwise.policy.conditions import EVERY, NONE, Condition, among, both, complement
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.meaning import pure_to_zcdp
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, Terms, compose, policy_of
 
 MeasureName: TypeAlias = Measure | str

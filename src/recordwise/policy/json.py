@@ -5,9 +5,10 @@ A form that this version does not know is refused rather than guessed.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
@@ -31,7 +32,7 @@ from recordwise.policy.atoms import (
     Thresholds,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import Value, column_from_json, literal
+from recordwise.policy.columns import Measure, Value, column_from_json, literal
 from recordwise.policy.conditions import (
     MOST_NESTED,
     NONE,
@@ -44,9 +45,14 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
+if TYPE_CHECKING:
+    from recordwise.policy.firms import FirmPolicy
+    from recordwise.policy.loss_law import LatticePolicy
+
+TIGHT, PAPER = "tight", "paper"
+"""The two policies of a release, by their names in policy.json."""
 Bands: TypeAlias = Mapping[str, BandTable]
 """Band tables by their digests, by which conditions name them."""
 
@@ -60,7 +66,7 @@ def condition_from_json(form: Any, bands: Bands | None = None) -> Condition:
 
 
 def bands_from_json(forms: Any) -> Bands:
-    """Band tables as they are saved beside policies."""
+    """Band tables as they are saved with policies."""
     return {table.digest: table for table in map(BandTable.from_json, forms or ())}
 
 
@@ -80,7 +86,7 @@ def _from_json(form: Any, depth: int, tables: Bands) -> Condition:
             return Null(column_from_json(column), inside=False)
         case {"bands": [*bands], "of": str(digest), **rest} if not rest and all(type(band) is int for band in bands):
             if digest not in tables:
-                raise UnknownFormError(what="band table, which is saved beside the policy", found=digest[:12])
+                raise UnknownFormError(what="band table, which is saved with the policy", found=digest[:12])
             return in_band(tables[digest], bands)
         case {"all": [*parts], **rest} if not rest:
             return both(*(_from_json(part, depth - 1, tables) for part in parts))
@@ -117,6 +123,85 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 def policy_json_in_order(policy: Policy) -> dict[str, Any]:
     """Return the policy's JSON with its terms in display order."""
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyFile:
+    """What policy.json says: a release's policies and what they are made of.
+
+    Each entry is read when it is first needed. This class alone knows the entries by name.
+    """
+
+    form: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        tight: Policy,
+        paper: Policy,
+        *,
+        privacy_label: str,
+        firms: "FirmPolicy | None" = None,
+        lattice: "LatticePolicy | None" = None,
+    ) -> "PolicyFile":
+        """Write the policies of a release."""
+        bands = [table.to_json() for table in tight.bands().values()]
+        others = {
+            "bands": bands or None,
+            "firms": None if firms is None else firms.to_json(),
+            "lattice": None if lattice is None else lattice.to_json(),
+        }
+        return cls(
+            {"mark": privacy_label, TIGHT: tight.to_json(), PAPER: paper.to_json()}
+            | {name: form for name, form in others.items() if form is not None}
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "PolicyFile":
+        """Read a file, of which nothing is checked yet."""
+        return cls(json.loads(path.read_text(encoding="utf-8")))
+
+    @property
+    def is_of_release(self) -> bool:
+        """Whether it was saved with a release, and is not a policy alone."""
+        return self.has("mark")
+
+    @property
+    def privacy_label(self) -> str:
+        """Whether the release is private."""
+        return str(self.form["mark"])
+
+    @property
+    def bands(self) -> "Bands":
+        """The band tables that the policies name."""
+        return bands_from_json(self.form.get("bands"))
+
+    @property
+    def tight_form(self) -> Any:
+        """The tight policy as it is saved, which the ledger charged."""
+        return self.form[TIGHT]
+
+    def policy(self, which: str = TIGHT) -> Policy:
+        """Return the tight policy, or the one printed in the papers."""
+        return policy_from_json(self.form[which], self.bands)
+
+    def has(self, which: str) -> bool:
+        """Whether it is the file of a release with this policy, not a policy alone."""
+        return isinstance(self.form, dict) and which in self.form
+
+    @property
+    def firms(self) -> "FirmPolicy | None":
+        """What the establishments of a firm lose together; None in earlier versions."""
+        from recordwise.policy.firms import FirmPolicy
+
+        return FirmPolicy.from_json(self.form["firms"], self.bands) if self.has("firms") else None
+
+    @property
+    def lattice(self) -> "LatticePolicy | None":
+        """The noise on its lattice, where all of it is discrete Gaussian."""
+        from recordwise.policy.loss_law import LatticePolicy
+
+        return LatticePolicy.from_json(self.form["lattice"], self.bands) if self.has("lattice") else None
 
 
 def _terms_json(terms: Terms) -> list[Any]:

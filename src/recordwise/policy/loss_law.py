@@ -478,7 +478,7 @@ class MeaningTable:
 
     smooth: Policy
     weights: tuple[float | tuple[float, ...], ...]
-    """The smooth part of a loss is so many times what each part costs, by band where there are several; 0 for parts that are in
+    """The smooth part of a loss is this many times what each part costs, by band where there are several; 0 for parts that are in
     every entry."""
     rho: FloatArray
     """0, then halves of squares of ``SMALLEST_MU`` times powers of ``RATIO``."""

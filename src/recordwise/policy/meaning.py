@@ -27,9 +27,9 @@ from recordwise.policy.atoms import (
     from_pure,
     laplace_zcdp,
 )
+from recordwise.policy.columns import Measure
 from recordwise.policy.evaluate.evaluator import BALLS, Evaluator
 from recordwise.policy.evaluate.tables import Record
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from recordwise.exact.functions import x
 from recordwise.exact.numbers import Number, nonnegative
 from recordwise.policy.atoms import AdditiveTable, Atom, CertifiedSum, ClampedSquare, LaplaceSum, One, Outside
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import ConditionColumn, representatives
+from recordwise.policy.columns import ConditionColumn, Measure, check_one_measure_a_name, representatives
 from recordwise.policy.conditions import (
     EVERY,
     NONE,
@@ -38,7 +38,6 @@ from recordwise.policy.conditions import (
 )
 from recordwise.policy.evaluate.evaluator import Evaluator
 from recordwise.policy.evaluate.tables import Record, Table
-from recordwise.policy.measure import Measure, check_one_measure_a_name
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict
@@ -467,13 +466,13 @@ def terms_bands(terms: Terms) -> dict[str, BandTable]:
 # Whether two policies describe the same noise, whichever version of the package computed their numbers.
 
 
-def restates(kept: Policy, given: Policy) -> bool:
+def restates(recorded: Policy, given: Policy) -> bool:
     """Return whether two policies differ only in loss certification.
 
     A budget that names a mechanism is computed again whenever its plan is read, and later versions charge less
     for the same noise. The budget of a ledger stays the one it was opened with.
     """
-    return _noises(kept.rho) == _noises(given.rho) and dict(kept.delta_terms) == dict(given.delta_terms)
+    return _noises(recorded.rho) == _noises(given.rho) and dict(recorded.delta_terms) == dict(given.delta_terms)
 
 
 def _noises(terms: Terms) -> dict[Any, Fraction]:

@@ -229,13 +229,13 @@ def low_queries(
     return chance < edge[:, None], 2.0 * np.maximum(1.0, highest / unit) ** 2
 
 
-def low_sum(measured: Measurements, place: int, low: NDArray[np.bool_]) -> Extra:
+def low_sum(measured: Measurements, index: int, low: NDArray[np.bool_]) -> Extra:
     """Return the sum of a group's low answers as a separate query."""
-    where = measured.workload.slices[place]
+    where = measured.workload.slices[index]
     chosen = low.astype(np.float64)
     variance = chosen @ (1.0 / measured.weights[0, where])
     return Extra(
-        group=measured.workload.groups[place],
+        group=measured.workload.groups[index],
         place=where,
         chosen=chosen,
         answer=np.sum(chosen * measured.answers[:, where], axis=1),

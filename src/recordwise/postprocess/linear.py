@@ -137,7 +137,7 @@ def tree_of(rows: Any) -> AnswerTree | None:
         parent[below[below != NONE]] = above[below != NONE]
     measured = length > 0
     narrowest = chain[np.flatnonzero(measured), length[measured] - 1]
-    # A node with a cell of its own beside its children may differ from their sum by anything.
+    # A node with a cell of its own next to its children may differ from their sum by anything.
     open_ended = np.zeros(rows.shape[0], dtype=bool)
     open_ended[narrowest] = True
     parent[(parent != NONE) & open_ended[parent]] = NONE
@@ -158,7 +158,7 @@ class CrossingWeights:
     variances: FloatArray
     workload: Workload
     """The answers that have a cell."""
-    asked: Any
+    answered: Any
     """Which answers these are."""
     rows: Any
     """Their cells."""
@@ -184,7 +184,7 @@ class CrossingWeights:
 
     def fit(self, answers: FloatArray) -> FloatArray:
         """The fitted answers, of one draw or of several (last axis: answers)."""
-        asked, result = self.asked, np.array(answers, dtype=np.float64)
+        asked, result = self.answered, np.array(answers, dtype=np.float64)
         result[..., asked] = ols(self.workload, answers[..., asked], self.variances[asked], noise="gaussian").fitted
         return result
 
@@ -194,21 +194,21 @@ class CrossingWeights:
         answers = len(self.solved)
         size = max(1, most // max(answers, 1))
         for start in range(0, answers, size):
-            yield start, (self.rows @ self.solved[start : start + size].T).T / self.variances[self.asked]
+            yield start, (self.rows @ self.solved[start : start + size].T).T / self.variances[self.answered]
 
     def untouched(self) -> Any:
         """Return the answers that no other answer informs.
 
         They have a cell that no other answer has, or none once such answers are left out.
         """
-        alone, left = ~self.asked, np.ones(self.rows.shape[0], dtype=bool)
+        alone, left = ~self.answered, np.ones(self.rows.shape[0], dtype=bool)
         while True:
             single = left.astype(np.float64) @ self.rows == 1
             free = left & (self.rows @ single.astype(np.float64) > 0)
             if not np.any(free):
                 break
             left &= ~free
-        alone[np.flatnonzero(self.asked)[~left]] = True
+        alone[np.flatnonzero(self.answered)[~left]] = True
         return alone
 
 
@@ -289,7 +289,7 @@ def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workl
             if counts[dimension] > 1:
                 level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
                 levels[level], kept[dimension] = (dimension, codes[dimension]), level
-        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, kept=kept))
+        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, level_of=kept))
     found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
     return None if best_dimension(found) is None else found
 
@@ -420,7 +420,7 @@ def _by_distance(tree: AnswerTree, share: Any, pull: FloatArray, heard: FloatArr
 
 def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]:
     """The same where tables cross, from the matrix of weights."""
-    places, rows = np.flatnonzero(weights.asked), weights.rows
+    places, rows = np.flatnonzero(weights.answered), weights.rows
     common = sparse.coo_array(rows @ rows.T)
     size = np.diff(rows.indptr)
     inside = (common.data == size[common.row]) & (common.row != common.col)
@@ -446,7 +446,7 @@ def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
         return _largest_in_tree(weights)
     found = np.ones(len(weights.variances))
     parts = [np.abs(block).max(axis=1) for _, block in weights.blocks(MOST_WEIGHTS)]
-    found[weights.asked] = np.concatenate(parts) if parts else ()
+    found[weights.answered] = np.concatenate(parts) if parts else ()
     return found
 
 

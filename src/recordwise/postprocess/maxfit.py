@@ -183,7 +183,7 @@ def unproved_draws(measured: Measurements, task: Task, deviation: FloatArray, x:
     if len(doubtful) == 0:
         return doubtful
     some, reach = measured.take(doubtful), deviation[doubtful]
-    sought, _ = within(some, task, reach, held=True)
+    sought, _ = within(some, task, reach, bound_sums=True)
     return doubtful[~is_attained(some, task, reach, sought.x)]
 
 
@@ -197,10 +197,10 @@ def cells_first(
     measured: Measurements, task: Task, deviation: FloatArray, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
     """Solve within the deviation, bounding sums only where one violates it."""
-    found, kkt = within(measured, task, deviation, held=False, solve=solve)
+    found, kkt = within(measured, task, deviation, bound_sums=False, solve=solve)
     again = np.flatnonzero(worst(measured, found.x) > deviation + FEASIBLE)
     if len(again):
-        part, kkt[again] = within(measured.take(again), task, deviation[again], held=True, solve=solve)
+        part, kkt[again] = within(measured.take(again), task, deviation[again], bound_sums=True, solve=solve)
         found.x[again], found.iterations[again] = part.x, found.iterations[again] + part.iterations
     return found, kkt
 
@@ -212,20 +212,22 @@ def worst(measured: Measurements, x: FloatArray) -> FloatArray:
 
 
 def within(
-    measured: Measurements, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
+    measured: Measurements, task: Task, deviation: FloatArray, *, bound_sums: bool, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
-    """Solve with every cell, and if ``held`` every sum, within the deviation."""
-    problem = bounded_problem(measured, task.parts, deviation, held=held)
+    """Solve with every cell, and if ``bound_sums`` every sum, within the deviation."""
+    problem = bounded_problem(measured, task.parts, deviation, bound_sums=bound_sums)
     found = solve(problem, task.system)
     return found, boxed_residual(problem, task.system, found.x, found.y)
 
 
-def bounded_problem(measured: Measurements, parts: CellsAndSums, deviation: FloatArray, *, held: bool) -> BoxedProblem:
+def bounded_problem(
+    measured: Measurements, parts: CellsAndSums, deviation: FloatArray, *, bound_sums: bool
+) -> BoxedProblem:
     """The least-squares problem with its bounds."""
     problem = parts.boxed_problem(measured.answers, measured.weights)
     low, high = cell_bounds(measured, parts, deviation)
     problem = replace(problem, low=low, high=high)
-    if not held:
+    if not bound_sums:
         return problem
     sums = measured.answers[:, parts.sums]
     reach = deviation[:, None] / np.sqrt(measured.weights[:, parts.sums])

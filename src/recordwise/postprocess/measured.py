@@ -227,7 +227,7 @@ class CellsAndSums:
             return None
         return np.argsort(self.cell)
 
-    def place(self, values: FloatArray) -> FloatArray:
+    def scatter(self, values: FloatArray) -> FloatArray:
         if self.order is not None:
             return values[:, self.order]
         return np.asarray((self.placing @ values.T).T)
@@ -235,8 +235,8 @@ class CellsAndSums:
     def boxed_problem(self, answers: FloatArray, weights: FloatArray) -> BoxedProblem:
         """The nonnegative least-squares problem of these answers."""
         own = weights[:, self.single]
-        precision = self.place(own * self.coefficient**2)
-        pulled = self.place(own * self.coefficient * answers[:, self.single])
+        precision = self.scatter(own * self.coefficient**2)
+        pulled = self.scatter(own * self.coefficient * answers[:, self.single])
         target = pulled / np.where(precision > 0, precision, 1.0)
         free = np.full((1, len(self.sums)), np.inf)
         return BoxedProblem(

@@ -306,11 +306,11 @@ def bounds(values: FloatArray) -> tuple[IntArray, IntArray]:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def sum_by_index(values: IntArray, place: IntArray, size: int) -> IntArray:
+def sum_by_index(values: IntArray, index: IntArray, size: int) -> IntArray:
     """Exact sums by place; values at the root are left out."""
-    inside = place != ROOT
+    inside = index != ROOT
     total = np.zeros(size, np.int64)
-    np.add.at(total, place[inside], values[inside])
+    np.add.at(total, index[inside], values[inside])
     return total
 
 
@@ -513,7 +513,7 @@ class _Stage:
     known: Mapping[int, IntArray]
     """The tables that are rounded already."""
 
-    def place(self, k: int, chain: Sequence[int]) -> tuple[IntArray, IntArray]:
+    def finest_in(self, k: int, chain: Sequence[int]) -> tuple[IntArray, IntArray]:
         """Return each cell's finest table in a chain, and the cell there."""
         at, cell = np.full((2, self.nesting.sizes[k]), OUTSIDE, np.int64)
         for level, j in enumerate(chain):
@@ -531,7 +531,7 @@ class _Stage:
         def within(k: int, *, own: bool) -> IntArray:
             if own and k in chain:
                 return np.arange(self.nesting.sizes[k]) + int(starts[chain.index(k)])
-            at, cell = self.place(k, chain)
+            at, cell = self.finest_in(k, chain)
             return np.asarray(np.where(at == OUTSIDE, ROOT, cell + starts[at]), np.int64)
 
         low, high = zip(*([self.known[j]] * 2 if j in self.known else bounds(self.fits[j]) for j in chain))
@@ -562,7 +562,7 @@ def _round_downward(stage: _Stage, cells: Mapping[int, FloatArray], chain: Seque
     # What lies in no cell of a coarser table of the chain is rounded to the nearest.
     totals = {k: stage.known[k].copy() if k in stage.known else _nearest(stage.fits[k]) for k in chain}
     rounded = {k: _nearest(values) for k, values in cells.items() if k != chain[0]}
-    places = {k: stage.place(k, chain) for k in {*chain, *cells}}
+    places = {k: stage.finest_in(k, chain) for k in {*chain, *cells}}
     for level in range(len(chain) - 1, 0, -1):
         j, finer = chain[level], chain[:level]
         parts = [(totals[k], stage.fits[k], places[k]) for k in finer if k not in stage.known]

@@ -41,7 +41,7 @@ class Group:
     """Rows of a sparse matrix, if it is not."""
     digits: Digits | None = None
     """The coordinates that distinguish its queries on a full grid; a margin of a margin has fewer."""
-    kept: Mapping[int, str] = field(default_factory=dict)
+    level_of: Mapping[int, str] = field(default_factory=dict)
     """For each dimension that is not summed over, the level that is kept."""
 
     @cached_property
@@ -198,7 +198,7 @@ class Workload:
             labels, size = joint_labels([codes[place] for codes, place in parts], places.shape[1])
             told = frozenset[str]().union(*(digits[level] for level in kept)) if cells is None else None
             where = {levels[level][0]: level for level in kept}
-            made.append(Group(name=name, size=size, cells=places.shape[1], labels=labels, digits=told, kept=where))
+            made.append(Group(name=name, size=size, cells=places.shape[1], labels=labels, digits=told, level_of=where))
         return cls(cells=places.shape[1], groups=tuple(made), shape=shape if cells is None else None, levels=levels)
 
     @classmethod
@@ -322,9 +322,9 @@ def group_spread(group: Group, weights: FloatArray) -> FloatArray:
     return np.asarray((group.rows.T @ weights.reshape(-1, group.size).T).T).reshape(*weights.shape[:-1], group.cells)
 
 
-def margin_name(kept: Sequence[object]) -> str:
+def margin_name(parts: Sequence[object]) -> str:
     """The default name of a group: what it keeps, or ``sum``."""
-    return "*".join(str(part) for part in kept) or "sum"
+    return "*".join(str(part) for part in parts) or "sum"
 
 
 def check_axes(groups: Mapping[str, Sequence[int]], dimensions: int) -> None:

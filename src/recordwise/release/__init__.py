@@ -5,7 +5,7 @@ Takes totals from the session, returns tables and folders. Imports plan and the 
 In reading order:
 
 - ``draw``: the only place where totals meet noise
-- ``tables``: published tables and their digest
+- ``tables``: published tables, their digest, and what is said about their columns and parts
 - ``published``: what release.json says, read and written
 - ``release``: the result of a run
 - ``dictionary``: what each column means

@@ -24,9 +24,9 @@ from recordwise.release.consistent import joint_queries
 from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
 from recordwise.release.nesting import nesting_of, nests, parents
-from recordwise.release.published import BasicNote, CodeLists, Groups, PublishedQuery, PublishedStatistic
+from recordwise.release.published import CodeLists, Groups, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
-from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
+from recordwise.release.tables import BASIC, FITTED, BasicNote, ReleasedTable, digest_of
 
 
 @reported
@@ -38,7 +38,7 @@ def with_basic(
     units: Mapping[str, Number] | None = None,
     rules: StatusRules | None = None,
 ) -> Release:
-    """A release with a basic table beside each table; see ``Release.basic``."""
+    """A release with a basic table next to each table; see ``Release.basic``."""
     if release.basic_tables:
         raise ParameterError(parameter="release", problem="already has basic tables")
     fitted = release if release.published.fit is not None else release.consistent(method=fit, complete=complete)

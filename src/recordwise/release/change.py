@@ -108,20 +108,20 @@ def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs
     return pa.table(found)
 
 
-def _add_cells(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict[str, pa.Array]:
+def _add_cells(data: pa.Table, name: str, index: Any, size: int, alone: Any) -> dict[str, pa.Array]:
     def column(end: str) -> Any:
         return numpy_of(data.column(f"{name}{end}")).astype(np.float64)
 
     def total(values: Any) -> Any:
-        return np.bincount(place, weights=values, minlength=size)
+        return np.bincount(index, weights=values, minlength=size)
 
     found = {
         name: total(column("")),
         f"{name}_sd": np.sqrt(total(column("_sd") ** 2)),
-        f"{name}{PARTS}": total(np.ones(len(place))),
+        f"{name}{PARTS}": total(np.ones(len(index))),
     }
     found[f"{name}{LEAST}"] = np.full(size, np.inf)
-    np.minimum.at(found[f"{name}{LEAST}"], place, column("_sd"))
+    np.minimum.at(found[f"{name}{LEAST}"], index, column("_sd"))
     for end in ("_low", "_high"):
         found[f"{name}{end}"] = np.where(alone, total(column(end)), np.nan)
     return {each: pa.array(values, mask=np.isnan(values)) for each, values in found.items()}
@@ -133,7 +133,7 @@ def _add_cells(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> 
 COARSE = 64.0
 """Lattice steps of the sd of a sum below which its law is computed point by point; beyond, half a step is next to nothing."""
 FINEST = 3.0
-"""From so many steps on, sd and sigma of a discrete Gaussian are the same to 14 digits."""
+"""From this many steps on, sd and sigma of a discrete Gaussian are the same to 14 digits."""
 LEAST_COARSE = 0.2
 """In steps: a smaller sigma is taken to be this. Such noise is 0 but for a chance below 1e-5."""
 SLACK = 1e-6

@@ -24,7 +24,7 @@ from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
-from recordwise.release.published import FitNote, PublishedQuery, PublishedStatistic, VariableFit
+from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -39,7 +39,16 @@ from recordwise.release.spread import (
     noise_of,
     public_seed,
 )
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, with_flags, without_fits
+from recordwise.release.tables import (
+    BEST,
+    FITTED,
+    FitNote,
+    ReleasedTable,
+    VariableFit,
+    digest_of,
+    with_flags,
+    without_fits,
+)
 
 # What release.json and the files say about fitted columns: what each is, where its intervals come from, which are
 # biased.
@@ -424,11 +433,11 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
 
 
 def _solve(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> Iterator[FittedVariable]:
     """Fit one variable, or several of which each includes the previous."""
     layers = len(statistics)
-    workload, asked = _workload(nesting, statistics, setting, kept)
+    workload, asked = _workload(nesting, statistics, setting, free)
     answers = np.concatenate([nesting.column(s, "")[asked] for s in statistics])
     noises = [noise_of(nesting, statistic) for statistic in statistics]
     totals: list[FloatArray | None] = [None] * layers
@@ -442,7 +451,7 @@ def _solve(
 
     best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
     fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
-    if setting.method == "ols" and np.all(kept):
+    if setting.method == "ols" and np.all(free):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
         columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
@@ -458,12 +467,12 @@ def _solve(
 
 
 def _workload(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, kept: Any
+    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> tuple[Workload, Any]:
     """Return the joint workload, and the answers with a kept cell."""
-    if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
+    if len(statistics) == 1 and np.all(free) and setting.method != "sequential":
         return nesting.workload, np.diff(nesting.rows.indptr) > 0
-    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(kept)])
+    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
     asked = np.diff(used.indptr) > 0
     included = np.tril(np.ones((len(statistics), len(statistics))))
     block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
@@ -486,22 +495,22 @@ def _bootstrap(
     statistics: list[PublishedStatistic],
     noises: list[AnswerNoise],
     fitted: list[FloatArray],
-    asked: Any,
+    answered: Any,
     refit: Callable[[FloatArray], FloatArray],
     setting: Setting,
 ) -> list[FittedColumn]:
     """Return each variable's spread when noise is redrawn and refitted."""
-    draws = draws_for(len(asked), setting.confidence, setting.draws)
+    draws = draws_for(len(answered), setting.confidence, setting.draws)
     sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
 
     def errors(some: int) -> FloatArray:
         drawn = [noise.errors(total, some, source) for noise, total, source in zip(noises, fitted, sources)]
-        return np.concatenate([each[:, asked] for each in drawn], axis=1)
+        return np.concatenate([each[:, answered] for each in drawn], axis=1)
 
-    start = np.concatenate([total[asked] for total in fitted])
+    start = np.concatenate([total[answered] for total in fitted])
     sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
     parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
-    found = [(_scatter(one, asked, np.nan), _scatter(other, asked, np.nan)) for one, other in parts]
+    found = [(_scatter(one, answered, np.nan), _scatter(other, answered, np.nan)) for one, other in parts]
     least = -np.inf if setting.method == "ols" else 0.0
     return [
         FittedColumn(
@@ -530,15 +539,15 @@ def _fit_by_method(
     return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
 
 
-def _group_sizes(nesting: Nesting, asked: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
+def _group_sizes(nesting: Nesting, answered: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:
     ends = np.cumsum([0, *nesting.sizes.values()])
-    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
+    sizes = {name: int(answered[start:stop].sum()) for name, start, stop in zip(nesting.sizes, ends, ends[1:])}
     return {f"{s.name}:{name}": size for s in statistics for name, size in sizes.items() if size}
 
 
-def _scatter(part: FloatArray, asked: Any, absent: float = 0.0) -> FloatArray:
-    full = np.full(len(asked), absent)
-    full[asked] = part
+def _scatter(part: FloatArray, answered: Any, absent: float = 0.0) -> FloatArray:
+    full = np.full(len(answered), absent)
+    full[answered] = part
     return full
 
 

@@ -15,9 +15,8 @@ from recordwise.plan.describe import safe_name, table_name
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
-from recordwise.release.page.parts import PagePart
 from recordwise.release.published import Published
-from recordwise.release.tables import PRIVATE, ReleasedTable
+from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +244,7 @@ def planned_content(plan: Plan, *, dataset: str, words: Labels) -> Content:
         The content; a table whose keys will be selected has no rows.
     """
     tables = [_table(plan, each) for each in plan.tables()]
-    return content_of(Published({"dataset": dataset}), tables, words, privacy_label=PRIVATE)
+    return content_of(Published.of(dataset=dataset), tables, words, privacy_label=PRIVATE)
 
 
 def _table(plan: Plan, table: PlannedTable) -> ReleasedTable:

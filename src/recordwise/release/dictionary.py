@@ -17,8 +17,8 @@ from recordwise.exact.text import share_text
 from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import Labels, StatusRules
-from recordwise.release.published import BasicNote, Published, PublishedGroup, PublishedQuery
-from recordwise.release.tables import FITTED, ReleasedTable
+from recordwise.release.published import Published, PublishedGroup, PublishedQuery
+from recordwise.release.tables import FITTED, BasicNote, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable
@@ -50,7 +50,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
         EMPTY,
     ),
 }
-"""What may stand beside a variable: what it is, how it is computed, what a missing value means."""
+"""What may stand next to a variable: what it is, how it is computed, what a missing value means."""
 NO_UNIT = ("_cv", "_sigma", "_noisy", "_noisy_positive", "_noisy_negative")
 
 

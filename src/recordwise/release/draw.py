@@ -14,10 +14,9 @@ from recordwise.mechanisms.external import CHARGED
 from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.arrays import array_of
-from recordwise.plan.cost import CellMechanism, Run
+from recordwise.plan.cost import CellMechanism, Part, Run
 from recordwise.plan.describe import table_name
 from recordwise.plan.keys.keys import Selection
-from recordwise.plan.parts import Part
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import as_arrow
@@ -42,7 +41,7 @@ class PreparedTable:
 
     schema: Schema
     drawn: tuple[PreparedStatistic, ...]
-    asked: tuple[Statistic, ...]
+    statistics: tuple[Statistic, ...]
     """The statistics of the query."""
     confidence: float
 
@@ -63,7 +62,7 @@ def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidenc
         drawn=tuple(
             PreparedStatistic(statistic=statistic, served=_cell_mechanisms(part, cells)) for part, statistic in drawn
         ),
-        asked=plan.queries[table.query].statistics,
+        statistics=plan.queries[table.query].statistics,
         confidence=confidence,
     )
 
@@ -79,12 +78,12 @@ def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Ca
     schema, confidence = prepared.schema, prepared.confidence
     answers = {
         each.statistic.alias: each.statistic.draw(
-            exact, each.served, schema, rng, asked=prepared.asked, confidence=confidence
+            exact, each.served, schema, rng, asked=prepared.statistics, confidence=confidence
         )
         for each in prepared.drawn
     }
     statistics = [each.statistic for each in prepared.drawn]
-    return partial(published_columns, prepared.asked, statistics, answers, confidence=confidence)
+    return partial(published_columns, prepared.statistics, statistics, answers, confidence=confidence)
 
 
 # Selects keys privately: adds noise to the counts of cells that contain records and, for a public domain, of empty
@@ -133,25 +132,25 @@ def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
         domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
-def _scatter_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
+def _scatter_rows(exact: ExactTable, cells: int, rows: IntArray, indices: IntArray) -> ExactTable:
     """Return exact numbers at published rows, zeros without records."""
     moved = np.full(exact.cells, -1, dtype=np.int64)
-    moved[rows] = places
+    moved[rows] = indices
     return ExactTable(
         cells=cells,
-        totals={total: _scatter(values[rows], places, cells) for total, values in exact.totals.items()},
+        totals={total: _scatter(values[rows], indices, cells) for total, values in exact.totals.items()},
         bins={wanted: _move_bins(each, moved) for wanted, each in exact.bins.items()},
     )
 
 
-def _scatter(values: IntArray, places: IntArray, cells: int) -> IntArray:
+def _scatter(values: IntArray, indices: IntArray, cells: int) -> IntArray:
     full = np.zeros(cells, dtype=values.dtype)
-    full[places] = values
+    full[indices] = values
     return full
 
 
-def _move_bins(bins: BinCounts, place: IntArray) -> BinCounts:
-    position = place[bins.position]
+def _move_bins(bins: BinCounts, index: IntArray) -> BinCounts:
+    position = index[bins.position]
     kept = np.flatnonzero(position >= 0)
     order = kept[np.argsort(position[kept], kind="stable")]
     return BinCounts(position=position[order], point=bins.point[order], held=bins.held[order])

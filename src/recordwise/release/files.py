@@ -1,6 +1,5 @@
 """Reader of a saved release that checks it is unchanged."""
 
-import json
 import os
 import re
 import shutil
@@ -9,22 +8,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
-from recordwise.ledger.charges import UNFINISHED_SUFFIX, Charge, tables_of
+from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
-from recordwise.policy.firms import FirmPolicy
-from recordwise.policy.json import bands_from_json
-from recordwise.policy.loss_law import LatticePolicy
+from recordwise.policy.json import PAPER, TIGHT, PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import known_formats, privacy_labels, require_packages, require_storable
-from recordwise.release.page.history import History
 from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
@@ -47,13 +42,13 @@ def load_release(folder: str | Path) -> Release:
     """
     place, formats = Path(folder), known_formats().values()
     try:
-        stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
-        published, tables = Published(stated), read_tables(place)
+        published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")
+        tables = read_tables(place)
         release = read_release(published, policies, tables) if published.known else None
         fit, basics = published.fit, published.basic
         said = {
             "release.json": published.privacy_label,
-            "policy.json": policies["mark"],
+            "policy.json": policies.privacy_label,
             **privacy_labels(place, formats),
         }
     except UNREADABLE:
@@ -91,25 +86,25 @@ def disagreement(said: Mapping[str, str]) -> str:
     return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 
-def read_release(published: Published, policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+def read_release(published: Published, policies: PolicyFile, tables: dict[str, pa.Table]) -> Release:
     """Build a release from release.json, policy.json and tables, unchecked."""
-    from recordwise.release.page.view import parts_from_json
+    from recordwise.release.page.view import history_from_json, parts_from_json
 
-    page, bands = published.page, bands_from_json(policies.get("bands"))
+    page, bands = published.page, policies.bands
     return Release(
         tables=tuple(_table(name, tables[name], each) for name, each in published.variables.items()),
-        policy=Policy.from_json(policies["tight"], bands),
-        paper_policy=Policy.from_json(policies["paper"], bands),
+        policy=policies.policy(TIGHT),
+        paper_policy=policies.policy(PAPER),
         published=published.description(),
         digest=published.digest,
         head=published.head,
         private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_from_json(page, bands),
-        lattice=LatticePolicy.from_json(policies["lattice"], bands) if "lattice" in policies else None,
-        firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
+        lattice=policies.lattice,
+        firms=policies.firms,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,
-        history=History.from_json(page["history"]) if page is not None and "history" in page else None,
+        history=None if page is None else history_from_json(page),
     )
 
 
@@ -164,10 +159,10 @@ def recover(ledger: Ledger, charge: Charge) -> Release:
     return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
 
 
-def _foreign(ledger: Ledger, place: Path) -> LedgerError:
+def _foreign(ledger: Ledger, folder: Path) -> LedgerError:
     return LedgerError(
         path=ledger.path,
-        problem=f"did not record the tables in {place.name}",
+        problem=f"did not record the tables in {folder.name}",
         advice="They were changed or belong to another ledger. Nothing was published and nothing was charged.",
     )
 

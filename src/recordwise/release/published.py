@@ -1,15 +1,16 @@
-"""What release.json says, as typed values: the only module that knows its entries by name.
+"""What release.json says, as typed values: written and read here alone.
 
+Its entries about columns (accuracy, fits, basic tables) are written and read in ``tables``, that for the page in ``page.view``.
 Files of every earlier version are read. What was read is written again unchanged, with entries that only other versions know.
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,17 @@ import pyarrow.compute as pc
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
 from recordwise.ledger.chain import Head
+from recordwise.ledger.entries import band_forms
+from recordwise.ledger.ledger import LedgerStatement
+from recordwise.mechanisms.external import DeclaredClass
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
-from recordwise.plan.publication import Labels, Publication, StatusRules
+from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
-from recordwise.release.tables import ADDED, BASIC, FITTED, Accuracy, ReleasedTable, accuracy
+from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
 
-Form: TypeAlias = Mapping[str, Any]
 FORMAT = 1
 LEVEL = 0.95
 """The confidence of intervals where a release does not state it."""
@@ -305,11 +308,27 @@ class CodeLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """One published period of a series: charges and budget date."""
+    """One published period of a series: its charges and its budget."""
 
     name: str
     policy: Policy
-    budget: str
+    budget: Policy | None
+    declared: str
+    """When the budget was declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRevision:
+    """A release that a later one of the same period replaces."""
+
+    revision: int
+    date: str
+    digest: str
+
+    @classmethod
+    def read(cls, form: Form) -> "EarlierRevision":
+        """Read the release that a series says is revised."""
+        return cls(revision=form["revision"], date=form["date"], digest=form["digest"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,8 +338,9 @@ class PublishedSeries:
     name: str = ""
     period: str = ""
     revision: int = 0
-    revises: tuple[Form, ...] = ()
-    """Date and digest of the releases that this one revises."""
+    date: str = ""
+    """The day of the charge."""
+    revises: tuple[EarlierRevision, ...] = ()
     periods: tuple[Period, ...] = ()
     """The periods so far, with this one."""
 
@@ -329,149 +349,69 @@ class PublishedSeries:
         """Read the series."""
         bands = bands_from_json(form.get("bands"))
         periods = tuple(
-            Period(name=each["period"], policy=Policy.from_json(each["policy"], bands), budget=each["budget_declared"])
+            Period(
+                name=each["period"],
+                policy=Policy.from_json(each["policy"], bands),
+                budget=None if each["budget"] is None else Policy.from_json(each["budget"], bands),
+                declared=each["budget_declared"],
+            )
             for each in form.get("periods", ())
         )
         return cls(
             name=form.get("name", ""),
             period=form.get("period") or "",
             revision=form.get("revision", 0),
-            revises=tuple(form.get("revises", ())),
+            date=form.get("date", ""),
+            revises=tuple(map(EarlierRevision.read, form.get("revises", ()))),
             periods=periods,
         )
 
-
-@dataclass(frozen=True, slots=True)
-class DeclaredLoss:
-    """A loss that recordwise did not prove."""
-
-    name: str
-    package: str
-    version: str | None
-    policy: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariableFit:
-    """How one variable was fitted."""
-
-    kkt: float
-    primal: float
-    converged: bool
-    fit: Form = field(default_factory=dict)
-    """Where the intervals of its fitted column come from."""
-    best: Form = field(default_factory=dict)
-    """Where those of its best linear estimate come from."""
-    note: str = ""
-
-    @classmethod
-    def read(cls, reached: Form, spread: Form) -> "VariableFit":
-        """Read the residuals of a fit and the origin of its intervals."""
-        return cls(
-            kkt=reached.get("kkt", math.nan),
-            primal=reached.get("primal", math.nan),
-            converged=reached.get("converged", False),
-            fit=spread.get("fit", {}),
-            best=spread.get("best", {}),
-            note=spread.get("note", ""),
-        )
-
-    @property
-    def intervals(self) -> tuple[str, str]:
-        """Where the intervals of the fitted column and of the best estimate come from."""
-        return str(self.fit["intervals"]), str(self.best["intervals"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitNote:
-    """How the fitted columns of a release were made."""
-
-    method: str
-    complete: bool
-    zero_counts: bool
-    at_most: Mapping[str, str]
-    digest: str
-    """The digest of the tables with their fitted columns."""
-    together: tuple[tuple[str, ...], ...] = ()
-    """The tables of different queries that were fitted together."""
-    fits: Mapping[str, VariableFit] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """What each kind of added column is."""
-    added: tuple[str, ...] = ADDED
-    """The suffixes of the columns that were added."""
-
-    @classmethod
-    def read(cls, form: Form) -> "FitNote":
-        """Read the note; fits of earlier versions added one column and said nothing about intervals."""
-        spreads = form.get("uncertainty", {})
-        return cls(
-            method=str(form.get("method")),
-            complete=bool(form.get("complete")),
-            zero_counts=bool(form.get("zero_counts")),
-            at_most=form.get("at_most", {}),
-            digest=str(form["digest"]),
-            together=tuple(map(tuple, form.get("fitted_together", ()))),
-            fits={name: VariableFit.read(each, spreads.get(name, {})) for name, each in form.get("fits", {}).items()},
-            columns=form.get("columns", {}),
-            # A variable of theirs may be called what is added to another today.
-            added=ADDED if "uncertainty" in form else (FITTED,),
-        )
-
     def to_json(self) -> dict[str, Any]:
-        """Write the note."""
-        fits = self.fits.items()
+        """Write the series."""
+        periods = [
+            {
+                "period": each.name,
+                "policy": each.policy.to_json(),
+                "budget": None if each.budget is None else each.budget.to_json(),
+                "budget_declared": each.declared,
+            }
+            for each in self.periods
+        ]
+        bands = band_forms(policy for each in self.periods for policy in (each.policy, each.budget))
         return {
-            "method": self.method,
-            "complete": self.complete,
-            "zero_counts": self.zero_counts,
-            "at_most": dict(self.at_most),
-            **({"fitted_together": [list(some) for some in self.together]} if self.together else {}),
-            "fits": {name: {"kkt": f.kkt, "primal": f.primal, "converged": f.converged} for name, f in fits},
-            "uncertainty": {
-                name: {"fit": dict(f.fit), "best": dict(f.best), **({"note": f.note} if f.note else {})}
-                for name, f in fits
-            },
-            "columns": dict(self.columns),
-            "digest": self.digest,
+            "name": self.name,
+            "period": self.period,
+            "revision": self.revision,
+            "date": self.date,
+            "revises": [asdict(each) for each in self.revises],
+            "periods": periods,
+            **({"bands": bands} if bands else {}),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BasicNote:
-    """How the basic tables of a release were made."""
+class Tuning:
+    """What a session says about itself in each of its releases."""
 
-    tables: Mapping[str, Sequence[str]]
-    """The variables of each."""
-    rounded_to: Mapping[str, str]
-    largest_change: Mapping[str, float]
-    """By how many units a number changed at most."""
-    moved_more: Mapping[str, int]
-    """How many numbers changed by a unit or more."""
-    rules: StatusRules
-    digest: str
+    tuned_on: str | None
+    reason: str | None = None
+    """Why choices made on confidential records were accepted."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What the parameters of the plan file were set to."""
 
-    @classmethod
-    def read(cls, form: Form) -> "BasicNote":
-        """Read the note."""
-        return cls(
-            tables=form["tables"],
-            rounded_to=form["rounded_to"],
-            largest_change=form["largest_change"],
-            moved_more=form.get("moved_more", {}),
-            rules=StatusRules.from_json(form["status"]),
-            digest=str(form["digest"]),
-        )
 
-    def to_json(self) -> dict[str, Any]:
-        """Write the note."""
-        return {
-            "tables": {name: list(variables) for name, variables in self.tables.items()},
-            "rounded_to": dict(self.rounded_to),
-            "largest_change": dict(self.largest_change),
-            "moved_more": dict(self.moved_more),
-            "status": self.rules.to_json(),
-            "digest": self.digest,
-        }
+class AboutPlan(TypedDict, total=False):
+    """What a release says about its plan; forms are those of the ledger."""
+
+    plan: Sequence[Form]
+    schema: Form
+    confidence: float
+    promise: str
+    """What sized noise promises over time."""
+    hierarchies: Sequence[Form]
+    series: PublishedSeries | None
+    declared: Iterable[DeclaredClass]
+    """The losses that other packages answer for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,6 +420,46 @@ class Published:
 
     form: Form
     """The entries of release.json."""
+
+    @classmethod
+    def load(cls, path: Path) -> "Published":
+        """Read release.json, of which nothing is checked yet."""
+        return cls(json.loads(path.read_text(encoding="utf-8")))
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        dataset: str,
+        tuning: Tuning | None = None,
+        ledger: LedgerStatement | None = None,
+        looks: Mapping[str, int] | None = None,
+        versions: Mapping[str, str] | None = None,
+        **about: Unpack[AboutPlan],
+    ) -> "Published":
+        """Describe a release before it is saved; what is not given has no entry."""
+        form: dict[str, Any] = {"dataset": dataset}
+        if tuning is not None:
+            form |= {"tuned_on": tuning.tuned_on, "accept_tuning": tuning.reason}
+            form |= {"parameters": dict(tuning.parameters)} if tuning.parameters else {}
+        if ledger is not None:
+            form |= {"guarantee": ledger.guarantee, "budget": ledger.budget}
+            form |= {} if ledger.bands is None else {"budget_bands": ledger.bands}
+            form |= {"ledger_storage": ledger.storage}
+        if looks is not None:
+            form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
+        series = about.get("series")
+        others = {
+            "versions": versions,
+            "plan": about.get("plan"),
+            "interval_level": about.get("confidence"),
+            "schema": about.get("schema"),
+            "sized_noise": about.get("promise") or None,
+            "hierarchies": list(about.get("hierarchies", ())) or None,
+            "series": None if series is None else series.to_json(),
+            "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
+        }
+        return cls(form | {name: entry for name, entry in others.items() if entry is not None})
 
     @property
     def dataset(self) -> str:
@@ -569,10 +549,9 @@ class Published:
         return dict(self.form.get("versions", {}))
 
     @property
-    def declared_elsewhere(self) -> tuple[DeclaredLoss, ...]:
+    def declared_elsewhere(self) -> tuple[DeclaredClass, ...]:
         """The losses that other packages answer for."""
-        found = self.form.get("declared_elsewhere", ())
-        return tuple(DeclaredLoss(each["name"], each["package"], each["version"], each["policy"]) for each in found)
+        return tuple(map(DeclaredClass.from_json, self.form.get("declared_elsewhere", ())))
 
     @property
     def firm(self) -> str | None:
@@ -620,6 +599,10 @@ class Published:
     def as_drawn(self) -> "Published":
         """Return the same without fitted columns and basic tables."""
         return Published({name: each for name, each in self.form.items() if name not in (FIT, BASIC_TABLES)})
+
+    def with_files(self, page: Form, digests: Mapping[str, str] | None = None) -> "Published":
+        """Return the same with what is saved for the page and the digests of the files."""
+        return Published({**self.form, "page": page, **({} if digests is None else {"sha256": dict(digests)})})
 
     def with_rehearsal(self, about: Form) -> "Published":
         """Return the same, marked as a rehearsal."""
@@ -704,19 +687,23 @@ class Published:
         return stated | {"period": (series.get("period"), series.get("revision"))}
 
 
-def release_json(
+def as_saved(
     published: Published, tables: Sequence[ReleasedTable], words: Labels, *, privacy_label: str, digest: str, head: Head
-) -> dict[str, Any]:
-    """Write release.json but for the page and the digests of files: no row count, no exact totals."""
+) -> Published:
+    """Return release.json but for the page and the digests of files: no row count, no exact totals."""
     said = {"units": dict(words.units), "publication": words.publication.to_json()}
-    return {
-        "recordwise_release": FORMAT,
-        "mark": privacy_label,
-        "digest": digest,
-        "ledger": {"length": head.length, "digest": head.digest},
-        **published.form,
-        # Labels are with what is saved for the page.
-        **{name: found for name, found in said.items() if found},
-        "flags": {table.name: table.flags() for table in tables},
-        "accuracy": {table.name: {name: each.to_json() for name, each in accuracy(table).items()} for table in tables},
-    }
+    return Published(
+        {
+            "recordwise_release": FORMAT,
+            "mark": privacy_label,
+            "digest": digest,
+            "ledger": {"length": head.length, "digest": head.digest},
+            **published.form,
+            # Labels are with what is saved for the page.
+            **{name: found for name, found in said.items() if found},
+            "flags": {table.name: table.flags() for table in tables},
+            "accuracy": {
+                table.name: {name: each.to_json() for name, each in accuracy(table).items()} for table in tables
+            },
+        }
+    )

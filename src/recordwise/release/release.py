@@ -1,7 +1,7 @@
 """The result of a run: tables, accuracy, policy and files."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.plan.publication import Labels, Publication, StatusRules
-from recordwise.policy.bands import BandTable
 from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.json import PolicyFile
 from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported
@@ -29,10 +29,9 @@ from recordwise.release.formats.registry import (
     require_storable,
 )
 from recordwise.release.page.history import History, history_of
-from recordwise.release.page.parts import PagePart
-from recordwise.release.published import Published, release_json
+from recordwise.release.published import Published, as_saved
 from recordwise.release.staging import file_digest, new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
@@ -320,7 +319,7 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
-                write_json(self._policies(), staging / "policy.json")
+                write_json(self._policies().form, staging / "policy.json")
                 view = view_of(self, self._files(chosen))
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
@@ -328,7 +327,7 @@ class Release:
                 job.result()
             write_json(datapackage_json(content, {name for _, name, _ in files}), staging / DATA_PACKAGE)
             digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
-            write_json({**view.published.form, "page": saved, "sha256": digests}, staging / "release.json")
+            write_json(view.published.with_files(saved, digests).form, staging / "release.json")
         return Path(folder)
 
     def write_recoverable(self, folder: Path) -> None:
@@ -347,22 +346,17 @@ class Release:
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
                 each.write(part, staging / name)
-            write_json(self._policies(), staging / "policy.json")
-            write_json(self.to_json() | {"page": page_json(self, self.words.labels)}, staging / "release.json")
+            write_json(self._policies().form, staging / "policy.json")
+            write_json(self.as_saved().with_files(page_json(self, self.words.labels)).form, staging / "release.json")
 
-    def _policies(self) -> dict[str, Any]:
+    def _policies(self) -> PolicyFile:
         """The content of policy.json."""
-        return {
-            "mark": self.privacy_label,
-            "tight": self.policy.to_json(),
-            "paper": self.paper_policy.to_json(),
-            **bands_json(self.policy.bands().values()),
-            **({} if self.firms is None else {"firms": self.firms.to_json()}),
-            **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
-        }
+        return PolicyFile.of(
+            self.policy, self.paper_policy, privacy_label=self.privacy_label, firms=self.firms, lattice=self.lattice
+        )
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
-        """The files beside the page, with descriptions; Parquet comes last."""
+        """The files next to the page, with descriptions; Parquet comes last."""
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
         found = {name: each.description for each, name, _ in files_to_write(self.content(), ordered)}
         found[DATA_PACKAGE] = "the data dictionary, as a data package with a schema for each table"
@@ -370,10 +364,14 @@ class Release:
         found["release.json"] = "plan, mechanisms, budget and versions, and the digest of every file"
         return found
 
+    def as_saved(self) -> Published:
+        """Return what release.json says, but for the page and the files."""
+        label, tables = self.privacy_label, self.tables
+        return as_saved(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of release.json, which has no exact totals."""
-        label, tables = self.privacy_label, self.tables
-        return release_json(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
+        return dict(self.as_saved().form)
 
     def __repr__(self) -> str:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.privacy_label}>"
@@ -386,12 +384,6 @@ class Release:
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
 
 
-def bands_json(tables: Iterable[BandTable]) -> dict[str, Any]:
-    """Return the band tables that policies name, to save with them."""
-    forms = [table.to_json() for table in tables]
-    return {"bands": forms} if forms else {}
-
-
-def write_json(content: dict[str, Any], path: Path) -> None:
+def write_json(content: Mapping[str, Any], path: Path) -> None:
     """Write JSON that every reader accepts: no NaN and no infinity."""
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")

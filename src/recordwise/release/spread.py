@@ -38,50 +38,50 @@ NORMAL_STEPS = 1000
 """Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
 NORMAL = discrete_gaussian(Fraction(NORMAL_STEPS))
 LEAST_STEPS = 0.5
-"""Gaussian noise of at least so many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
+"""Gaussian noise of at least this many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
 
 
-def noise_of(family: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
+def noise_of(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """Return a statistic's noise in every table, by query if joined."""
     if not statistic.own:
-        return _noise(family, statistic)
-    ends = np.cumsum([0, *family.sizes.values()])
-    places = {table.name: np.arange(start, stop) for table, start, stop in zip(family.tables, ends, ends[1:])}
+        return _noise(nesting, statistic)
+    ends = np.cumsum([0, *nesting.sizes.values()])
+    places = {table.name: np.arange(start, stop) for table, start, stop in zip(nesting.tables, ends, ends[1:])}
     owns, parts = list(statistic.own.values()), []
     for own in (each for at, each in enumerate(owns) if each not in owns[:at]):
-        tables = tuple(table for table in family.tables if statistic.own[table.name] == own)
-        some = replace(family, tables=tables)
+        tables = tuple(table for table in nesting.tables if statistic.own[table.name] == own)
+        some = replace(nesting, tables=tables)
         parts.append((np.concatenate([places[table.name] for table in tables]), _noise(some, own)))
     return JoinedNoise(tuple(parts))
 
 
-def _noise(family: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
+def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "OwnNoise":
     """The noise of a statistic of one query."""
-    raw = family.column(statistic, "_sd") ** 2
+    raw = nesting.column(statistic, "_sd") ** 2
     mechanism = statistic.mechanism()
-    step = family.published.measure(statistic.of).step
-    ends = np.cumsum([0, *family.sizes.values()])
+    step = nesting.published.measure(statistic.of).step
+    ends = np.cumsum([0, *nesting.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
     if mechanism is None or mechanism.signed:
         return FixedNoise(raw, tuple((rows, NORMAL) for rows in parted), known=False)
     if mechanism.is_sized:
-        return _sized_noise(family, statistic, mechanism, raw, step)
+        return _sized_noise(nesting, statistic, mechanism, raw, step)
     if mechanism.variance_varies:
-        scale = family.column(statistic, "_sigma")
+        scale = nesting.column(statistic, "_sigma")
         parts = [
             (np.flatnonzero(scale == each), mechanism.with_noise_scale(Fraction(float(each))))
             for each in np.unique(scale)
         ]
         return VaryingNoise(raw, tuple(parts), step)
-    served = [mechanism.at_share(family.described[name].share) for name in family.sizes]
+    served = [mechanism.at_share(nesting.described[name].share) for name in nesting.sizes]
     return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
 def _sized_noise(
-    family: Nesting, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
+    nesting: Nesting, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
     """Return noise by public sizes, cell by cell (T-SIZE)."""
-    served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in family.by_size(statistic.name)]
+    served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in nesting.by_size(statistic.name)]
     if any(each.variance_varies for each in mechanism.inside()):
         return VaryingNoise(raw, tuple(served), step)
     return _fixed_noise(raw, served, step)
@@ -318,7 +318,7 @@ CLOSE = 2.0**-30
 MOST_DOUBLINGS = 60
 MOST_TRIES = 200
 TRIES_TO_HALF = 3
-"""After so many tries the bracket of an end is halved."""
+"""After this many tries the bracket of an end is halved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -455,7 +455,7 @@ class FittedColumn:
 
 
 def best_fit(
-    family: Nesting,
+    nesting: Nesting,
     statistic: PublishedStatistic,
     noise: AnswerNoise,
     *,
@@ -464,53 +464,53 @@ def best_fit(
     source: BitSource,
 ) -> FittedColumn:
     """Return each cell's best linear unbiased estimate."""
-    answers = family.column(statistic, "")
-    if family.undetermined or not adds_up(family, statistic):
-        sd, low, high = (family.column(statistic, end) for end in ("_sd", "_low", "_high"))
+    answers = nesting.column(statistic, "")
+    if nesting.undetermined or not adds_up(nesting, statistic):
+        sd, low, high = (nesting.column(statistic, end) for end in ("_sd", "_low", "_high"))
         return FittedColumn(value=answers, sd=sd, low=low, high=high, how=RAW)
     used = noise.variance(None)
-    weights = linear(family, used)
+    weights = linear(nesting, used)
     value = weights.fit(answers)
     for _ in range(REFITS if noise.varies else 0):
         used = noise.variance(value)
-        weights = linear(family, used)
+        weights = linear(nesting, used)
         value = weights.fit(answers)
     if noise.varies:
-        ends = family.column(statistic, "_low"), family.column(statistic, "_high")
+        ends = nesting.column(statistic, "_low"), nesting.column(statistic, "_high")
         found = _moved_column(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
     elif noise.normal and weights.fitted is not None:
         found = _normal(weights, value, float(noise.step), confidence)
     else:
         found = _linear_draws(weights, value, noise, confidence=confidence, draws=draws, source=source)
     return _with_published_intervals(
-        family, statistic, weights, found if noise.known else _around(family, statistic, found)
+        nesting, statistic, weights, found if noise.known else _around(nesting, statistic, found)
     )
 
 
-def adds_up(family: Nesting, statistic: PublishedStatistic) -> bool:
+def adds_up(nesting: Nesting, statistic: PublishedStatistic) -> bool:
     """Return whether exact numbers of finer cells add up."""
-    return statistic.rules.adds_up(statistic.of, firm=family.published.firm)
+    return statistic.rules.adds_up(statistic.of, firm=nesting.published.firm)
 
 
-def linear(family: Nesting, variances: FloatArray) -> Weights | CrossingWeights:
+def linear(nesting: Nesting, variances: FloatArray) -> Weights | CrossingWeights:
     """The best linear fit of a family's answers with these variances."""
-    tree = family.tree
-    return CrossingWeights.of(family.rows, variances, family.workload) if tree is None else tree.weights(variances)
+    tree = nesting.tree
+    return CrossingWeights.of(nesting.rows, variances, nesting.workload) if tree is None else tree.weights(variances)
 
 
 def _with_published_intervals(
-    family: Nesting, statistic: PublishedStatistic, weights: Any, found: FittedColumn
+    nesting: Nesting, statistic: PublishedStatistic, weights: Any, found: FittedColumn
 ) -> FittedColumn:
     """Keep the published interval of answers that no other informs."""
-    alone = weights.untouched() if family.tree is None else ~family.tree.connected()
-    ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
+    alone = weights.untouched() if nesting.tree is None else ~nesting.tree.connected()
+    ends = {name: nesting.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
     kept = {name: np.where(alone, raw, getattr(found, name)) for name, raw in ends.items()}
     return FittedColumn(value=found.value, how=found.how, draws=found.draws, **kept)
 
 
-def _around(family: Nesting, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
+def _around(nesting: Nesting, statistic: PublishedStatistic, found: FittedColumn) -> FittedColumn:
     """Widen intervals of unknown laws to contain the answers' intervals."""
-    low, high = (family.column(statistic, end) for end in ("_low", "_high"))
+    low, high = (nesting.column(statistic, end) for end in ("_low", "_high"))
     return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
 
 
@@ -580,7 +580,7 @@ def fit_again(
     """Return a fit's standard error and reach by refitting."""
     largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
     squares = np.zeros(len(fitted))
-    for some in tracked(list(chunks(draws, len(fitted))), "fitting noise drawn anew"):
+    for some in tracked(list(chunks(draws, len(fitted))), "fitting new noise"):
         error = refit(fitted + errors(some)) - fitted
         squares += np.sum(error**2, axis=0)
         largest.add(np.abs(error))
@@ -597,10 +597,10 @@ def chunks(draws: int, answers: int) -> Iterator[int]:
         yield min(size, draws - start)
 
 
-def draws_for(answers: int, confidence: float, asked: int | None) -> int:
+def draws_for(answers: int, confidence: float, draws: int | None) -> int:
     """Return how often a nonnegative fit is repeated."""
-    if asked is not None:
-        rank_of(asked, confidence)
-        return asked
+    if draws is not None:
+        rank_of(draws, confidence)
+        return draws
     least = int(np.ceil(2 * confidence / (1 - confidence))) + 2
     return DRAWS if answers <= LARGE else max(FEWER_DRAWS, least)

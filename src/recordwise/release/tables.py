@@ -1,11 +1,13 @@
-"""Published tables and their digest, in memory or in Parquet."""
+"""Published tables, their digest, and what is said about their columns."""
 
 import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,16 @@ import pyarrow.compute as pc
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array
+from recordwise.plan.cost import Part
+from recordwise.plan.describe import table_name
+from recordwise.plan.expressions import Case, leaves, operand_name
+from recordwise.plan.plan import Plan
+from recordwise.plan.publication import StatusRules
+from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
+
+Form: TypeAlias = Mapping[str, Any]
+"""An entry of release.json."""
 
 
 def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
@@ -155,3 +166,199 @@ def _median(values: FloatArray) -> float | None:
     middle = [(len(values) - 1) // 2, len(values) // 2]
     low, high = np.partition(values, middle)[middle].tolist()
     return (low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
+
+
+# What release.json says about columns and tables that were computed from the drawn ones.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableFit:
+    """How one variable was fitted."""
+
+    kkt: float
+    primal: float
+    converged: bool
+    fit: Form = field(default_factory=dict)
+    """Where the intervals of its fitted column come from."""
+    best: Form = field(default_factory=dict)
+    """Where those of its best linear estimate come from."""
+    note: str = ""
+
+    @classmethod
+    def read(cls, reached: Form, spread: Form) -> "VariableFit":
+        """Read the residuals of a fit and the origin of its intervals."""
+        return cls(
+            kkt=reached.get("kkt", math.nan),
+            primal=reached.get("primal", math.nan),
+            converged=reached.get("converged", False),
+            fit=spread.get("fit", {}),
+            best=spread.get("best", {}),
+            note=spread.get("note", ""),
+        )
+
+    @property
+    def intervals(self) -> tuple[str, str]:
+        """Where the intervals of the fitted column and of the best estimate come from."""
+        return str(self.fit["intervals"]), str(self.best["intervals"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitNote:
+    """How the fitted columns of a release were made."""
+
+    method: str
+    complete: bool
+    zero_counts: bool
+    at_most: Mapping[str, str]
+    digest: str
+    """The digest of the tables with their fitted columns."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """The tables of different queries that were fitted together."""
+    fits: Mapping[str, VariableFit] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What each kind of added column is."""
+    added: tuple[str, ...] = ADDED
+    """The suffixes of the columns that were added."""
+
+    @classmethod
+    def read(cls, form: Form) -> "FitNote":
+        """Read the note; fits of earlier versions added one column and said nothing about intervals."""
+        spreads = form.get("uncertainty", {})
+        return cls(
+            method=str(form.get("method")),
+            complete=bool(form.get("complete")),
+            zero_counts=bool(form.get("zero_counts")),
+            at_most=form.get("at_most", {}),
+            digest=str(form["digest"]),
+            together=tuple(map(tuple, form.get("fitted_together", ()))),
+            fits={name: VariableFit.read(each, spreads.get(name, {})) for name, each in form.get("fits", {}).items()},
+            columns=form.get("columns", {}),
+            # A variable of theirs may be called what is added to another today.
+            added=ADDED if "uncertainty" in form else (FITTED,),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the note."""
+        fits = self.fits.items()
+        return {
+            "method": self.method,
+            "complete": self.complete,
+            "zero_counts": self.zero_counts,
+            "at_most": dict(self.at_most),
+            **({"fitted_together": [list(some) for some in self.together]} if self.together else {}),
+            "fits": {name: {"kkt": f.kkt, "primal": f.primal, "converged": f.converged} for name, f in fits},
+            "uncertainty": {
+                name: {"fit": dict(f.fit), "best": dict(f.best), **({"note": f.note} if f.note else {})}
+                for name, f in fits
+            },
+            "columns": dict(self.columns),
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicNote:
+    """How the basic tables of a release were made."""
+
+    tables: Mapping[str, Sequence[str]]
+    """The variables of each."""
+    rounded_to: Mapping[str, str]
+    largest_change: Mapping[str, float]
+    """By how many units a number changed at most."""
+    moved_more: Mapping[str, int]
+    """How many numbers changed by a unit or more."""
+    rules: StatusRules
+    digest: str
+
+    @classmethod
+    def read(cls, form: Form) -> "BasicNote":
+        """Read the note."""
+        return cls(
+            tables=form["tables"],
+            rounded_to=form["rounded_to"],
+            largest_change=form["largest_change"],
+            moved_more=form.get("moved_more", {}),
+            rules=StatusRules.from_json(form["status"]),
+            digest=str(form["digest"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the note."""
+        return {
+            "tables": {name: list(variables) for name, variables in self.tables.items()},
+            "rounded_to": dict(self.rounded_to),
+            "largest_change": dict(self.largest_change),
+            "moved_more": dict(self.moved_more),
+            "status": self.rules.to_json(),
+            "digest": self.digest,
+        }
+
+
+# A release's parts as shown on its page and in release.json.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagePart:
+    """One statistic of one table, or the selection of a table's keys."""
+
+    table: str
+    statistic: str
+    kind: str
+    """``count``: the record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither rule applies."""
+    noise: str
+    """A description in words."""
+    policy: Policy
+    measure: str | None = None
+    step: Fraction = Fraction(1)
+    mechanisms: tuple[Any, ...] = ()
+    """The mechanisms of its cells, or their saved form; their variance gives the size of the noise at a total."""
+    stays: bool = True
+    """Whether a record keeps its cell whatever its measures are."""
+    cut_down: bool = False
+    """Whether large records were only partly counted."""
+
+
+def page_parts(plan: Plan) -> tuple[PagePart, ...]:
+    """Return the parts of a plan as its page shows them."""
+    return tuple(_page_part(part, table_name(plan, part.table)) for part in plan.parts())
+
+
+def external_part(name: str, policy: Policy) -> PagePart:
+    """An external mechanism on split rows."""
+    return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
+
+
+def _page_part(part: Part, table: str) -> PagePart:
+    statistic, stays = part.statistic, not _looks_at_measures(part)
+    if statistic is None:
+        noise = "Gaussian noise on the number that decides whether a cell is listed"
+        return PagePart(
+            table=table, statistic=part.alias, kind=OTHER, noise=noise, policy=part.record_policy(), stays=stays
+        )
+    measure = None if statistic.of is None else part.schema.measure(statistic.of)
+    return PagePart(
+        table=table,
+        statistic=part.alias,
+        kind=statistic.contribution,
+        noise=statistic.mechanism.words,
+        policy=part.record_policy(),
+        measure=measure.name if measure else None,
+        step=statistic.step(part.schema),
+        mechanisms=part.mechanisms,
+        stays=stays,
+        cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
+    )
+
+
+def _looks_at_measures(part: Part) -> bool:
+    """Return whether a table's condition or group depends on a measure."""
+    table, measures = part.table, set(part.schema.measure_names())
+    predicates = [] if table.condition is None else [table.condition]
+    names: set[str] = set()
+    for group in table.shape.groups:
+        if isinstance(group.expression, Case):
+            predicates += [test for test, _ in group.expression.branches]
+        else:
+            names.add(operand_name(group.expression))
+    names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
+    return bool(measures & names)

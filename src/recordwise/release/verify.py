@@ -1,17 +1,15 @@
 """Verification of a ledger and the releases that refer to it."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
+from recordwise.ledger.entries import PREFLIGHT, band_tables_in, count_looks, terms_before, wrong_looks
 from recordwise.ledger.ledger import Ledger, amount_bounds, within
-from recordwise.ledger.looks import PREFLIGHT, count_looks, wrong_looks
-from recordwise.ledger.periods import band_tables_in, terms_before
 from recordwise.policy.bands import BandTable
-from recordwise.policy.json import Bands, bands_from_json
+from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
 from recordwise.release.files import read_release
@@ -138,8 +136,7 @@ def _within_budget(spent: Policy, terms: dict[str, Any], bands: Bands) -> bool:
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:
     """Return disagreements between folder and ledger, or within the folder."""
     try:
-        form, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
-        release = Published(form)
+        release, policies = Published.load(folder / "release.json"), PolicyFile.load(folder / "policy.json")
         length, digest = release.head.length, release.head.digest
     except UNREADABLE:
         return ["release.json or policy.json cannot be read or does not refer to a ledger"]
@@ -160,7 +157,7 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
         return ["its files cannot be read"]
 
 
-def _wrong_facts(release: Published, policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
+def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events: list[Event]) -> list[str]:
     """Return facts in release.json and policy.json that contradict the ledger."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     looks = count_looks(events[: entry.body["charge"]])
@@ -170,8 +167,8 @@ def _wrong_facts(release: Published, policies: dict[str, Any], entry: Event, eve
         "release.json says otherwise whether records were viewed": (_looks_agree(release, looks), bool(looks)),
         "release.json states a different digest": (release.digest, entry.body["digest"]),
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
-        "policy.json carries a different privacy label": (policies["mark"], entry.body["mark"]),
-        "policy.json states a different policy": (policies["tight"], charged["policy"]),
+        "policy.json carries a different privacy label": (policies.privacy_label, entry.body["mark"]),
+        "policy.json states a different policy": (policies.tight_form, charged["policy"]),
     }
     # Ledgers of earlier versions state the schema once instead of with each charge.
     known = {
@@ -193,14 +190,14 @@ def _looks_agree(release: Published, looks: dict[str, int]) -> bool:
     return stated if release.looks is not None or set(looks) - {PREFLIGHT} else bool(looks)
 
 
-def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], entry: Event) -> list[str]:
+def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry: Event) -> list[str]:
     """Check the tables' digest and their files in other formats."""
     stored, formats = read_tables(folder), known_formats().values()
     basic = {name: stored[name] for name in release.basic_names if name in stored}
     tables = {name: table for name, table in stored.items() if name not in basic}
     problems = []
     drawn = {name: without_fits(table, release.added) for name, table in tables.items()}
-    policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
+    policy = policies.policy()
     if digest_of(drawn, policy) != entry.body["digest"]:
         problems.append("its tables are not those that were released")
     elif release.fit is not None and digest_of(tables, policy) != release.fit.digest:
@@ -213,7 +210,7 @@ def _wrong_tables(folder: Path, release: Published, policies: dict[str, Any], en
     content = read_release(release, policies, stored).content()
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
-            problems.append(f"{path.name} differs from the Parquet file beside it")
+            problems.append(f"{path.name} differs from the Parquet file next to it")
     # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
     return problems or file_problems(folder, release.files)
 

@@ -6,8 +6,7 @@ In reading order:
 
 - ``session``: one table of records and one budget
 - ``publisher``: how a release is made, in order
-- ``sizes``: public sizes, before a release
-- ``coverage``: do the published cells hold the records?
+- ``checks``: before a release: do its cells hold the records, are its sizes public?
 - ``owner``: what the owner of the data may examine; every look is entered in the ledger first
 - ``simulated``: releases drawn again and again, in memory
 """

@@ -34,17 +34,15 @@ from recordwise.plan.cost import check_policy, firm_policy, plan_policy
 from recordwise.plan.describe import plan_json, release_identity, table_name, unrecognizable
 from recordwise.plan.expressions import Predicate, listed_cells
 from recordwise.plan.keys.keys import Keys, Selection
-from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.plan import POSITION, FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
-from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import as_arrow
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, needed_names
-from recordwise.session.coverage import Coverage, coverage, covered_tables, public_tables
+from recordwise.session.checks import Coverage, coverage, covered_tables, public_tables, with_sizes
 from recordwise.session.session import plan_ledger
-from recordwise.session.sizes import with_sizes
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile

@@ -1,21 +1,20 @@
 """The steps of a release: check, read, charge, draw, record."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
 from recordwise.errors import EngineError, ParameterError, RecordwiseError
 from recordwise.ledger.chain import Event
-from recordwise.ledger.charges import Charge
+from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
-from recordwise.ledger.periods import band_forms, periods_of
-from recordwise.mechanisms.external import DeclaredClass, declared_function
+from recordwise.mechanisms.external import declared_function
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
 from recordwise.plan.describe import (
@@ -30,20 +29,26 @@ from recordwise.plan.describe import (
     used_schema,
     versions,
 )
-from recordwise.plan.plan import Plan
+from recordwise.plan.plan import FoundTotals, Plan, TableTotals
 from recordwise.plan.publication import Labels
-from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
 from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
-from recordwise.release.page.parts import PagePart, external_part, page_parts
-from recordwise.release.published import Published
+from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
-from recordwise.release.tables import ReleasedTable, digest_of
-from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
-from recordwise.session.sizes import check_release_sizes, promise, raise_bands, with_sizes
+from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
+from recordwise.session.checks import (
+    check_coverage,
+    check_release_sizes,
+    coverage,
+    covered_tables,
+    promise,
+    raise_bands,
+    with_sizes,
+    without_counts,
+)
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
 # periods.
 
 
-def revised_releases(ledger: Ledger) -> tuple[dict[str, Any], ...]:
+def revised_releases(ledger: Ledger) -> tuple[EarlierRevision, ...]:
     """Return the releases that a revision of the same period replaces.
 
     Those of the revision before, with their days and digests.
@@ -88,37 +93,29 @@ def _closes(event: Event, charges: dict[int, Event]) -> bool:
     return event.kind == "released" and event.body.get("charge") in charges
 
 
-def _version(event: Event, charges: dict[int, Event]) -> dict[str, Any]:
+def _version(event: Event, charges: dict[int, Event]) -> EarlierRevision:
     charge = charges[event.body["charge"]]
-    return {"revision": charge.body.get("revision", 0), "date": event.time[:10], "digest": event.body["digest"]}
+    return EarlierRevision(
+        revision=charge.body.get("revision", 0), date=event.time[:10], digest=str(event.body["digest"])
+    )
 
 
-def series_json(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return release.json's part about the series; empty outside a series."""
+def published_series(ledger: Ledger, charge: Charge, revises: Sequence[EarlierRevision] = ()) -> PublishedSeries | None:
+    """Return what a release says about its series; None outside a series."""
     series = ledger.series
     if series is None:
-        return {}
-    known = periods_of(ledger.history())
-    periods = [
-        {
-            "period": each.name,
-            "policy": each.spent.to_json(),
-            "budget": None if each.budget is None else each.budget.to_json(),
-            "budget_declared": each.declared_text(),
-        }
-        for each in known
-    ]
-    stated = {
-        "name": series.name,
-        "period": series.period,
-        "revision": series.revision,
-        "date": charge.time[:10],
-        "revises": list(revises),
-        "periods": periods,
-    }
-    if forms := band_forms(policy for each in known for policy in (each.spent, each.budget)):
-        stated["bands"] = forms
-    return {"series": stated}
+        return None
+    return PublishedSeries(
+        name=series.name,
+        period=series.period,
+        revision=series.revision,
+        date=charge.time[:10],
+        revises=tuple(revises),
+        periods=tuple(
+            Period(name=each.name, policy=each.spent, budget=each.budget, declared=each.declared_text())
+            for each in periods_of(ledger.history())
+        ),
+    )
 
 
 Progress = Callable[[str], object]
@@ -138,7 +135,8 @@ class Publisher:
     ledger: Ledger
     schema: Schema
     budget: Policy | None
-    stated: dict[str, Any]
+    dataset: str
+    tuning: Tuning
     """What the session says about itself in every release."""
     words: Labels = field(default_factory=Labels)
     """The words of every release."""
@@ -193,12 +191,18 @@ class Publisher:
                 for each, ready in prepared
             )
             tell("recording the release")
-            stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
-            stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
-            stated |= series_json(self.ledger, charge, revises) | _declared_json(declared_elsewhere(plan))
-            parts = page_parts(plan)
-            drawn = self._make_release(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
-            drawn = replace(drawn, firms=firms, lattice=lattice)
+            published = self._published(
+                charge,
+                plan=described,
+                schema=used,
+                confidence=confidence,
+                promise=promise(plan, self.ledger),
+                hierarchies=[each.to_json() for each in names.hierarchies],
+                series=published_series(self.ledger, charge, revises),
+                declared=declared_elsewhere(plan),
+            )
+            drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
+            drawn = replace(drawn, paper_policy=paper, parts=page_parts(plan), firms=firms, lattice=lattice)
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
@@ -256,26 +260,31 @@ class Publisher:
         check_coverage(coverage(plan, found), self.max_outside)
         return without_counts(plan, found)
 
-    def run_external(self, external: "ExternalMechanism", asked: "SplitRows", *, private: bool) -> Release:
+    def run_external(self, external: "ExternalMechanism", split: "SplitRows", *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
         from recordwise.release.draw import external_table
 
-        firms, name = asked.firms(external, self.schema), external.name
+        firms, name = split.firms(external, self.schema), external.name
         policy = firms.policy()
         self.ledger.check(policy, query=name)
         with self._reading():
-            rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())
-        described = [asked.to_json(external)]
+            rows = external.prepare(self.engine.split_table(split.splitting, condition=split.condition).reveal())
+        described = [split.to_json(external)]
         seen = set(self.schema.declared_names()) if external.column is None else {external.column}
         used = schema_json(schema_of(self.schema, seen, policy, self.budget))
         with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
             data = external_table(external.run(rows), name)
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
-            stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
-            stated |= series_json(self.ledger, charge, ())
-            stated |= _declared_json([declared_function(external.call, name=external.name)])
-            drawn = self._make_release((table,), policy, policy, stated, charge, private=private, parts=parts)
-            return self._record(replace(drawn, firms=firms), charge)
+            published = self._published(
+                charge,
+                plan=described,
+                schema=used,
+                series=published_series(self.ledger, charge),
+                declared=[declared_function(external.call, name=external.name)],
+            )
+            drawn = self._make_release((table,), policy, published, charge, private=private)
+            parts = (external_part(table.name, policy),)
+            return self._record(replace(drawn, parts=parts, firms=firms), charge)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -300,34 +309,33 @@ class Publisher:
         self,
         tables: tuple[ReleasedTable, ...],
         policy: Policy,
-        paper: Policy,
-        stated: dict[str, Any],
+        published: Published,
         charge: Charge,
         *,
         private: bool,
-        parts: tuple[PagePart, ...],
     ) -> Release:
         """The release with the head of the ledger at its charge."""
-        digest = digest_of({table.name: table.data for table in tables}, policy)
-        looks = self.ledger.looks(before=charge.sequence)
-        looked = {"looked_at_records": bool(looks), "looks": looks}
         return Release(
             tables=tables,
             policy=policy,
-            paper_policy=paper,
-            published=Published({**self.stated, **self.ledger.stated(), **looked, "versions": versions(), **stated}),
-            digest=digest,
+            paper_policy=policy,
+            published=published,
+            digest=digest_of({table.name: table.data for table in tables}, policy),
             head=charge.head,
             private=private,
-            parts=parts,
             words=replace(self.words, publication=self.words.publication.with_date(_today())),
         )
 
-
-def _declared_json(found: Iterable[DeclaredClass]) -> dict[str, Any]:
-    """What release.json says about losses that other packages answer for."""
-    listed = [each.to_json() for each in found]
-    return {"declared_elsewhere": listed} if listed else {}
+    def _published(self, charge: Charge, **about: Unpack[AboutPlan]) -> Published:
+        """Return what release.json says: session, ledger, looks, and the plan."""
+        return Published.of(
+            dataset=self.dataset,
+            tuning=self.tuning,
+            ledger=self.ledger.statement(),
+            looks=self.ledger.looks(before=charge.sequence),
+            versions=versions(),
+            **about,
+        )
 
 
 def _today() -> str:

@@ -16,8 +16,8 @@ from recordwise.engines.sources.declared import inferred_columns
 from recordwise.errors import ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
+from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import UNKEPT, Ledger
-from recordwise.ledger.looks import looks_text
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
@@ -32,8 +32,9 @@ from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
+from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.coverage import ACCEPT, read_outside
+from recordwise.session.checks import ACCEPT, read_outside
 from recordwise.session.publisher import STEPS, Progress, Publisher
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Unfinished:
         self._publisher.finish(self._plan_of(queries))
 
 
-def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
+def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
     """Return the session arguments that a plan file states."""
     schema = file.plan.schema
     return {
@@ -96,9 +97,9 @@ def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
         "firm": schema.firm,
         "collapse": None if schema.collapse is None else dict(schema.collapse),
         "hierarchies": schema.hierarchies,
-        "ledger": file.ledger if kept else None,
-        "budget": file.budget if kept else None,
-        "series": file.series if kept else None,
+        "ledger": file.ledger if with_ledger else None,
+        "budget": file.budget if with_ledger else None,
+        "series": file.series if with_ledger else None,
         "dataset": file.dataset,
         "memory_limit": file.memory_limit,
         "engine": file.engine,
@@ -231,7 +232,7 @@ class Session:
         from recordwise.plan.file.node import hiding
 
         with hiding(file.hidden):
-            session = cls(file.source, **plan_arguments(file, kept=data not in NO_LOOK))
+            session = cls(file.source, **plan_arguments(file, with_ledger=data not in NO_LOOK))
         session._parameters, session._planned = dict(file.parameters), file.plan
         return session
 
@@ -251,7 +252,7 @@ class Session:
 
         Args:
             queries: The queries, as for ``run``.
-            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+            tight: Whether to return the tight policy; otherwise the one printed in the papers.
 
         Returns:
             The policy.
@@ -361,7 +362,7 @@ class Session:
                 second shows a bar on a terminal or in a notebook.
             refuse_repeat: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period,
                 whatever their titles and names.
-            keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
+            keep: Leave the drawn tables next to the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
 
         Returns:
@@ -447,15 +448,13 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
-        stated |= {"accept_tuning": self.tuning_reason}
-        stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
             ledger=self._ledger,
             schema=self.schema,
             budget=self.budget,
-            stated=stated,
+            dataset=self.dataset,
+            tuning=Tuning(tuned_on=self.tuned_on, reason=self.tuning_reason, parameters=self._parameters),
             words=self.words,
             max_outside=self.max_outside,
         )

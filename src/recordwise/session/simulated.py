@@ -20,9 +20,8 @@ from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, schema_json, table_name
 from recordwise.plan.keys.cells import Rows
 from recordwise.plan.keys.keys import Keys
-from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.plan import POSITION, FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
-from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
@@ -30,8 +29,8 @@ from recordwise.release.draw import PreparedTable, in_turn, prepare_table, publi
 from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
+from recordwise.session.checks import with_sizes
 from recordwise.session.owner import FOR_OWNER
-from recordwise.session.sizes import with_sizes
 
 # CONFIDENTIAL: exact quantiles of the records of each cell, from values and how often each occurs.
 
@@ -159,10 +158,10 @@ class Simulation:
         values = CellValues.of(listed.position, listed.amount, listed.times, table.cells).with_zeros(on_grid.records)
         return values.quantile(float(part.p)), on_grid.quantile(float(part.p))
 
-    def _unclamped(self, own: PlannedTable, part: Drawable, cells: pa.Table, kept: FloatArray) -> FloatArray:
+    def _unclamped(self, own: PlannedTable, part: Drawable, cells: pa.Table, clamped: FloatArray) -> FloatArray:
         """The values without clamping, where there is any."""
         if not _is_clamped(part, self.plan.schema):
-            return kept
+            return clamped
         other = self._others[own.query, own.level]
         values = self._values(Sum(measure=str(part.of), mechanism=FOR_OWNER), other)
         if not cells.num_columns or isinstance(other, TableTotals):
@@ -187,10 +186,13 @@ class Simulation:
 
     @cached_property
     def _description(self) -> Published:
-        listed = self.plan.schema.hierarchies
-        stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
-        stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
-        return Published(stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {}))
+        return Published.of(
+            dataset="a simulation",
+            plan=plan_json(self.plan),
+            schema=schema_json(self.plan.schema),
+            confidence=self._confidence,
+            hierarchies=[each.to_json() for each in self.plan.schema.hierarchies],
+        )
 
     def draw(self, rng: BitSource) -> Release:
         """One release, NOT PRIVATE.

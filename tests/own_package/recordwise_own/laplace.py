@@ -7,8 +7,7 @@ from typing import Any
 from recordwise.exact.functions import Function, x
 from recordwise.mechanisms.base import SCALE_AND_GOALS
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, fat_tailed_scale, read_lattice
-from recordwise.noise.lattice import LatticeLaw
-from recordwise.noise.laws import GeneralizedGaussian
+from recordwise.noise.laws import GeneralizedGaussian, LatticeLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

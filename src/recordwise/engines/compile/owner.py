@@ -28,8 +28,7 @@ from recordwise.engines.compile.expressions import (
 from recordwise.engines.compile.totals import Base, Names, additive_tree, at_positions, firm_counts_tree, key_columns
 from recordwise.errors import ParameterError
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.plan import PlannedTable
-from recordwise.plan.results import POSITION
+from recordwise.plan.plan import POSITION, PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import Truth, Value

@@ -109,6 +109,8 @@ class Check:
     column: str
     problem: str
     broken: exp.Expr
+    code: str = ""
+    """The kind of problem, where a program acts on it."""
 
 
 def records_tree(schema: Schema, stored: dict[str, StorageType]) -> exp.Expr:
@@ -400,9 +402,9 @@ def _and(*parts: exp.Expr) -> exp.Expr:
 BROKEN = "broken"
 
 
-def broken_tree(found: list[Check], table: str = SOURCE, *, beside: Sequence[exp.Expr] = ()) -> exp.Expr:
+def broken_tree(found: list[Check], table: str = SOURCE, *, others: Sequence[exp.Expr] = ()) -> exp.Expr:
     """Count the records that meet any condition, in one pass."""
-    return exp.select(aliased(_count_where(any_broken(found)), BROKEN), *beside).from_(table)
+    return exp.select(aliased(_count_where(any_broken(found)), BROKEN), *others).from_(table)
 
 
 def any_broken(found: Sequence[Check]) -> exp.Expr:
@@ -535,7 +537,7 @@ def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = 
     """The same for Spark, or how many different values of ``by``.
 
     Left alone, Spark groups the ids of each partition before it sends them, and hardly any are equal. A count of distinct values
-    beside other counts would carry those along.
+    next to other counts would carry those along.
     """
     taken = exp.select(aliased(column(schema.unit) if by is None else by, ID)).from_(table)
     taken = taken.where(exp.not_(_unknown(schema))).hint(exp.Anonymous(this="REPARTITION", expressions=[column(ID)]))

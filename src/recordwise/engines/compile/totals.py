@@ -31,8 +31,7 @@ from recordwise.engines.compile.expressions import (
 from recordwise.errors import PlanError
 from recordwise.plan.expressions import LONGEST_PREFIX, Expression, Field, Levels, Predicate, Prefix, finer
 from recordwise.plan.keys.cells import arrow_type, cell_type
-from recordwise.plan.plan import PlannedTable
-from recordwise.plan.results import BIN, HELD, POSITION, total_name
+from recordwise.plan.plan import BIN, HELD, POSITION, PlannedTable, total_name
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.statistics import AdditiveTotal, CountBins, CountFirms, CountUnits, SumSteps
 from recordwise.plan.statistics.totals import PIECE, Splitting

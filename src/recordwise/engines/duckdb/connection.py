@@ -139,7 +139,7 @@ Indices = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
 SPREADS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)))
 """Odd constants, one for each round; what is left after the last is sorted."""
 MOST_BITS = 24
-"""Each round has at most so many places, as a power of two: 64 MB."""
+"""Each round has at most this many places, as a power of two: 64 MB."""
 BLOCK = 1 << 18
 
 
@@ -161,14 +161,14 @@ def _remaining_numbers(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExec
     # Only places that were written are read.
     keeper = np.empty(1 << bits, dtype=np.uint32)
 
-    def places(part: slice) -> IntArray:
+    def slots(part: slice) -> IntArray:
         return np.asarray(((numbers[part] * spread) >> np.uint64(64 - bits)).view(np.int64))
 
     def keep(part: slice) -> None:
-        keeper[places(part)] = _indices(part)
+        keeper[slots(part)] = _indices(part)
 
     def left(part: slice) -> Numbers | None:
-        kept = keeper[places(part)]
+        kept = keeper[slots(part)]
         other = np.flatnonzero(kept != _indices(part))
         found = numbers[part][other]
         return None if np.any(numbers[kept[other]] == found) else found

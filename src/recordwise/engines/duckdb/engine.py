@@ -32,6 +32,7 @@ from recordwise.engines.duckdb.connection import Connection, failure, repeated_i
 from recordwise.engines.engine import (
     REPEATS,
     Engine,
+    Passes,
     broken_rows,
     check_header,
     check_present,
@@ -48,7 +49,6 @@ from recordwise.engines.sources.files import (
     plain_table,
     torn_line_error,
 )
-from recordwise.engines.totals import Passes
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Source, open_source

@@ -84,7 +84,7 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
         raise SourceError(
             source="the Arrow source",
             problem=DAMAGED,
-            advice="Feather files of version 1 and streams must be written anew.",
+            advice="Feather files of version 1 and streams must be written again.",
         ) from None
 
 
@@ -248,7 +248,7 @@ PHYSICAL = {
     "BYTE_ARRAY": "bytes",
 }
 NESTED = "a nested column"
-ADVICE = "Write its files anew with one type for each column."
+ADVICE = "Write its files again with one type for each column."
 
 
 def parquet_schema(path: Path) -> pa.Schema:
@@ -363,7 +363,7 @@ def _footer(path: Path) -> tuple[pa.Schema, dict[str, str]]:
 BLOCK = 1 << 20
 LONGEST = 1 << 25
 """A record with more letters than this, most likely the rest of a file after a quote that is not closed, is refused."""
-UNCLEAR = "line {}{} has a quote with a blank or more text beside it, or one that is not closed"
+UNCLEAR = "line {}{} has a quote with a blank or more text next to it, or one that is not closed"
 
 
 def check_quotes(source: CsvFiles) -> None:

@@ -11,6 +11,7 @@ computing with it, so the server's arithmetic cannot fail.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -212,21 +213,31 @@ TYPES = """SELECT a.attname::text, CASE WHEN b.typtype = 'e' THEN 'enum' WHEN s.
     JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
     JOIN pg_catalog.pg_namespace s ON s.oid = b.typnamespace
     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped"""
-NO_DATABASE, NO_ENTRY = "there is no such database", "it refused the user or the password"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why no connection was made."""
+
+    problem: str
+    unreachable: bool = False
+    """Whether no server answered, which says nothing about the plan."""
+
+
+NO_ENTRY = Refusal("it refused the user or the password")
+NO_SERVER = Refusal("no server answers there", unreachable=True)
 REFUSALS = {
     "password": NO_ENTRY,
     "authentication": NO_ENTRY,
     "pg_hba": NO_ENTRY,
-    "database": NO_DATABASE,
+    "database": Refusal("there is no such database"),
     "role": NO_ENTRY,
-    "refused": "no server answers there",
-    "No such file": "no server answers there",
-    "could not translate host": "there is no such host",
+    "refused": NO_SERVER,
+    "No such file": NO_SERVER,
+    "could not translate host": Refusal("there is no such host", unreachable=True),
 }
-"""What a word in the driver's text means, in ours."""
-NO_ANSWER = "the server could not be reached"
-UNREACHABLE = (NO_ANSWER, "no server answers there", "there is no such host")
-"""Refusals that say nothing about the plan."""
+"""What a word in the driver's text means."""
+NO_ANSWER = Refusal("the server could not be reached", unreachable=True)
 
 
 def postgres_columns(source: Postgres, schema: Schema) -> dict[str, StorageType]:
@@ -283,7 +294,8 @@ def _snapshot(source: Postgres) -> Iterator[Any]:
     try:
         connection = driver.connect(source.uri)
     except Exception as error:
-        raise SourceError(source=f"PostgreSQL table '{source.table}'", problem=_refusal(str(error))) from None
+        refusal, name = _refusal(str(error)), f"PostgreSQL table '{source.table}'"
+        raise SourceError(source=name, problem=refusal.problem, unreachable=refusal.unreachable) from None
     try:
         cursor = connection.cursor()
         try:
@@ -318,7 +330,7 @@ def _state(cursor: Any) -> str:
     return "the server refused or could not finish the statement"
 
 
-def _refusal(text: str) -> str:
+def _refusal(text: str) -> Refusal:
     return next((ours for theirs, ours in REFUSALS.items() if theirs in text), NO_ANSWER)
 
 

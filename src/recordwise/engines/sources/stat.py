@@ -26,7 +26,7 @@ from recordwise.plan.sources import StatFiles
 CHUNK_BYTES = 64 * 2**20
 FEWEST_ROWS, MOST_ROWS = 1_000, 500_000
 TEXT_COST, NUMBER_COST = 120, 40
-"""Bytes a value takes as an object of Python, beside its letters."""
+"""Bytes a value takes as an object of Python, besides its letters."""
 FAR = 50_000_000.0
 """Days from an epoch at which no date of the calendar is any more."""
 CALENDAR = re.compile(

@@ -39,6 +39,8 @@ from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import (
     REPEATS,
     Engine,
+    Passes,
+    Store,
     broken_rows,
     check_present,
     check_types,
@@ -58,7 +60,6 @@ from recordwise.engines.spark.sources import (
     plain_types,
 )
 from recordwise.engines.spark.store import SparkStore, failure, spark_sql
-from recordwise.engines.totals import Passes, Store
 from recordwise.errors import DataError, EngineError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relation, StatFiles
@@ -121,6 +122,8 @@ def _storage_type(kind: Any) -> StorageType:
 
 
 NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what cannot be read"
+UNDECODED = "undecoded"
+"""The code of text that Spark may have been unable to read."""
 SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -134,7 +137,7 @@ def text_checks(schema: Schema, stored: Mapping[str, StorageType], *, decoded: b
     if decoded:
         sign = exp.Literal.string(SIGN)
         found = {name: exp.Anonymous(this="CONTAINS", expressions=[column(name), sign]) for name in names}
-        return [Check(name, REPLACED, tree) for name, tree in found.items()]
+        return [Check(name, REPLACED, tree, code=UNDECODED) for name, tree in found.items()]
     valid = {name: exp.Anonymous(this="IS_VALID_UTF8", expressions=[column(name)]) for name in names}
     return [Check(name, NO_UNICODE, exp.not_(tree)) for name, tree in valid.items()]
 
@@ -144,8 +147,8 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: StorageType
 
     With counts and column names. Ids may repeat if rows are collapsed.
     """
-    beside = span_columns(schema) if unit.kind == "integer" else []
-    (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
+    others = span_columns(schema) if unit.kind == "integer" else []
+    (seen,) = store.of_records(broken_tree(found, others=others)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
         repeated = _count_repeated_ids(store, schema, unit, SOURCE, seen)
@@ -312,7 +315,7 @@ class Spark(Engine):
                 raise torn_line_error(csv) from None
             raise
         except DataError as error:
-            if csv is None or not any(each.problem == REPLACED for each in error.problems):
+            if csv is None or not any(each.code == UNDECODED for each in error.problems):
                 raise
             if csv.torn_line() is not None:
                 raise torn_line_error(csv) from None

@@ -14,7 +14,7 @@ from recordwise.engines.spark.session import quietly
 from recordwise.engines.spark.sources import in_spark
 from recordwise.errors import EngineError
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.results import WIDE
+from recordwise.plan.plan import WIDE
 
 # Rewrites the plan's trees for Spark where the emitter alone does not, so that every value is the same as in DuckDB.
 

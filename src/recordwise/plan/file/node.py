@@ -47,8 +47,8 @@ class _Walk:
             else:
                 self._entry(here)
 
-    def _note(self, path: Path, place: int) -> None:
-        self.lines.setdefault(path, bisect_right(self.starts, place))
+    def _note(self, path: Path, position: int) -> None:
+        self.lines.setdefault(path, bisect_right(self.starts, position))
 
     def _skip(self, blanks: str) -> bool:
         """Skip blanks and comments; returns whether any text is left."""
@@ -420,17 +420,17 @@ class Parameters:
         found.template = text
         return found
 
-    def _value(self, place: re.Match[str], path: Path) -> str:
-        escaped, name = place.groups()
+    def _value(self, match: re.Match[str], path: Path) -> str:
+        escaped, name = match.groups()
         if escaped:
-            return place[0][1:]
+            return match[0][1:]
         if name.startswith(ENVIRONMENT):
             return self._environment(name.removeprefix(ENVIRONMENT), path)
         if name in self.given or name in self.defaults:
             self.used[name] = self.given.get(name, self.defaults.get(name, ""))
             return self.used[name]
         if NAME.fullmatch(name) is None:
-            self.problems.add(path, "contains ${...} without a name; write $${ where no parameter is meant")
+            self.problems.add(path, "contains ${...} without a name; write $${ where it is not a parameter")
         else:
             self.problems.add(path, f"needs a value for '{name}': pass --set {name}=VALUE")
         return FILLER
@@ -492,4 +492,6 @@ def hiding(values: Mapping[str, str]) -> Iterator[None]:
         if not any(value in text for value in values.values()):
             raise
         names = " and ".join(f"${{{ENVIRONMENT}{name}}}" for name in values)
-        raise SourceError(source=f"the source given by {names}", problem=error.problem) from None
+        raise SourceError(
+            source=f"the source given by {names}", problem=error.problem, unreachable=error.unreachable
+        ) from None

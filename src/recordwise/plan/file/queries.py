@@ -122,7 +122,7 @@ class Draft:
     node: Node
     query: Query = field(default_factory=query)
     entries: dict[str, Node] = field(default_factory=dict)
-    places: list[Node] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     """One entry for each statistic."""
     broken: set[str] = field(default_factory=set)
     """The parts that were left out."""
@@ -134,15 +134,15 @@ class Draft:
         else:
             self.query = changed
 
-    def statistic(self, changed: Query | None, place: Node) -> None:
+    def statistic(self, changed: Query | None, node: Node) -> None:
         self.add("statistics", changed)
         if changed is not None:
-            self.places.append(place)
+            self.nodes.append(node)
 
     def node_for(self, about: int | str | None) -> Node:
         """Return the entry of a part, its SQL statement, or the query."""
         if isinstance(about, int):
-            return self.places[about]
+            return self.nodes[about]
         stands = about in {"where", *SHAPE} and "sql" in self.entries
         return self.entries["sql"] if stands else self.entries.get(about or "", self.node)
 
@@ -206,7 +206,7 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
         draft.broken |= {"statistics", "group_by", "where"}
         return
     draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
-    draft.places = [
+    draft.nodes = [
         _sql_node(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
     ]
 

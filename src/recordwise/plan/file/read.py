@@ -213,7 +213,7 @@ def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
 def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     """Whether each mechanism has a policy for its statistic at every level."""
     good, draws = True, draft.query.draws()
-    for statistic, place in zip(draft.query.statistics, draft.places):
+    for statistic, place in zip(draft.query.statistics, draft.nodes):
         for part, level in product(statistic.parts(draws), draft.query.tables()):
             policy = place.attempt(partial(statistic_policy, draft.query, part, level, shelf.schema, tight=True))
             good = policy is not None and good
@@ -237,7 +237,7 @@ class PlanFile:
     """The budget of the period that is published, or of the dataset."""
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
-    """The folders of earlier periods, oldest first, whose cells the page shows beside those of this period."""
+    """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
     tuning_reason: str | None = None
     max_outside: Fraction | None = MOST_OUTSIDE
     """The share of the records that may be outside the published cells; None where the plan accepts any."""
@@ -247,7 +247,7 @@ class PlanFile:
     formats: tuple[str, ...] = ("parquet", "csv")
     """The output formats by name; ``Release.save`` interprets them."""
     basic: BasicOutputs | None = None
-    """How basic tables are made beside the research tables; None if they are not."""
+    """How basic tables are made next to the research tables; None if they are not."""
     confidence: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, for which the loss is shown."""

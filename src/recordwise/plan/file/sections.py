@@ -239,7 +239,7 @@ def _csv(node: Node, paths: tuple[str, ...]) -> Csv | None:
 def _database(node: Node, path: Path, table: Node | None) -> Database | None:
     name = table.text() if table is not None else None
     if table is None:
-        node.problem('needs the name of a table beside it: table = "t"')
+        node.problem('needs the name of a table next to it: table = "t"')
     return None if table is None or name is None else table.attempt(lambda: Database(path, table=name))
 
 

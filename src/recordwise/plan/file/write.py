@@ -393,17 +393,17 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     return form
 
 
-def _entries(kind: type[Statistic], asked: list[Statistic]) -> dict[str, Any]:
+def _entries(kind: type[Statistic], statistics: list[Statistic]) -> dict[str, Any]:
     """Return the statistics of one kind under its word."""
-    if not asked:
+    if not statistics:
         return {}
     if kind.names_itself:
-        return {kind.word: {each.alias: each.entry() for each in asked}}
-    forms = [each.entry() | ({} if each.alias == each.default_alias() else {"as": each.alias}) for each in asked]
+        return {kind.word: {each.alias: each.entry() for each in statistics}}
+    forms = [each.entry() | ({} if each.alias == each.default_alias() else {"as": each.alias}) for each in statistics]
     if not kind.names_column:
         return {kind.word: forms if len(forms) > 1 else forms[0]}
     columns: dict[str, list[Any]] = {}
-    for each, form in zip(asked, forms):
+    for each, form in zip(statistics, forms):
         columns.setdefault(str(each.of), []).append(form)
     return {kind.word: {column: found if len(found) > 1 else found[0] for column, found in columns.items()}}
 

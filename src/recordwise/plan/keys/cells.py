@@ -136,13 +136,13 @@ def encode_column(column: pa.ChunkedArray) -> pa.Array:
     return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
 
 
-def ranked(values: pa.Array, places: IntArray) -> RankedColumn:
+def ranked(values: pa.Array, indices: IntArray) -> RankedColumn:
     """The column whose rows hold ``values[places]``; values may repeat."""
     different = values.dictionary_encode(null_encoding="encode")
     order = numpy_of(pc.sort_indices(different.dictionary))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return RankedColumn(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][places])
+    return RankedColumn(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][indices])
 
 
 MOST_GAPS = 8

@@ -29,8 +29,8 @@ from recordwise.plan.sources import as_array, as_public
 from recordwise.plan.statistics import CountPieces, CountUnits
 from recordwise.plan.statistics.totals import Splitting, threshold_steps
 from recordwise.policy.bands import BandTable
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, selection
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 # Public sizes of cells, by which noise is scaled (T-SIZE): where they are from, and how they are joined to keys. A size
@@ -88,7 +88,7 @@ class Sizes:
         """Return whether a statistic has separate sizes."""
         return any(name in self.columns for name in names if name is not None)
 
-    def asked(self, *names: str | None) -> bool:
+    def mentions(self, *names: str | None) -> bool:
         """Whether a statistic has sizes, read or not."""
         return any(name in self.columns or name in self.waiting for name in (*names, EVERY_STATISTIC))
 

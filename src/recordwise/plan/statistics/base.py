@@ -260,7 +260,7 @@ class NoisyColumn:
     noisy_negative: FloatArray | None = None
     sigma: FloatArray | None = None
     variance_unbiased: FloatArray | None = None
-    """Published beside ``noisy`` and ``sigma``."""
+    """Published next to ``noisy`` and ``sigma``."""
     flag: str | None = None
     """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
 
@@ -487,12 +487,12 @@ class Statistic(ABC):
         """Return the statistic with chosen mechanisms for what ``drawn`` has now."""
         return self
 
-    def among(self, asked: Sequence["Statistic"]) -> "Statistic":
+    def among(self, others: Sequence["Statistic"]) -> "Statistic":
         """The statistic as it joins a query that asks for others already."""
         return self
 
     def missing(self, drawn: Sequence["Drawable"], schema: Schema) -> list[str]:
-        """What it lacks beside the statistics its query draws."""
+        """What it lacks next to the statistics its query draws."""
         return []
 
     @abstractmethod
@@ -654,7 +654,7 @@ def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[
 
 
 def published_columns(
-    asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
+    statistics: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
     """Return a query's statistics, then the others drawn for them.
 
@@ -665,4 +665,4 @@ def published_columns(
         return statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
 
     with ThreadPoolExecutor() as pool:
-        return tuple(pool.map(column, (*asked, *(each for each in drawn if each not in asked))))
+        return tuple(pool.map(column, (*statistics, *(each for each in drawn if each not in statistics))))

@@ -223,7 +223,7 @@ def _join_estimates(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
     return {name: np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in QUANTILE_FIELDS}
 
 
-def _noisy_column(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
+def _noisy_column(alias: str, positions: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
     """Return grid positions as amounts.
 
     Values up to the first point may be 0. An upper end at the last point carries no information and is left
@@ -232,12 +232,12 @@ def _noisy_column(alias: str, places: dict[str, IntArray], mechanism: TreeQuanti
     points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
     below = np.concatenate([[0.0], points])
     above = np.concatenate([points[:-1], [points[-1] if measure.bound <= points[-1] else np.nan]])
-    spread: FloatArray = (points[places["spread_high"]] - below[places["spread_low"] + 1]) / 2
+    spread: FloatArray = (points[positions["spread_high"]] - below[positions["spread_low"] + 1]) / 2
     return NoisyColumn(
         alias=alias,
-        value=points[places["value"]],
+        value=points[positions["value"]],
         standard_error=spread,
-        low=below[places["low"] + 1],
-        high=above[places["high"]],
+        low=below[positions["low"] + 1],
+        high=above[positions["high"]],
         flag=f"{NOT_UNBIASED}: a quantile is read off a public grid",
     )

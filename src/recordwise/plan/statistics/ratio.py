@@ -32,7 +32,7 @@ from recordwise.plan.statistics.base import (
     ratio_interval,
 )
 from recordwise.plan.statistics.plain import Count, Sum
-from recordwise.policy.measure import Measure, common_step
+from recordwise.policy.columns import Measure, common_step
 
 if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
@@ -335,9 +335,9 @@ class Ratio(Statistic):
     def problems(self, schema: Schema) -> list[str]:
         return []
 
-    def among(self, asked: Sequence[Statistic]) -> Statistic:
+    def among(self, others: Sequence[Statistic]) -> Statistic:
         """Return the ratio with its named combinations written out."""
-        known = {each.alias: each.terms for each in asked if isinstance(each, Combination)}
+        known = {each.alias: each.terms for each in others if isinstance(each, Combination)}
         return replace(self, top=_expand(self.top, known), bottom=_expand(self.bottom, known))
 
     def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:

@@ -54,7 +54,7 @@ from recordwise.planning.search.shares import (
     fitted_split,
     goal_levels,
 )
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import tracked
 from recordwise.session.owner import OwnerView, ValueCounts

@@ -42,8 +42,8 @@ from recordwise.planning.scope import (
     with_statistic,
 )
 from recordwise.session import Session
+from recordwise.session.checks import query_with_sizes
 from recordwise.session.owner import FOR_OWNER, OwnerView
-from recordwise.session.sizes import query_with_sizes
 
 FULL = Fraction(1)
 

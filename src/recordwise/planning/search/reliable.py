@@ -38,7 +38,7 @@ from recordwise.planning.search.goals import (
     with_noise_size,
 )
 from recordwise.planning.search.shares import GoalLevels, can_be_fitted
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import steps, tell, tracked
 from recordwise.session import Session

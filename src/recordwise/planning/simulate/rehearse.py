@@ -31,9 +31,8 @@ from recordwise.release.dictionary import has_status, statuses
 from recordwise.release.formats.registry import formats_named, require_storable
 from recordwise.release.release import Release
 from recordwise.session import Session
-from recordwise.session.coverage import Coverage
+from recordwise.session.checks import Coverage, with_sizes
 from recordwise.session.owner import enter_look
-from recordwise.session.sizes import with_sizes
 
 # A session on generated or given records in place of a plan's own, with a temporary ledger. The plan's source is not
 # opened. Its ledger is not touched either, unless the given records are confidential: then it notes the look.

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.atoms import Atom
+from recordwise.policy.columns import Measure
 from recordwise.policy.dominance.curves import Comparison, Term, curve, outward
 from recordwise.policy.dominance.regions import Range
-from recordwise.policy.measure import Measure
 
 Boxes = npt.NDArray[np.int64]
 """A row for each box, a column for each measure: places in the tree of that measure's intervals."""
@@ -93,16 +93,16 @@ class Axis:
             self._add((step, step))
         return list(range(len(self.ends) - len(steps), len(self.ends)))
 
-    def halves(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def halves(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the index of the first half of each interval."""
-        for place in np.unique(places).tolist():
+        for place in np.unique(indices).tolist():
             if self.children[place] < 0:
                 first, last = self.ends[place]
                 middle = self._middle(first, last)
                 self.children[place] = len(self.ends)
                 self._add((first, middle))
                 self._add((middle + 1, last))
-        return np.array(self.children, np.int64)[places]
+        return np.array(self.children, np.int64)[indices]
 
     def _middle(self, first: int, last: int) -> int:
         """Return where to cut an interval, preferably at a piece's end."""

@@ -32,9 +32,9 @@ from recordwise.policy.atoms import (
     Square,
     from_pure,
 )
+from recordwise.policy.columns import Measure
 from recordwise.policy.dominance.regions import Range, Region
 from recordwise.policy.evaluate.evaluator import BALLS
-from recordwise.policy.measure import Measure
 
 # Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES).
 
@@ -235,7 +235,7 @@ def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
             return None
         share = part.gauge(start) / top.gauge(start)
         upper += part.upper * share
-        # A slower part may vanish beside the fastest one, but where it is negative (a logarithm below 1) it counts.
+        # A slower part may vanish next to the fastest one, but where it is negative (a logarithm below 1) it counts.
         lower += part.lower if part.order == top.order else part.lower.min(arb(0)) * share
     return Growth(top.power, top.log, lower, upper)
 

@@ -35,7 +35,7 @@ from recordwise.policy.atoms import (
     SelectionDelta,
     Square,
 )
-from recordwise.policy.columns import Cell, plain_value
+from recordwise.policy.columns import Cell, Measure, check_one_measure_a_name, plain_value
 from recordwise.policy.conditions import AllOf, Among, Condition, holds
 from recordwise.policy.dominance.boxes import Search, exact_bound, finite
 from recordwise.policy.dominance.curves import AtomSum, Comparison, DoubtError, comparison, openings
@@ -43,7 +43,6 @@ from recordwise.policy.dominance.regions import Region, regions
 from recordwise.policy.dominance.shares import FAR, bound_by_shares
 from recordwise.policy.evaluate.evaluator import BALLS, Steps
 from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_sum, terms_ball
-from recordwise.policy.measure import Measure, check_one_measure_a_name
 from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands
 
 # One comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a ``DoubtError``.

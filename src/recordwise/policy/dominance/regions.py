@@ -17,10 +17,9 @@ import numpy as np
 from recordwise.errors import ParameterError, RecordError
 from recordwise.exact.numbers import arb_float_upper, ball, working_precision
 from recordwise.policy.bands import BandTable, IntArray
-from recordwise.policy.columns import Cell, ConditionColumn, Truth, Value, day_of, representatives
+from recordwise.policy.columns import Cell, ConditionColumn, Measure, Truth, Value, day_of, representatives
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand
 from recordwise.policy.evaluate.numpy import PRECISION, compared_names, terms_ball
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Policy, Terms, terms_bands
 
 # The combinations of bands that records can be in, one axis for all band tables of a comparison (T-SIZE, T-REGIONS).
@@ -240,12 +239,12 @@ def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
     And one for the bands of cells. An axis lists parts of regions. A column used both by a condition and by
     bands is combined freely with them, which lists more than can occur.
     """
-    tests, held = _tests(terms), compared_names(terms)
+    tests, compared = _tests(terms), compared_names(terms)
     tables = list(terms_bands(terms).values())
     sides: list[Side] = [[Region(shown, {}) for shown in combinations(tables)]] if tables else []
     for name in sorted({column.name for column, _ in tests}):
         own = [test for test in tests if test[0].name == name]
-        options = _options(own, measures.get(name), held=name in held)
+        options = _options(own, measures.get(name), compared=name in compared)
         sides.append([Region({name: value}, {name: span} if name in measures else {}) for value, span in options])
     return sides
 
@@ -294,10 +293,10 @@ def _condition_tests(condition: Condition) -> set[Test]:
             return {(getattr(condition, "column"), None)}  # noqa: B009
 
 
-def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
+def _options(tests: list[Test], measure: Measure | None, *, compared: bool) -> list[Option]:
     """Return representatives of one column.
 
-    One that is compared with a number (``held``) has only numbers and NULL.
+    One that is compared with a number (``compared``) has only numbers and NULL.
     """
     if any(column.part for column, _ in tests):
         return [(value, ANY_AMOUNT) for value in [*_date_values(tests), None]]
@@ -308,7 +307,7 @@ def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[
     texts = {value for value in literals if isinstance(value, str)}
     longest = max((column.length for column, _ in tests if column.length), default=0)
     truths = list(Truth) if any(isinstance(value, Truth) for value in literals) else []
-    others = [] if held else [*_text_values(texts, longest), *truths]
+    others = [] if compared else [*_text_values(texts, longest), *truths]
     return [(value, ANY_AMOUNT) for value in [*others, *_number_values(numbers), None]]
 
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.atoms import Atom
+from recordwise.policy.columns import Measure
 from recordwise.policy.dominance.curves import Comparison, Difference, Part, Term, curve, supremum, tail_start
-from recordwise.policy.measure import Measure
 
 MOST_MARGIN = 0.05
 """By how much, relatively, the shares should cover the gains of very large records, where that is possible."""
 FAR = 2**12
-"""From so many of the longest pieces on, only growth matters."""
+"""From this many of the longest pieces on, only growth matters."""
 FINEST_SHARE = 10**6
 ROUNDING = 1e-12
 EVENED = (0.0, 1e-6, 1e-3, 0.05, 0.5)

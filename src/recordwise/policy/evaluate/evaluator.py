@@ -13,7 +13,7 @@ from flint import arb
 
 from recordwise.exact.arithmetic import Arithmetic, BallArithmetic, FloatArray, NumpyArithmetic, monotone
 from recordwise.exact.numbers import ball, float_lower, midpoint
-from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
+from recordwise.policy.columns import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 T = TypeVar("T")
 Steps: TypeAlias = tuple[tuple[int, Fraction], ...]

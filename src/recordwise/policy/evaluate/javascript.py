@@ -15,11 +15,22 @@ from recordwise.exact.arithmetic import REMAINDER_TERMS
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.bands import GAPS, BandTable
-from recordwise.policy.columns import WRITTEN, ConditionColumn, Truth, Value, float_comparison, float_members
+from recordwise.policy.columns import (
+    FLOAT_SNAP,
+    LINEAR_ERROR,
+    MOST_SCALED_STEPS,
+    MOST_STEPS,
+    WRITTEN,
+    ConditionColumn,
+    Measure,
+    Truth,
+    Value,
+    float_comparison,
+    float_members,
+)
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.firms import NODES, PURE, CellKey, FirmPart, FirmPolicy
-from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -95,7 +106,7 @@ const part = (r, name, what) => {{
   first.setUTCFullYear(year, 0, 1);
   return what === "isoyear" ? year : Math.floor((thursday - first.getTime() / 864e5) / 7) + 1;
 }};"""
-"""What a policy needs beside ``PRELUDE`` if it looks at parts of dates."""
+"""What a policy needs in addition to ``PRELUDE`` if it looks at parts of dates."""
 
 
 BANDS = f"""
@@ -124,7 +135,7 @@ const banded = (columns, values, packed, gaps) => {{
     return places[low] === wanted ? Math.floor(cells[low] / {GAPS}) : 0;
   }};
 }};"""
-"""What a policy needs beside ``PRELUDE`` if it looks at bands: a byte for each cell, as ``BandTable.pack`` makes them."""
+"""What a policy needs in addition to ``PRELUDE`` if it looks at bands: a byte for each cell, as ``BandTable.pack`` makes them."""
 
 
 def prelude_of(written: str, bands: Iterable[BandTable] = ()) -> str:

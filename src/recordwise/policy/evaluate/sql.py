@@ -15,10 +15,20 @@ from recordwise.errors import ParameterError, value_text
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import ConditionColumn, Truth, Value, float_comparison, float_members
+from recordwise.policy.columns import (
+    FLOAT_SNAP,
+    LINEAR_ERROR,
+    MOST_SCALED_STEPS,
+    MOST_STEPS,
+    ConditionColumn,
+    Measure,
+    Truth,
+    Value,
+    float_comparison,
+    float_members,
+)
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
-from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 E = exp.Expression

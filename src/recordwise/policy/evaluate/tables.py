@@ -18,9 +18,22 @@ from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, rational
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import Cell, ConditionColumn, Truth, Value, cell, day_of, float_comparison, float_members
+from recordwise.policy.columns import (
+    FLOAT_SNAP,
+    LINEAR_ERROR,
+    MOST_SCALED_STEPS,
+    MOST_STEPS,
+    Cell,
+    ConditionColumn,
+    Measure,
+    Truth,
+    Value,
+    cell,
+    day_of,
+    float_comparison,
+    float_members,
+)
 from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
-from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

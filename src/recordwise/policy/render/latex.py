@@ -24,9 +24,8 @@ from recordwise.policy.atoms import (
     Transformed,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.columns import ConditionColumn, Measure, Truth, Value
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
 from recordwise.policy.render.text import LONG_LIST, MOST_LISTED
 

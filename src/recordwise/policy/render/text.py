@@ -26,10 +26,9 @@ from recordwise.policy.atoms import (
     Thresholds,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.columns import ConditionColumn, Measure, Truth, Value
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null, band_tables
 from recordwise.policy.evaluate.tables import cell_of
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Policy, Terms
 
 CLOSING = (
@@ -154,7 +153,7 @@ def atom_prose(atom: Atom, coefficient: Fraction) -> str:
 
 
 LONG_LIST, MOST_LISTED = 40, 10
-"""Of a list of more values than the first number, so many are shown; policy.json has them all."""
+"""Of a list of more values than the first number, this many are shown; policy.json has them all."""
 
 
 def condition_prose(condition: Condition) -> str:

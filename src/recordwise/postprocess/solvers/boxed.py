@@ -62,7 +62,7 @@ class BoxedProblem:
         return tuple(getattr(self, name) for name in BoxedProblem.__slots__)
 
     @property
-    def held(self) -> FloatArray:
+    def bounded(self) -> FloatArray:
         """1 for each query with a bound, which needs a proximal term."""
         return (np.isfinite(self.floor) | np.isfinite(self.ceiling)).astype(np.float64)
 
@@ -111,7 +111,7 @@ def curvature(problem: BoxedProblem, system: System) -> tuple[FloatArray, FloatA
 
     Of the primal Hessian per cell, and of the dual Hessian per query; ones if no proximal term is needed.
     """
-    if np.all(problem.precision > 0) and not np.any(problem.held):
+    if np.all(problem.precision > 0) and not np.any(problem.bounded):
         return np.ones((1, problem.precision.shape[1])), np.ones((1, system.queries))
     squares = system.powers(2)
     cells = problem.precision + squares.spread(problem.weight * np.isinf(problem.floor))

@@ -307,7 +307,7 @@ def codes_along(workload: Workload, along: int) -> list[IntArray]:
     """Return each group's codes of the leaves of a dimension."""
     assert workload.shape is not None
     none = np.zeros(workload.shape[along], dtype=np.int64)
-    return [workload.levels[group.kept[along]][1] if along in group.kept else none for group in workload.groups]
+    return [workload.levels[group.level_of[along]][1] if along in group.level_of else none for group in workload.groups]
 
 
 def nested_levels(codes: list[IntArray]) -> list[IntArray] | None:

@@ -104,7 +104,7 @@ def solve_boxed(problem: BoxedProblem, system: System, start: Solution | None = 
         part = problem.take(left)
         precision = np.where(measured[left], part.precision, levels[1][later] * cells[left])
         target = np.where(measured[left], part.target, x[left])
-        proximal = levels[0][later] * queries[left] * part.held
+        proximal = levels[0][later] * queries[left] * part.bounded
         stage = Round(
             problem=part,
             system=system.take(left),
@@ -275,9 +275,9 @@ class DenseSystem:
         return other
 
 
-def gather(place: NDArray[Any], size: int) -> Any:
+def gather(index: NDArray[Any], size: int) -> Any:
     """The matrix that adds entry k to ``place[k]``."""
-    return sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), shape=(size, len(place)))
+    return sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index)))
 
 
 def solve_dense(problem: BoxedProblem, system: DenseSystem) -> Solution:
@@ -295,7 +295,7 @@ def solve_dense(problem: BoxedProblem, system: DenseSystem) -> Solution:
         system.data,
         tuple(np.ascontiguousarray(part) for part in problem.arrays),
         tuple(np.ascontiguousarray(part) for part in curvature(problem, system)),
-        problem.held,
+        problem.bounded,
         system.head,
         RULES,
         proximal_weights(problem),

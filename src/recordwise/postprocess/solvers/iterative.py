@@ -167,14 +167,14 @@ class Cascade:
     queries: int
 
     @classmethod
-    def of(cls, groups: Sequence[Group], places: Sequence[IntArray], queries: int) -> "Cascade":
+    def of(cls, groups: Sequence[Group], indices: Sequence[IntArray], queries: int) -> "Cascade":
         order = sorted(range(len(groups)), key=lambda k: -groups[k].size)
         ranked = [groups[k] for k in order]
         source: list[tuple[int, IntArray] | None] = []
         for k, group in enumerate(ranked):
             finer = ((j, ranked[j].parents_in(group)) for j in range(k - 1, -1, -1))
             source.append(next(((j, parents) for j, parents in finer if parents is not None), None))
-        return cls(groups=tuple(ranked), place=tuple(places[k] for k in order), source=tuple(source), queries=queries)
+        return cls(groups=tuple(ranked), place=tuple(indices[k] for k in order), source=tuple(source), queries=queries)
 
     @property
     def cells(self) -> int:

@@ -165,7 +165,7 @@ def round_error(pattern, ease, target, measured, proximal, y, center, x, size):
 
 
 @compiled
-def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rounds, x, y, iterations):
+def solve_draws(start, query, data, boxed, scale, bounded, head, rules, levels, rounds, x, y, iterations):
     """Solve every draw by proximal rounds of Newton runs."""
     outer_tolerance, max_rounds = rounds
     precision_, target_, low_, high_, weight_, answer_, floor_, ceiling_ = boxed
@@ -180,7 +180,7 @@ def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rou
         pattern = (start, query, data[r * (len(data) > 1)])
         own_precision, own_target = precision_[r * (len(precision_) > 1)], target_[r * (len(target_) > 1)]
         cell_scale, query_scale = scale[0][r * (len(scale[0]) > 1)], scale[1][r * (len(scale[1]) > 1)]
-        holds = held[r * (len(held) > 1)]
+        holds = bounded[r * (len(bounded) > 1)]
         cells = (ease, target, low_[r * (len(low_) > 1)], high_[r * (len(high_) > 1)])
         queries = (
             weight_[r * (len(weight_) > 1)],

@@ -44,7 +44,7 @@ class Curves:
             ray = np.where(np.isinf(self.ray), 1.0 / weight, self.ray / (1.0 + weight * self.ray))
         return Curves(first=self.first, price=price, amount=self.amount, ray=ray)
 
-    def held(self, where: NDArray[np.bool_], amount: FloatArray) -> "Curves":
+    def fixed(self, where: NDArray[np.bool_], amount: FloatArray) -> "Curves":
         """Return the curves with some nodes fixed at an amount."""
         if not np.any(where):
             return self
@@ -94,7 +94,7 @@ def _one_draw(problem: BoxedProblem, system: TreeSystem) -> tuple[FloatArray, Fl
         inner = join_curves(seen, parent, level.nodes)
         outer, held = _with_answers(inner, level, sums)
         way.append((level.place[:, 0], parent, seen, inner, outer, held))
-        seen, parent = outer.held(~np.isnan(held), held), level.parent
+        seen, parent = outer.fixed(~np.isnan(held), held), level.parent
     y = np.zeros(system.queries + 1)
     asked = Demand(price=np.zeros(len(seen.ray)), share=np.zeros(len(seen.ray)), excess=np.zeros(len(seen.ray)))
     for place, parent, below, inner, outer, held in reversed(way):
@@ -195,7 +195,7 @@ def scan_numpy(
 
 
 def _restarting_sums(values: FloatArray, first: IntArray, node: IntArray) -> FloatArray:
-    """Running sums that begin anew at every node."""
+    """Running sums that start over at every node."""
     total = np.cumsum(values)
     return np.asarray(total - np.concatenate([[0.0], total])[first[:-1]][node])
 
@@ -245,21 +245,21 @@ def bisect_corners(values: FloatArray, first: IntArray, wanted: FloatArray, *, p
     return low
 
 
-def amounts(cells: Curves, asked: Demand) -> FloatArray:
+def amounts(cells: Curves, demand: Demand) -> FloatArray:
     """The amount of every cell at the price asked."""
-    spot = Spot.of(cells.price, cells.first, asked.price)
+    spot = Spot.of(cells.price, cells.first, demand.price)
     endless = np.isinf(cells.ray)
-    further = np.where(endless, 0.0, cells.ray) * (asked.price - cells.price[cells.last])
+    further = np.where(endless, 0.0, cells.ray) * (demand.price - cells.price[cells.last])
     found = spot.between(cells.amount) + np.where(spot.beyond, further, 0.0)
     low = cells.amount[spot.below]
-    found = np.where(spot.below < spot.at, low + asked.share * (cells.amount[spot.at] - low), found)
-    return np.where(endless & (asked.price == cells.price[cells.last]), found + asked.excess, found)
+    found = np.where(spot.below < spot.at, low + demand.share * (cells.amount[spot.at] - low), found)
+    return np.where(endless & (demand.price == cells.price[cells.last]), found + demand.excess, found)
 
 
-def inside(inner: Curves, outer: Curves, asked: Demand) -> Demand:
+def inside(inner: Curves, outer: Curves, demand: Demand) -> Demand:
     """Return the children's prices at the prices of their nodes."""
-    spot = Spot.of(outer.price, outer.first, asked.price)
-    past = asked.price - outer.price[spot.at]
+    spot = Spot.of(outer.price, outer.first, demand.price)
+    past = demand.price - outer.price[spot.at]
     endless = np.isinf(inner.ray)
     # Beyond the last corner the price inside rises by what the answer leaves of it; before the first, nothing is taken.
     gained = np.where(np.isinf(outer.ray), 0.0, outer.ray) * past
@@ -267,8 +267,8 @@ def inside(inner: Curves, outer: Curves, asked: Demand) -> Demand:
         rest = np.where(endless, 0.0, np.where(inner.ray > 0, gained / inner.ray, past))
     price = spot.between(inner.price) + np.where(spot.before, past, np.where(spot.beyond, rest, 0.0))
     upright = ~spot.beyond & (inner.price[spot.then] == inner.price[spot.at])
-    share = np.where(spot.below < spot.at, asked.share, np.where(upright, spot.part, 1.0))
-    excess = np.where(spot.beyond & endless, np.where(np.isinf(outer.ray), asked.excess, gained), 0.0)
+    share = np.where(spot.below < spot.at, demand.share, np.where(upright, spot.part, 1.0))
+    excess = np.where(spot.beyond & endless, np.where(np.isinf(outer.ray), demand.excess, gained), 0.0)
     return Demand(price=price, share=share, excess=excess)
 
 

@@ -76,7 +76,7 @@ def _again(
             system=system,
             precision=np.where(measured, problem.precision, loose * part * cells),
             target=np.where(measured, problem.target, x),
-            proximal=held * part * queries * problem.held,
+            proximal=held * part * queries * problem.bounded,
             center=y,
         )
         try:

@@ -212,7 +212,7 @@ def tree_system(workload: Workload, parts: CellsAndSums) -> TreeSystem | None:
 
 def margins_of(workload: Workload, used: list[int], along: int) -> list[tuple[tuple[int, str], ...]]:
     """The distinct margins over the other dimensions."""
-    kept = [workload.groups[k].kept for k in used]
+    kept = [workload.groups[k].level_of for k in used]
     return sorted({tuple(sorted((d, level) for d, level in one.items() if d != along)) for one in kept})
 
 
@@ -257,7 +257,7 @@ def level_chain(workload: Workload, used: list[int], along: int) -> list[IntArra
     """Return the leaves' codes at each requested level, finest first."""
     assert workload.shape is not None
     leaves = np.arange(workload.shape[along])
-    names = {workload.groups[k].kept.get(along) for k in used} - {None}
+    names = {workload.groups[k].level_of.get(along) for k in used} - {None}
     codes = [workload.levels[str(name)][1] for name in names]
     codes.sort(key=lambda code: -int(code.max()))
     chain = [leaves]
@@ -283,11 +283,11 @@ def level_of(
     place = np.full((len(nodes), local), -1)
     for k in used:
         group, where = workload.groups[k], workload.slices[k]
-        name = group.kept.get(along)
+        name = group.level_of.get(along)
         own = np.zeros_like(codes) if name is None else workload.levels[name][1]
         if not (is_nested(own, codes) and is_nested(codes, own)):
             continue
-        first, cell = members[tuple(sorted((d, level) for d, level in group.kept.items() if d != along))]
+        first, cell = members[tuple(sorted((d, level) for d, level in group.level_of.items() if d != along))]
         assert group.labels is not None
         place[:, first : first + len(cell)] = position[where.start + group.labels[grid[leaf][:, cell]]]
     return Level(nodes=len(nodes), parent=above[leaf], place=place)
@@ -361,8 +361,8 @@ def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, I
     return rank[name + 1], own
 
 
-def forest_level(codes: IntArray, places: IntArray, above: IntArray) -> Level:
+def forest_level(codes: IntArray, indices: IntArray, above: IntArray) -> Level:
     """Return one level from cells' nodes there and one level wider."""
     cell = np.empty(int(codes.max()) + 1, dtype=np.int64)
     cell[codes] = np.arange(len(codes))
-    return Level(nodes=len(cell), parent=above[cell], place=places[cell][:, None])
+    return Level(nodes=len(cell), parent=above[cell], place=indices[cell][:, None])

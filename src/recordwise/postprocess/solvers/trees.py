@@ -55,12 +55,12 @@ def is_nested(fine: IntArray, coarse: IntArray) -> bool:
     return bool(np.array_equal(parent[fine], coarse))
 
 
-def check_levels(name: str, kept: Sequence[str], levels: Mapping[str, tuple[int, IntArray]]) -> None:
+def check_levels(name: str, named: Sequence[str], levels: Mapping[str, tuple[int, IntArray]]) -> None:
     """Each group names existing levels, at most one per dimension."""
-    for level in kept:
+    for level in named:
         if level not in levels:
             raise ParameterError(parameter=f"group '{name}'", problem=f"names the level '{level}', which is in no tree")
-    dimensions = [levels[level][0] for level in kept]
+    dimensions = [levels[level][0] for level in named]
     if len(set(dimensions)) < len(dimensions):
         raise ParameterError(parameter=f"group '{name}'", problem="names two levels of one dimension")
 

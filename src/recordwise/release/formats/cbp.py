@@ -124,12 +124,12 @@ def _texts(piece: pa.Table, name: str | None, default: str) -> pa.Array:
     return pc.fill_null(piece.column(name).combine_chunks(), default)
 
 
-def _naics(piece: pa.Table, places: dict[str, str]) -> pa.Array:
+def _naics(piece: pa.Table, columns: dict[str, str]) -> pa.Array:
     """Return six-character NAICS codes.
 
     11----, 113///, 113310, and ------ for the total; a range such as 31-33 by its first sector.
     """
-    code = pc.replace_substring_regex(_texts(piece, places.get("naics"), ""), r"^(\d\d)-\d\d$", r"\1")
+    code = pc.replace_substring_regex(_texts(piece, columns.get("naics"), ""), r"^(\d\d)-\d\d$", r"\1")
     code = pc.if_else(pc.equal(code, TOTAL), "", code)
     sector = pc.less_equal(pc.utf8_length(code), 2)
     return pc.if_else(sector, pc.utf8_rpad(code, WIDTH, "-"), pc.utf8_rpad(code, WIDTH, "/"))

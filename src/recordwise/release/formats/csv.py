@@ -107,7 +107,7 @@ def round_digits(values: FloatArray, sizes: FloatArray, digits: int, direction: 
         scaled = values if len(scale) == 1 and scale[0] == 1.0 else values * scale
         found, size = np.rint(scaled), np.abs(scaled)
         if direction is not np.rint:
-            # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
+            # What is already a decimal of this many digits stays that decimal, whichever way others are rounded.
             near = np.abs(scaled - found) <= CLOSE * size
             found = np.where(near, found, direction(scaled))
         if scaled is not values:

@@ -116,7 +116,7 @@ def _longest(column: pa.ChunkedArray) -> int:
 
 
 def cut_bytes(text: str, most: int) -> str:
-    """The start of a text, of at most so many bytes."""
+    """The start of a text, of at most this many bytes."""
     return text.encode()[:most].decode(errors="ignore")
 
 

@@ -4,7 +4,6 @@ In reading order:
 
 - ``page``: the file
 - ``view``: everything it shows, computed once
-- ``parts``: the parts of a plan as the page shows them
 - ``questions``: what an establishment is asked, and the sentences it reads
 - ``value_change``: the loss of a change in a value
 - ``charts``: losses and errors over size

@@ -24,8 +24,7 @@ from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import STATUS, Entry, has_status, status_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
-from recordwise.release.page.parts import PagePart
-from recordwise.release.tables import FITTED, Accuracy, ReleasedTable
+from recordwise.release.tables import FITTED, Accuracy, PagePart, ReleasedTable
 
 ROOM = 4_500_000
 """The approximate number of characters for the cells of all tables; with everything else the page stays below 5 MB."""
@@ -33,7 +32,7 @@ NUMBER, CODE = 4.5, 0.7
 """The approximate number of characters that a number or a key takes, and a status."""
 FIRST_ROWS = 12
 SAMPLE, RUNS = 4096, 8
-"""At least so many cells are packed to see how many characters cells take, in about so many runs."""
+"""At least this many cells are packed to see how many characters cells take, in about this many runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +124,8 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
     """Return the tables with the largest cells that fit, and packed."""
     orders = [_order(each.table) for each in content.tables]
 
-    def tables(places: Iterable[IntArray]) -> tuple[PageTable, ...]:
-        shown = zip(content.tables, orders, places)
+    def tables(indices: Iterable[IntArray]) -> tuple[PageTable, ...]:
+        shown = zip(content.tables, orders, indices)
         return tuple(_table(content, each, order, some, history) for each, order, some in shown)
 
     counts, estimated = rows_that_fit(content.tables, history, room), float(room)
@@ -225,11 +224,11 @@ def _json(form: Any) -> bytes:
 
 
 def _table(
-    content: Content, described: DescribedTable, order: pa.Array, places: IntArray, history: History | None
+    content: Content, described: DescribedTable, order: pa.Array, indices: IntArray, history: History | None
 ) -> PageTable:
     """Return some of a table's cells, by position in an order."""
     table, titles = described.table, {each.name: each for each in described.columns}
-    data, keys = table.data.take(order.take(array_of(places))), _key_names(table)
+    data, keys = table.data.take(order.take(array_of(indices))), _key_names(table)
     status = {
         name: status_column(content, described, data, name)
         for name in table.variables
@@ -255,7 +254,7 @@ def _table(
         status=status,
         statuses=content.rules.names(),
         history=() if history is None else history.periods_of(table),
-        past=() if history is None else history.past(table, places),
+        past=() if history is None else history.past(table, indices),
     )
 
 

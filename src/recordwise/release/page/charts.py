@@ -14,11 +14,11 @@ import numpy as np
 from recordwise.exact.text import digits_text, loss_text, number_text, prose_text, share_text, size_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.measure import Measure
+from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, log_spaced, path
-from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import losses_along
+from recordwise.release.tables import PagePart
 
 WIDTH, HEIGHT = 440, 458
 LEFT, RIGHT = 58, 424

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 DIGITS = 6
-"""The digits of a number that is not whole. The files beside the page have every digit."""
+"""The digits of a number that is not whole. The files next to the page have every digit."""
 PLANES = 10
 """Bytes of a number: seven of its digits, its sign, two of its power of ten."""
 MISSING = 2
@@ -56,9 +56,9 @@ class Digits:
             for whole, power, sign in zip(self.whole.tolist(), self.power.tolist(), self.sign.tolist())
         ]
 
-    def rows(self, places: np.ndarray) -> "Digits":
+    def rows(self, indices: np.ndarray) -> "Digits":
         """Some of the numbers."""
-        return Digits(self.whole[places], self.power[places], self.sign[places])
+        return Digits(self.whole[indices], self.power[indices], self.sign[indices])
 
     @classmethod
     def read(cls, raw: bytes, rows: int) -> "Digits":
@@ -134,9 +134,9 @@ class History:
         """The periods it has for a table."""
         return self.periods if table.name in self.tables else ()
 
-    def past(self, table: ReleasedTable, places: np.ndarray) -> tuple[Digits, ...]:
+    def past(self, table: ReleasedTable, indices: np.ndarray) -> tuple[Digits, ...]:
         """Return the columns for some rows, by position in the order."""
-        return tuple(each.rows(places) for each in self.tables.get(table.name, ()))
+        return tuple(each.rows(indices) for each in self.tables.get(table.name, ()))
 
     def to_json(self) -> dict[str, Any]:
         """Everything, the numbers compressed."""

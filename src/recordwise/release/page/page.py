@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.chain import Head
-from recordwise.ledger.looks import looks_text
+from recordwise.ledger.entries import looks_text
+from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
@@ -28,12 +29,11 @@ from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cel
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
-from recordwise.release.page.parts import PagePart
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.value_change import change_js, has_band
 from recordwise.release.page.view import View, payload
-from recordwise.release.published import CodeList, DeclaredLoss, Published
-from recordwise.release.tables import PRIVATE
+from recordwise.release.published import CodeList, Published
+from recordwise.release.tables import PRIVATE, PagePart
 
 if TYPE_CHECKING:
     import jinja2
@@ -180,10 +180,10 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
     return list(told.items())
 
 
-def _declared_losses(found: Sequence[DeclaredLoss]) -> dict[str, str]:
+def _declared_losses(found: Sequence[DeclaredClass]) -> dict[str, str]:
     """The losses that other packages answer for."""
     named = [f"{each.name} of {each.package} {each.version or '(version unknown)'}" for each in found]
-    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0].policy}"} if found else {}
+    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {DECLARED_ELSEWHERE}"} if found else {}
 
 
 def _band_sizes(published: Published) -> dict[str, str]:
@@ -272,8 +272,8 @@ def page_html(view: View) -> str:
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
-        "places": [view.labels.get(name, name) for name in view.places.asked],
-        "found_levels": [view.labels.get(name, name) for name in view.places.found_levels()],
+        "places": [view.labels.get(name, name) for name in view.firm_columns.needed],
+        "found_levels": [view.labels.get(name, name) for name in view.firm_columns.found_levels()],
         "words": WORDS.items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
@@ -284,7 +284,7 @@ def _script(view: View) -> str:
     periods = [period.policy for period in view.periods]
     model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
-    levels = page_file("levels.js") if view.places.lists else "const withLevels = place => place;\n"
+    levels = page_file("levels.js") if view.firm_columns.lists else "const withLevels = place => place;\n"
     written = levels + "".join(map(page_file, names))
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
@@ -312,7 +312,7 @@ def _template(name: str) -> str:
 
 def _top(view: View) -> dict[str, Any]:
     absent = set() if view.figures else {"sizes", "same"}
-    absent |= set() if view.questions or view.places.asked else {"firm"}
+    absent |= set() if view.questions or view.firm_columns.needed else {"firm"}
     absent |= set() if view.periods else {"years"}
     return {
         "title": view.content.title,

@@ -18,11 +18,10 @@ from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, form
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import Truth, Value
+from recordwise.policy.columns import Measure, Truth, Value
 from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.meaning import likely_log_odds, power_beside_delta
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, example_date, tests_of
 
 AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
@@ -220,7 +219,7 @@ MOST_CODES = 20_000
 class FirmColumns:
     """The columns that say which establishments of a firm share a cell."""
 
-    asked: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
     """Those typed for a firm, because no question asks for them as they are."""
     shared: tuple[str, ...] = ()
     """Those that a question asks for as text, so that its answer says the place as well."""
@@ -243,7 +242,7 @@ class FirmColumns:
         typed = {question.name for question in questions if question.kind == TEXT}
         amounts = {question.name for question in questions if question.kind == AMOUNT}
         return cls(
-            asked=tuple(name for name in wanted if name not in typed | amounts),
+            needed=tuple(name for name in wanted if name not in typed | amounts),
             shared=tuple(name for name in wanted if name in typed),
             lists=tuple(used),
         )
@@ -255,7 +254,7 @@ class FirmColumns:
     def to_json(self, labels: Mapping[str, str]) -> dict[str, Any]:
         """What the script of the page needs."""
         return {
-            "places": [[name, labels.get(name, name)] for name in self.asked],
+            "places": [[name, labels.get(name, name)] for name in self.needed],
             "shared": list(self.shared),
             "lists": [_list_json(listed) for listed in self.lists],
         }

@@ -32,7 +32,7 @@ from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
 from recordwise.policy.evaluate.javascript import JAVASCRIPT, absolute_js, condition_js, js_number, signed_js
 from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.policy import Maximum
-from recordwise.release.page.parts import PagePart
+from recordwise.release.tables import PagePart
 
 T = TypeVar("T")
 PRECISION = 192

@@ -31,7 +31,7 @@ from recordwise.release.page.charts import (
     sizes_up_to,
     variances,
 )
-from recordwise.release.page.parts import PagePart
+from recordwise.release.page.history import History
 from recordwise.release.page.questions import (
     DELTA,
     SENTENCES,
@@ -43,7 +43,7 @@ from recordwise.release.page.questions import (
 )
 from recordwise.release.page.value_change import BAND_LOSS, has_band
 from recordwise.release.published import Period, Published
-from recordwise.release.tables import PRIVATE
+from recordwise.release.tables import PRIVATE, PagePart
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release
@@ -57,7 +57,7 @@ class View:
     published: Published
     """With what is in its file alone."""
     questions: tuple[Question, ...]
-    places: FirmColumns
+    firm_columns: FirmColumns
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[PageTable, ...]
@@ -76,7 +76,7 @@ class View:
 def view_of(release: "Release", files: Mapping[str, str]) -> View:
     content = release.content()
     labels = content.words.labels
-    published = Published(release.to_json())
+    published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)
     start = start_record(release.policy, questions)
     with ThreadPoolExecutor(1) as pool:
@@ -88,7 +88,7 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
         release=release,
         published=published,
         questions=questions,
-        places=FirmColumns.of(release.firms, questions, published.lists.tables().values()),
+        firm_columns=FirmColumns.of(release.firms, questions, published.lists.tables().values()),
         start=start,
         figures=figures,
         tables=tables,
@@ -140,7 +140,7 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
-        **view.places.to_json(view.labels),
+        **view.firm_columns.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
@@ -233,6 +233,11 @@ def parts_from_json(saved: Mapping[str, Any], bands: Bands | None = None) -> tup
     policies = [Policy.from_json(form, bands) for form in saved["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
     return tuple(_part_from_json(each, policies, curves, saved["sizes"]) for each in saved["parts"])
+
+
+def history_from_json(saved: Mapping[str, Any]) -> History | None:
+    """Return the history written by ``page_json``; None without one."""
+    return History.from_json(saved["history"]) if "history" in saved else None
 
 
 def _part_from_json(

@@ -1,27 +1,175 @@
-"""Sizes that scale noise, prepared before a release.
+"""Checks before a release: do its cells hold the records, and are its sizes public?
 
-Those of earlier releases are read, and bands are raised to fit a budget. A release sized by our earlier
-output is admitted only if a declared budget of the ledger that was charged for both covers them for every
-record; the band of a cell is raised until it does (T-SIZE). Nothing here sees a record.
+A list of keys that misses its records publishes noise, at full cost; a release learns only whether too many records are outside
+(docs/limits.md). A release sized by our earlier output is admitted only if a declared budget of the ledger that was charged for
+both covers them for every record (T-SIZE).
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from recordwise.errors import BudgetError, KeysError
+from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError
+from recordwise.exact.numbers import Number, rational
+from recordwise.ledger.entries import terms_before
 from recordwise.ledger.ledger import Ledger
-from recordwise.ledger.periods import terms_before
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.describe import query_names
+from recordwise.plan.describe import query_names, table_name
+from recordwise.plan.expressions import ALL_OTHER, Level, Predicate
 from recordwise.plan.keys.keys import RELEASE, FromRelease, Keys, Sizes, as_sizes
-from recordwise.plan.plan import Plan
+from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
+from recordwise.plan.statistics import CountUnits
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.release.files import load_release
 from recordwise.release.tables import PRIVATE
+
+# CONFIDENTIAL counts of records in the published cells of a plan, and whether too many are outside.
+
+
+ACCEPT = "accept"
+USUAL_SHARE = Fraction(1, 100)
+COUNTED = CountUnits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Coverage:
+    """CONFIDENTIAL: a table's records, those in public cells, and empty cells.
+
+    A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as
+    inside.
+    """
+
+    name: str
+    table: PlannedTable
+    records: int
+    inside: int
+    in_rests: int
+    """Those in an "all other" cell, of this table or of a coarser one (T-REST)."""
+    cells: int
+    empty: int
+
+    @property
+    def outside(self) -> int:
+        return self.records - self.inside
+
+    def __repr__(self) -> str:
+        return "<Coverage: CONFIDENTIAL>"
+
+
+def read_outside(given: Number | str | None) -> Fraction | None:
+    """Return the share of records that may be outside; None for any."""
+    if given is None or given == ACCEPT:
+        return None
+    share = rational(given, parameter="max_outside")
+    if not 0 <= share < 1:
+        raise ParameterError(
+            parameter="max_outside",
+            problem="must be a share of the records below 1, or 'accept'",
+            advice="0.01 is one in a hundred.",
+        )
+    return share
+
+
+def public_tables(plan: Plan) -> tuple[PlannedTable, ...]:
+    """The tables whose cells are listed."""
+    return tuple(table for table in plan.tables() if table.shape.groups and plan.selection(table) is None)
+
+
+def covered_tables(plan: Plan) -> tuple[PlannedTable, ...]:
+    """Return tables that count records by public cell, then by condition."""
+    public = public_tables(plan)
+    asked = [_with_count(table) if table in public else table for table in plan.tables()]
+    wholes: dict[Predicate | None, PlannedTable] = {}
+    for table in public:
+        whole = Level((), Fraction(1))
+        wholes.setdefault(
+            table.condition, replace(table, level=-1 - len(wholes), shape=whole, totals=(COUNTED,), bins=(), rest=None)
+        )
+    return (*asked, *wholes.values())
+
+
+def _with_count(table: PlannedTable) -> PlannedTable:
+    return replace(table, totals=tuple(dict.fromkeys((*table.totals, COUNTED))))
+
+
+Found = tuple[TableTotals | FoundTotals, ...]
+
+
+def without_counts(plan: Plan, found: Found) -> Found:
+    """What the plan itself asked for."""
+    held = {_table_id(each.table): each for each in found}
+    return tuple(replace(held[_table_id(table)], table=table) for table in plan.tables())
+
+
+def coverage(plan: Plan, found: Found) -> tuple[Coverage, ...]:
+    """CONFIDENTIAL: what the counts of ``covered_tables`` say."""
+    records = {each.table.condition: int(_counts(each).sum()) for each in found if each.table.level < 0}
+    public = {_table_id(table) for table in public_tables(plan)}
+    held = {_table_id(each.table): each for each in found if _table_id(each.table) in public}
+    return tuple(_coverage(plan, each, held, records[each.table.condition]) for each in held.values())
+
+
+def _table_id(table: PlannedTable) -> tuple[int, int]:
+    return table.query, table.level
+
+
+Held = Mapping[tuple[int, int], TableTotals | FoundTotals]
+
+
+def _coverage(plan: Plan, found: TableTotals | FoundTotals, published: Held, records: int) -> Coverage:
+    counts, above = _counts(found), _in_coarser_rests(found, published)
+    return Coverage(
+        name=table_name(plan, found.table),
+        table=found.table,
+        records=records,
+        inside=int(counts.sum()) + above,
+        in_rests=_in_own_rests(found) + above,
+        cells=len(counts),
+        empty=int((counts == 0).sum()),
+    )
+
+
+def _in_own_rests(found: TableTotals | FoundTotals) -> int:
+    """The records in the "all other" cells of a table."""
+    if found.table.rest is None:
+        return 0
+    assert isinstance(found, TableTotals)
+    return int(_counts(found)[numpy_of(found.cells.column(ALL_OTHER))].sum())
+
+
+def _in_coarser_rests(found: TableTotals | FoundTotals, published: Held) -> int:
+    """Return the number of records in the rests of coarser tables (T-REST)."""
+    own = found.table
+    above = [each for each in published.values() if each.table.query == own.query and each.table.shape == own.rest]
+    return sum(_in_own_rests(each) + _in_coarser_rests(each, published) for each in above)
+
+
+def _counts(found: TableTotals | FoundTotals) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return found.exact.reveal().totals[COUNTED]
+
+
+def too_many_outside(found: tuple[Coverage, ...], share: Fraction) -> bool:
+    """Whether a table misses more than the share of its records."""
+    return any(each.outside > share * each.records for each in found)
+
+
+def check_coverage(found: tuple[Coverage, ...], share: Fraction) -> None:
+    """Refuse to publish if too many records are outside.
+
+    The error does not say which table or by how much: that is confidential.
+    """
+    if too_many_outside(found, share):
+        raise OutsideError(share=float(share))
+
+
+# Sizes that scale noise: those of earlier releases are read, and the band of a cell is raised until the budget covers it (T-SIZE).
+# Nothing here sees a record.
+
 
 MOST_RAISES = 400
 FROM_ELSEWHERE = (
@@ -224,11 +372,11 @@ def size_sources(plan: Plan) -> dict[str, str]:
     return {", ".join(sizes.sized_on): sizes.digest() for sizes in _all_sizes(plan)} if _tables(plan) else {}
 
 
-def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
+def promise(plan: Plan, ledger: Ledger) -> str:
     """Return a sized release's promise over time; empty without sized noise."""
     if not _all_sizes(plan) or not _tables(plan):
-        return {}
+        return ""
     if not _release_digests(plan):
-        return {"sized_noise": FROM_ELSEWHERE}
+        return FROM_ELSEWHERE
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
-    return {"sized_noise": within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED}
+    return within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED
