@@ -1,6 +1,5 @@
 """Random small tables over two trees, with contributors, and slow exact ways to attack them."""
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -8,16 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from recordwise.disclosure.cells import Cells, Dimension
-
-
-@dataclass(frozen=True)
-class Contributions:
-    """The contributions to each cell."""
-
-    number: Any
-    total: Any
-    largest: Any
-    second: Any
+from recordwise.disclosure.rules import Contributions
 
 
 def two_trees(rng: np.random.Generator, places: int, industries: int) -> tuple[Dimension, Dimension]:
@@ -67,6 +57,7 @@ def contributions(rng: np.random.Generator, cells: Cells, *, most: int = 3, size
         np.array([each.sum() for each in merged]),
         np.array([each[0] for each in merged]),
         np.array([each[1] for each in merged]),
+        np.zeros(len(cells), bool),
     )
 
 
@@ -91,5 +82,5 @@ def by_leaves(cells: Cells, low: Any, high: Any, target: int) -> tuple[float, fl
             b_ub=np.concatenate([high[capped], -low]),
             method="highs-ipm",
         )
-        found.append(sign * solved.fun if solved.status == 0 else sign * -np.inf)
+        found.append(sign * float(solved.fun or 0.0) if solved.status == 0 else sign * -np.inf)
     return found[0], found[1]

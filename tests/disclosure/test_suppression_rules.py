@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from disclosure.small_publications import Contributions, by_leaves, contributions, made_cells, two_trees
+from disclosure.small_publications import by_leaves, contributions, made_cells, two_trees
 from recordwise.disclosure.rules import (
     Coarsening,
+    Contributions,
     PercentRule,
     Ranges,
     Rounding,
@@ -77,11 +78,11 @@ def test_a_cell_that_nothing_can_protect_is_named() -> None:
     trees = two_trees(np.random.default_rng(0), 1, 1)
     cells = made_cells(trees)
     one = np.ones(len(cells))
-    found = Contributions(one, 7 * one, 7 * one, 0 * one)
+    found = Contributions(one, 7 * one, 7 * one, 0 * one, one == 0)
     published = Suppression((PercentRule(10),)).publish(cells, found)
     assert published.withheld.all()
     assert not len(published.unprotected)
-    zero = Contributions(one, np.where(np.arange(len(cells)) == 0, 7.0, 7.0), 7 * one, 0 * one)
+    zero = Contributions(one, np.where(np.arange(len(cells)) == 0, 7.0, 7.0), 7 * one, 0 * one, one == 0)
     only = Suppression((_First(),)).publish(cells, zero)
     assert only.withheld.all()
 
@@ -102,6 +103,7 @@ def test_the_rules_withhold_what_they_say() -> None:
         np.array([0.0, 50, 90, 111, 116]),
         np.array([0.0, 50, 80, 100, 100]),
         np.array([0.0, 0, 10, 1, 1]),
+        np.zeros(5, bool),
     )
     rule = PercentRule(15)
     assert rule.sensitive(found).tolist() == [False, True, True, True, False]
@@ -134,7 +136,7 @@ def test_rounding_at_random_is_right_on_average() -> None:
     """The mean of 400 roundings of 40 cells; a false alarm at six standard errors once in 10^9."""
     cells = made_cells(two_trees(np.random.default_rng(5), 5, 6))
     total = np.arange(len(cells), dtype=float)
-    found = Contributions(total, total, total, total)
+    found = Contributions(total, total, total, total, total < 0)
     method = Rounding(10, at_random=True)
     mean = np.mean([method.publish(cells, found, seed).value for seed in range(400)], axis=0)
     assert np.abs(mean - total).mean() < 6 * 5 / np.sqrt(400 * len(cells)) + 0.8 * 5 / 20

@@ -344,7 +344,9 @@ def _cell_codes(columns: Mapping[str, Sequence[str]], trees: Mapping[str, _Tree]
     codes = np.zeros((count, len(trees)), np.int64)
     for place, (name, tree) in enumerate(trees.items()):
         if name in columns:
-            codes[:, place] = tree.dimension.positions(ROOT if code == tree.total else code for code in columns[name])
+            codes[:, place] = tree.dimension.positions(
+                ROOT if code in (tree.total, ROOT) else code for code in columns[name]
+            )
     return codes
 
 

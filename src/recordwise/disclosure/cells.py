@@ -191,6 +191,14 @@ class Cells:
         total = self.find(above[below])
         return below[total >= 0], total[total >= 0]
 
+    def add_up(self, values: FloatArray) -> None:
+        """Fill in cells without a value whose children along a tree all have one."""
+        for column, parent in ((number, tree) for number, each in enumerate(self.dimensions) for tree in each.trees):
+            below, total = self._below(column, parent)
+            sums = np.bincount(total, weights=values[below], minlength=len(self))
+            open_cells = np.isnan(values) & (np.bincount(total, minlength=len(self)) > 0)
+            values[open_cells] = sums[open_cells]
+
     def system(self, low: FloatArray, high: FloatArray, *, absent_is_zero: bool = True) -> System:
         """Return the equations with what is known of each cell.
 

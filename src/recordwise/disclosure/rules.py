@@ -31,6 +31,35 @@ class Contributors(Protocol):
     def second(self) -> FloatArray: ...
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contributions:
+    """CONFIDENTIAL: the contributions to the first cells of a list, and the totals of all.
+
+    Cells after those are never published.
+    """
+
+    number: FloatArray
+    total: FloatArray
+    largest: FloatArray
+    second: FloatArray
+    hidden: Any
+    """Whether each cell is never published."""
+
+    @classmethod
+    def over(cls, cells: Cells, found: Contributors) -> "Contributions":
+        """Add the totals that are in the list of cells only because something lies below them."""
+        listed, more = len(found.total), len(cells) - len(found.total)
+        hidden = np.arange(len(cells)) >= listed
+        total = np.concatenate([found.total, np.full(more, np.nan)])
+        for _ in range(sum(int(each.depth.max()) for each in cells.dimensions)):
+            cells.add_up(total)
+        own = [np.concatenate([each, np.zeros(more)]) for each in (found.number, found.largest, found.second)]
+        return cls(own[0], total, own[1], own[2], hidden)
+
+    def __repr__(self) -> str:
+        return "<Contributions: CONFIDENTIAL>"
+
+
 @dataclass(frozen=True, slots=True)
 class ThresholdRule:
     """Withhold cells with fewer contributors than ``at_least``.
@@ -70,7 +99,7 @@ class Published:
 class Method(Protocol):
     """One of the older ways to publish tables."""
 
-    def publish(self, cells: Cells, found: Contributors, seed: int) -> Published:
+    def publish(self, cells: Cells, found: Contributions, seed: int) -> Published:
         """Return what is published of exact tables."""
 
 
@@ -87,23 +116,32 @@ class Suppression:
     rules: tuple[Any, ...]
     complementary: bool = True
 
-    def publish(self, cells: Cells, found: Contributors, seed: int = 0) -> Published:
+    def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN where they are withheld."""
         marked, distance = sensitive_cells(self.rules, found)
         withheld, unprotected = marked, np.empty(0, np.int64)
         if self.complementary:
             equations = cells.equations(absent_is_zero=True)
-            pattern = complementary_suppression(equations, found.total, marked, distance, distance)
+            pattern = complementary_suppression(equations, found.total, marked, distance, distance, hidden=found.hidden)
             withheld, unprotected = pattern.withheld, pattern.unprotected
-        return _withheld(found.total, withheld, unprotected)
+        return _withheld(found, withheld, unprotected)
 
 
-def _withheld(total: FloatArray, withheld: Any, unprotected: Any) -> Published:
+def _withheld(found: Contributions, withheld: Any, unprotected: Any = ()) -> Published:
+    """Return exact values but for those withheld."""
+    return _shown(found, withheld, found.total, found.total, found.total, unprotected)
+
+
+def _shown(
+    found: Contributions, withheld: Any, value: FloatArray, low: FloatArray, high: FloatArray, unprotected: Any = ()
+) -> Published:
+    """Return values with their bounds; nothing is known of cells that are not published."""
+    gone = withheld | found.hidden
     return Published(
-        np.where(withheld, np.nan, total),
-        np.where(withheld, 0.0, total),
-        np.where(withheld, np.inf, total),
-        unprotected,
+        np.where(gone, np.nan, value),
+        np.where(gone, 0.0, low),
+        np.where(gone, np.inf, high),
+        np.asarray(unprotected, np.int64),
     )
 
 
@@ -115,14 +153,16 @@ class Coarsening:
     """
 
     rules: tuple[Any, ...]
-    along: str
+    along: str | None = None
+    """The dimension; the one with the most levels unless given."""
 
-    def publish(self, cells: Cells, found: Contributors, seed: int = 0) -> Published:
+    def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN below the level that is published."""
         names = [each.name for each in cells.dimensions]
-        if self.along not in names:
+        if self.along is not None and self.along not in names:
             raise ParameterError(parameter="along", problem=f"must be one of {', '.join(names)}")
-        column = names.index(self.along)
+        levels = [int(each.depth.max()) for each in cells.dimensions]
+        column = int(np.argmax(levels)) if self.along is None else names.index(self.along)
         depth = cells.dimensions[column].depth[cells.codes[:, column]]
         marked, _ = sensitive_cells(self.rules, found)
         others = cells.codes.copy()
@@ -130,7 +170,7 @@ class Coarsening:
         _, place = np.unique(cells.keys_of(others), return_inverse=True)
         finest = np.full(place.max() + 1, depth.max() + 1)
         np.minimum.at(finest, place[marked], depth[marked])
-        return _withheld(found.total, depth >= finest[place], np.empty(0, np.int64))
+        return _withheld(found, depth >= finest[place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +180,7 @@ class Rounding:
     base: int = 10
     at_random: bool = False
 
-    def publish(self, cells: Cells, found: Contributors, seed: int = 0) -> Published:
+    def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return rounded values; a nearest one is off by half the base at most."""
         below = np.floor(found.total / self.base)
         part = found.total / self.base - below
@@ -149,7 +189,7 @@ class Rounding:
             value, reach = (below + up) * self.base, float(self.base)
         else:
             value, reach = np.floor(found.total / self.base + 0.5) * self.base, self.base / 2
-        return Published(value, np.maximum(value - reach, 0.0), value + reach, np.empty(0, np.int64))
+        return _shown(found, np.isnan(value), value, np.maximum(value - reach, 0.0), value + reach)
 
 
 EDGES = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0, 25000.0, 50000.0, 100000.0)
@@ -162,19 +202,15 @@ class Ranges:
     rules: tuple[Any, ...]
     edges: tuple[float, ...] = EDGES
 
-    def publish(self, cells: Cells, found: Contributors, seed: int = 0) -> Published:
+    def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return the middle of the class where a rule withholds the value."""
         marked, _ = sensitive_cells(self.rules, found)
         ends = np.array([0.0, *self.edges, np.inf])
         place = np.searchsorted(ends, found.total, side="right") - 1
-        low, high = ends[place], np.minimum(ends[place + 1], np.maximum(2 * ends[place], 1.0) * 1e6)
-        middle = np.where(np.isfinite(ends[place + 1]), (low + ends[place + 1]) / 2, low)
-        return Published(
-            np.where(marked, middle, found.total),
-            np.where(marked, low, found.total),
-            np.where(marked, np.where(np.isfinite(ends[place + 1]), high, np.inf), found.total),
-            np.empty(0, np.int64),
-        )
+        low, high = ends[place], ends[place + 1]
+        middle = np.where(np.isfinite(high), (low + high) / 2, low)
+        value, low, high = (np.where(marked, each, found.total) for each in (middle, low, high))
+        return _shown(found, np.zeros(len(value), np.bool_), value, low, high)
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -30,7 +30,7 @@ class Suppression:
 
 
 def complementary_suppression(
-    equations: Any, values: FloatArray, primary: Any, upward: FloatArray, downward: FloatArray, *, fixed: Any = None
+    equations: Any, values: FloatArray, primary: Any, upward: FloatArray, downward: FloatArray, *, hidden: Any = None
 ) -> Suppression:
     """Withhold cells until each primary one is protected.
 
@@ -40,19 +40,20 @@ def complementary_suppression(
         primary: Whether a rule withholds each cell.
         upward: How far above its value each primary cell must be able to lie.
         downward: How far below its value each primary cell must be able to lie; at most the value counts.
-        fixed: Whether each cell must be published. Zeros always are.
+        hidden: Whether each cell is never published.
 
     Returns:
         The cells withheld.
     """
     primary = np.asarray(primary, np.bool_)
-    must = (values == 0) | (np.zeros(len(values), np.bool_) if fixed is None else np.asarray(fixed, np.bool_))
-    must &= ~primary
-    withheld, unprotected = primary.copy(), []
+    unseen = np.zeros(len(values), np.bool_) if hidden is None else np.asarray(hidden, np.bool_)
+    # Zeros are published: everybody knows where nobody is.
+    must = (values == 0) & ~primary & ~unseen
+    withheld, unprotected = primary | unseen, []
     whole = System(np.where(must, values, 0.0), np.where(must, values, np.inf), equations)
     for block in blocks(whole):
         if primary[block.cells].any():
-            own = _Pattern(block.equations, values[block.cells], primary[block.cells])
+            own = _Pattern(block.equations, values[block.cells], primary[block.cells], unseen[block.cells])
             unprotected += block.cells[own.protect(upward[block.cells], downward[block.cells])].tolist()
             withheld[block.cells] = own.withheld
     return Suppression(withheld, primary, np.array(sorted(unprotected), np.int64))
@@ -61,9 +62,9 @@ def complementary_suppression(
 class _Pattern:
     """The withheld cells of one block."""
 
-    def __init__(self, equations: Any, values: FloatArray, primary: Any) -> None:
+    def __init__(self, equations: Any, values: FloatArray, primary: Any, hidden: Any) -> None:
         self.size = unit(values)
-        self.values, self.primary, self.withheld = values / self.size, primary, primary.copy()
+        self.values, self.primary, self.withheld = values / self.size, primary, primary | hidden
         self._equations = sparse.csc_array(equations)
         self._price = (1.0 + np.log1p(values)) / np.maximum(values, 1.0)
         self._price /= self._price.mean()
@@ -74,7 +75,7 @@ class _Pattern:
         library = solver()
         model = library.HighsLp()
         model.num_col_, model.num_row_ = 2 * count, doubled.shape[0]
-        model.col_cost_ = np.tile(np.where(primary, 0.0, self._price), 2)
+        model.col_cost_ = np.tile(np.where(self.withheld, 0.0, self._price), 2)
         model.col_lower_ = np.zeros(2 * count)
         model.col_upper_ = np.concatenate([np.full(count, np.inf), self.values])
         model.row_lower_ = model.row_upper_ = np.zeros(doubled.shape[0])
