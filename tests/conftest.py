@@ -35,9 +35,9 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """What is not looked at would be reported as leaked when Python ends."""
-    gc.unfreeze()
+def pytest_configure(config: pytest.Config) -> None:
+    """What is not looked at would be reported as leaked when Python ends; pytest's own two looks through everything come before."""
+    config.add_cleanup(gc.unfreeze)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,7 +30,7 @@ import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
 import recordwise.session.owner as looks
 import recordwise.session.publisher as publisher
-from recordwise.audit import checks as threads
+from recordwise.audit import checks
 from recordwise.audit.audit import CELLS
 from recordwise.engines.compile.totals import found_cells_tree, typed_cells
 from recordwise.engines.duckdb.engine import DuckDBStore
@@ -68,6 +68,8 @@ class Bug:
     """What the audit says: a bound above the policy, or the words of a problem."""
     cells: int = 5_000
     """With the record, and as many without, in each of two releases; few where a bug is plain. A miss is rarer than 1e-6."""
+    refusal: Any = None
+    """Which of the refusals catches it: the others take their time and need not be tried."""
 
     def __str__(self) -> str:
         return self.name.replace(" ", "-")
@@ -296,7 +298,7 @@ def types_from_values(patch: Patch) -> None:
 def racing_passes(patch: Patch) -> None:
     """Nobody waits for a turn, all use the same names, and threads are switched when it hurts: when each has filled its cells
     and none has read them. One statement at a time, as DuckDB itself sees to."""
-    together, statement = threading.Barrier(threads.THREADS), threading.RLock()
+    together, statement = threading.Barrier(checks.THREADS), threading.RLock()
     opened, keep, coded = Engine.__init__, DuckDBStore.store_cells, Passes._fetch_cells
 
     def without_turns(engine: Engine, *given: Any, **more: Any) -> None:
@@ -477,7 +479,14 @@ BUGS = (
         dropped_empty_cells,
         ("count", "gaussian"),
     ),
-    Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
+    Bug(
+        "duplicate keys",
+        "`plan.keys`: repeated cells are kept",
+        duplicate_keys,
+        (REFUSALS,),
+        sign="was accepted",
+        refusal=checks.audit_inputs,
+    ),
     Bug("clamp forgotten", "`plan.statistics.plain.Sum.totals`", unclamped, ("clamped",)),
     Bug(
         "rows of a unit added up",
@@ -501,6 +510,7 @@ BUGS = (
         negligent_mark,
         (REFUSALS,),
         sign="calls itself private",
+        refusal=checks.audit_marks,
     ),
     Bug(
         "forgotten look",
@@ -508,6 +518,7 @@ BUGS = (
         forgotten_look,
         (REFUSALS,),
         sign="calls itself untuned",
+        refusal=checks.audit_marks,
     ),
     Bug(
         "a preflight that is no look",
@@ -515,6 +526,7 @@ BUGS = (
         preflight_is_no_look,
         (REFUSALS,),
         sign="calls itself untuned",
+        refusal=checks.audit_marks,
     ),
     Bug(
         "looks miscounted",
@@ -522,6 +534,7 @@ BUGS = (
         looks_miscounted,
         (REFUSALS,),
         sign="another number of looks",
+        refusal=checks.audit_marks,
     ),
     Bug(
         "label of a list ignored",
@@ -529,6 +542,7 @@ BUGS = (
         label_of_a_list_ignored,
         (REFUSALS,),
         sign="taken as a public list",
+        refusal=checks.audit_lists,
     ),
     Bug(
         "folder of a list ignored",
@@ -536,6 +550,7 @@ BUGS = (
         folder_of_a_list_ignored,
         (REFUSALS,),
         sign="taken as a public list",
+        refusal=checks.audit_lists,
     ),
     Bug(
         "sizes of any ledger",
@@ -543,6 +558,7 @@ BUGS = (
         sizes_of_any_ledger,
         (REFUSALS,),
         sign="taken as a public list",
+        refusal=checks.audit_lists,
     ),
     Bug(
         "wrong type in a threshold",
@@ -550,6 +566,7 @@ BUGS = (
         any_type_for_a_group,
         (REFUSALS,),
         sign="was accepted",
+        refusal=checks.audit_types,
     ),
     Bug(
         "a schema that depends on the records",
@@ -557,6 +574,7 @@ BUGS = (
         types_from_values,
         (REFUSALS,),
         sign="depends on the records",
+        refusal=checks.audit_types,
     ),
     Bug(
         "racing passes",
@@ -620,6 +638,7 @@ BUGS = (
         unchecked_parts,
         (REFUSALS,),
         sign="was accepted",
+        refusal=checks.audit_sources,
     ),
     Bug(
         "statistics taken at their word",
@@ -627,5 +646,6 @@ BUGS = (
         trusted_statistics,
         (REFUSALS,),
         sign="statistics in a file decide",
+        refusal=checks.audit_sources,
     ),
 )

@@ -88,6 +88,7 @@ def test_everything_that_is_known_about_a_firm_is_said(
     selection_delta: float, known: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {"establishments": 1234, "known": known, "loss": 1.25, "epsilon": 7.5, "delta": 0.003}
+    found |= {"epsilon_from": "the zCDP loss", "pure_epsilon": None}
     show_firm(found | {"selection_delta": selection_delta, "sentence": "What it means."})
     said = " ".join(capsys.readouterr().out.split())
     expected = [

@@ -10,10 +10,13 @@ import pytest
 
 import recordwise as rw
 from experiments.command import names
+from recordwise.exact.functions import log, x
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
-QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT)))
+API = [found[0] for line in TEXT.splitlines() if (found := re.findall(r"^(?:\|[^|]*){5}\| `([^`]+)` \|$", line))]
+"""The lines of code under "public API"."""
+QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT)) - set(API))
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 WORDS = {"simple", "advanced"}
 """Values of a parameter, quoted beside the name that takes them."""
@@ -71,6 +74,35 @@ def test_the_check_rejects_what_does_not_exist(wrong):
     assert not exists(wrong)
 
 
+@pytest.fixture(scope="module")
+def given():
+    """What the lines under "public API" start from: a session, queries on it, a record and candidates."""
+    rows = {"id": [1, 2, 3, 4], "county": ["01", "01", "02", "02"], "emp": [4, 20, 900, 7]}
+    by_county = rw.query().group_by("county", keys=rw.Keys.of({"county": ["01", "02"]}))
+    laplace = rw.GeneralizedGaussian(shape=1, scale=100)
+    how = {"unit": "id", "measures": {"emp": rw.plan.Measure.of("emp", bound=10_000)}, "columns": {"county": "text"}}
+    with rw.Session(rows, **how, tuned_on="synthetic") as session:
+        yield {
+            "rw": rw,
+            "session": session,
+            "gaussian": by_county.sum("emp", rw.Gaussian(sigma=50)),
+            "laplace": by_county.count(laplace).sum("emp", laplace),
+            "record": {"emp": 20, "county": "01"},
+            "logarithm": rw.policy.additive("emp", log(1 + x / 10), bound="pure"),
+            "slow": {"Polylog": rw.Polylog(power=2, rate=1, offset=8, scale=100)},
+        }
+
+
+@pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+@pytest.mark.parametrize("line", API)
+def test_the_lines_of_the_public_api_run(line, given):
+    assert eval(line, dict(given)) is not None
+
+
+def test_the_lines_of_the_public_api_are_found():
+    assert len(API) == sum(bool(row.api) for name in (*HEADS, "Others") for row in rows(name)) > 5
+
+
 def test_theorems_of_the_map_are_proved_in_the_theory():
     proved = set(
         re.findall(r"^## (T-[A-Z0-9-]+)", "\n".join(p.read_text() for p in (ROOT / "docs/theory").glob("*.md")), re.M)
@@ -110,6 +142,7 @@ class Row:
     code: str
     proof: str
     checked: str
+    api: str = ""
 
 
 def part(name):

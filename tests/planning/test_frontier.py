@@ -8,6 +8,7 @@ import pytest
 import recordwise as rw
 from planning.small_table import CODES, COUNTIES, opened, shape
 from recordwise.errors import ParameterError
+from recordwise.exact.functions import log, x
 from recordwise.mechanisms import certified_loss
 from recordwise.noise import Seeded
 from recordwise.plan.publication import StatusRules
@@ -94,6 +95,41 @@ def test_a_budget_is_kept_for_every_possible_record():
         policy = session.policy_of(*best.queries)
         assert budget.dominates(policy)
         assert not budget.dominates(policy * "1.1")
+
+
+LOG_RATE = rw.policy.constant("0.1") + rw.policy.additive("emp", 2 * log(1 + x / 10), bound="pure")
+SLOW = {"Polylog": rw.Polylog(power=2, rate=1, offset=8, scale=100)}
+
+
+def test_a_budget_that_grows_like_a_logarithm_is_kept_whether_it_is_the_sessions_own_or_given():
+    """Within the bounds of the schema: log**2 outgrows a logarithm only beyond them."""
+    asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
+    asked = asked.count(rw.Gaussian(rho="0.01"), alias="n").sum("emp", rw.Gaussian(sigma=100), alias="emp")
+    how = {"candidates": SLOW, "statistics": ["emp"], "data": "synthetic"}
+    bounds = {"emp": 100_000}
+    with opened(budget=LOG_RATE, measures={"emp": rw.plan.Measure.of("emp", bound=100_000)}) as session:
+        own = recommend_within(session, asked, budget=True, **how)
+        given = recommend_within(session, asked, budget=LOG_RATE, **how)
+        policies = [session.policy_of(*each.queries) for each in (own, given)]
+    assert policies[0] == policies[1]
+    assert LOG_RATE.dominates(policies[0], bounds=bounds)
+    assert not LOG_RATE.dominates(policies[0])
+    assert not LOG_RATE.dominates(policies[0] * "1.1", bounds=bounds)
+
+
+def test_a_pure_budget_chooses_among_noise_that_has_a_pure_loss():
+    budget = rw.policy.pure_budget(1) + rw.policy.pure_budget("0.5", {"emp": 50})
+    asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
+    asked = asked.count(rw.GeneralizedGaussian(shape=1, scale=10)).sum("emp", rw.Gaussian(sigma=100), alias="emp")
+    laplace, gaussian = rw.GeneralizedGaussian(shape=1, scale=100), rw.Gaussian(sigma=100)
+    with opened(budget=budget) as session:
+        how = {"statistics": ["emp"], "budget": True, "data": "synthetic"}
+        best = recommend_within(session, asked, candidates={"Laplace": laplace, "Gaussian": gaussian}, **how)
+        policy = session.policy_of(*best.queries)
+        with pytest.raises(ParameterError, match="whatever the noise"):
+            recommend_within(session, asked, candidates={"Gaussian": gaussian}, **how)
+    assert best.name == "Laplace"
+    assert budget.dominates(policy)
 
 
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from recordwise.postprocess.linear import AnswerTree, CrossingWeights, largest_weights, moved_variance
+from recordwise.postprocess.linear import AnswerTree, Crossing, largest_weights, moved_variance
 
 CROSSED = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1], [1, 1, 0, 0], *np.eye(4)])
 
@@ -41,7 +41,7 @@ def cases():
         yield incidence(parent), variances, AnswerTree.of(parent).weights(variances)
     for _ in range(3):
         variances = rng.uniform(0.2, 9, len(CROSSED))
-        yield CROSSED, variances, CrossingWeights.of(sparse.csr_array(CROSSED), variances)
+        yield CROSSED, variances, Crossing.of(sparse.csr_array(CROSSED)).weights(variances)
 
 
 def dense(rows, variances):
@@ -86,8 +86,8 @@ def test_a_moved_variance_is_the_dense_one_with_what_contains_a_cell_and_what_it
 
 
 def test_a_large_table_that_crosses_moves_as_the_cells_own_answers_do(monkeypatch):
-    monkeypatch.setattr("recordwise.postprocess.linear.MOST_CELLS", 1)
-    weights = CrossingWeights.of(sparse.csr_array(CROSSED), np.ones(len(CROSSED)))
+    monkeypatch.setattr("recordwise.postprocess.linear.MOST_WEIGHTS", 1)
+    weights = Crossing.of(sparse.csr_array(CROSSED)).weights(np.ones(len(CROSSED)))
     value, fitted = np.arange(10.0), np.full(10, 0.25)
     moved = moved_variance(weights, value=value, used=np.ones(10), fitted=fitted, variances=growing)
     every = slice(None)
@@ -108,7 +108,7 @@ def test_answers_that_no_other_says_anything_about_are_found_where_tables_cross(
             [0, 0, 0, 0, 0, 1],
         ]
     )
-    weights = CrossingWeights.of(sparse.csr_array(rows.astype(float)), np.ones(8))
+    weights = Crossing.of(sparse.csr_array(rows.astype(float))).weights(np.ones(8))
     assert weights.untouched().tolist() == [True, True, False, False, True, False, False, False]
     answers = np.arange(8.0)
     np.testing.assert_allclose(weights.fit(answers)[[0, 1, 4]], answers[[0, 1, 4]], atol=1e-9)

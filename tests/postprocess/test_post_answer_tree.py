@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.linear import AnswerTree, CrossingWeights, Largest, rank_of, tree_of
+from recordwise.postprocess.linear import AnswerTree, Crossing, Largest, rank_of, tree_of
 
 
 def random_parents(rng, nodes):
@@ -102,7 +102,7 @@ def test_answers_that_cross_are_no_tree_and_are_fitted_by_the_solver():
     assert tree_of(sparse.csr_array(rows)) is None
     rng = np.random.default_rng(4)
     variances, answers = rng.uniform(1, 5, 8), rng.normal(size=(3, 8))
-    weights = CrossingWeights.of(sparse.csr_array(rows), variances)
+    weights = Crossing.of(sparse.csr_array(rows)).weights(variances)
     inverse = np.linalg.inv(rows.T @ (rows / variances[:, None]))
     np.testing.assert_allclose(weights.fitted, np.diag(rows @ inverse @ rows.T))
     np.testing.assert_allclose(weights.fit(answers), answers @ (rows @ inverse @ rows.T / variances).T, atol=1e-9)

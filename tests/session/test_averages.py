@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
+import build
 import recordwise as rw
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, RootTransform, UnitSplit
@@ -62,7 +63,7 @@ def test_an_average_without_a_count_or_of_something_else_is_refused():
 
 def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagged():
     table = pa.table({"id": range(600), "emp": [7] * 600, "pay": [9] * 600, "county": ["A", "B"] * 300})
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
+    with build.session(table, firm=None) as session:
         asked = by_county().count(COUNT).avg("emp", sum=SUM).avg("pay", sum=SUM, count=Gaussian(rho=1), alias="mean")
         release = session.run(asked, rng=Seeded(1))
     rows = release.table.to_pylist()
@@ -84,9 +85,7 @@ def test_the_parts_of_an_average_are_drawn_once(monkeypatch):
         Drawable, "draw", lambda self, *how, **more: (drawn.append(self.alias), draw(self, *how, **more))[1]
     )
     table = pa.table({"id": range(6), "emp": [7] * 6, "pay": [9] * 6, "county": ["A", "B"] * 3})
-    with rw.Session(
-        table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
-    ) as session:
+    with build.session(table, firm=None) as session:
         session.run(by_county().count(COUNT).avg("emp", sum=SUM), rng=Seeded(3))
     assert sorted(drawn) == ["avg_emp_sum", "count"]
 
@@ -99,9 +98,7 @@ def test_where_noise_is_not_gaussian_the_ends_are_those_of_parts_that_miss_half_
     asked = by_county().count(COUNT).avg("emp", sum=GeneralizedGaussian(shape="0.5", scale=5))
     rows = {}
     for confidence in (0.95, 0.975):
-        with rw.Session(
-            table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
-        ) as session:
+        with build.session(table, firm=None) as session:
             rows[confidence] = session.run(asked, rng=Seeded(3), confidence=confidence).table.to_pylist()
     for row, parts in zip(rows[0.95], rows[0.975]):
         smallest, largest = max(parts["count_low"], 1), max(parts["count_high"], 1)
@@ -123,7 +120,7 @@ def published(cells, size, amounts, **asked):
             "county": np.repeat(names, size),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
+    with build.session(table, firm=None) as session:
         asked_of_all = query().group_by("county", keys=Keys.of({"county": names.tolist()})).avg("emp", **asked)
         return session.run(asked_of_all, rng=Seeded(cells)).table
 
@@ -177,7 +174,7 @@ def test_the_interval_of_a_large_cell_is_as_wide_as_the_level_asks_and_no_wider(
     """4,000 records: Fieller's set is the normal interval of the ratio there, wider by a tenth at a next confidence up."""
     table = pa.table({"id": range(8000), "emp": [30] * 8000, "pay": [0] * 8000, "county": ["A", "B"] * 4000})
     fine = Gaussian(sigma=200)
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
+    with build.session(table, firm=None) as session:
         asked = by_county().avg("emp", sum=fine, count=Gaussian(sigma=100))
         rows = session.run(asked, rng=Seeded(3), confidence=confidence).table.to_pylist()
     for row in rows:
@@ -189,7 +186,7 @@ def test_each_group_s_own_noise_makes_its_interval():
     """Thresholds by county: the average of a county with a tenth of the noise has an interval a tenth as wide."""
     table = pa.table({"id": range(8000), "emp": [0] * 8000, "pay": [0] * 8000, "county": ["A", "B"] * 4000})
     by = UnitSplit(at=rw.by("county", {"A": 1000, "B": 100}), rho="0.1")
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
+    with build.session(table, firm=None) as session:
         one, other = session.run(by_county().avg("emp", sum=by, count=COUNT), rng=Seeded(3)).table.to_pylist()
     widths = [row["avg_emp_high"] - row["avg_emp_low"] for row in (one, other)]
     assert widths[0] / widths[1] == pytest.approx(10, rel=0.02)

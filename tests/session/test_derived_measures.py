@@ -119,8 +119,7 @@ def combined(mechanisms, form, *, cells=CELLS, **how):
     asked = rw.query().group_by("county", keys={"county": names})
     for name, mechanism in mechanisms.items():
         asked = asked.count(mechanism) if name == "count" else asked.sum(name, mechanism)
-    options = {"unit": "id", "measures": MEASURES, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **options) as session:
+    with opened(table) as session:
         return session.run(asked.combine(form, alias="made"), rng=Seeded(7), **how).table
 
 

@@ -67,6 +67,9 @@ PLANS = {
     "levels": (
         LEVELS.sum("emp", rw.UnitSplit(at=AT, rho="0.1")).sum("pay", rw.GeneralizedGaussian(shape=1, scale=20)),
     ),
+    "pure": (
+        BY_COUNTY.count(rw.GeneralizedGaussian(shape=1, scale=4)).sum("pay", rw.GeneralizedGaussian(shape=1, scale=20)),
+    ),
     "clamped, filtered": (BY_COUNTY.where("emp > 3").sum("pay", rw.Clamped(to=10, rho="0.1")),),
     "firms and sizes": (
         query()

@@ -111,16 +111,6 @@ def test_a_fit_of_all_queries_is_closer_than_each_alone(release):
         assert np.all(fitted < raw * 0.999)
 
 
-def test_large_tables_that_cross_are_fitted_again_a_few_times_only(release, monkeypatch):
-    monkeypatch.setattr("recordwise.postprocess.linear.MOST_CELLS", 1)
-    few = {}
-    for large in (10**6, 5):
-        monkeypatch.setattr("recordwise.release.spread.LARGE", large)
-        made = release.consistent(method="ols").to_json()["consistent"]["uncertainty"]
-        few[large] = made["q1:employees"]["best"]["draws"]
-    assert few == {10**6: 400, 5: 40}
-
-
 def test_a_table_without_an_industry_may_hold_records_of_unlisted_ones(tmp_path):
     """Records whose industry is not listed are in the total of a state and in no industry of it."""
     rows = [*ROWS, {"id": 5000, "county": "01001", "naics": "999", "emp": 10**6, "firm": 1}]

@@ -303,7 +303,12 @@ BAD_KEYS: dict[str, list[Any]] = {
 
 
 def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
-    """Try each of them."""
+    """Try all that must be refused or labeled."""
+    return [found for check in REFUSALS for found in check(folder, how)]
+
+
+def audit_inputs(folder: Path, how: Runs) -> list[Finding]:
+    """Try each bad table and list of keys."""
     found = []
     tried = {name: (columns, [1, 2]) for name, columns in BAD_RECORDS.items()}
     tried |= {name: (plain(), keys) for name, keys in BAD_KEYS.items()}
@@ -313,13 +318,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
         accepted = not is_refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return [
-        *found,
-        *audit_types(folder, how),
-        *audit_marks(folder, how),
-        *audit_lists(folder, how),
-        *audit_sources(folder, how),
-    ]
+    return found
 
 
 def is_refused(attempt: Callable[[], object]) -> bool:
@@ -431,6 +430,10 @@ def audit_marks(folder: Path, how: Runs) -> list[Finding]:
     for number, (name, look) in enumerate(LOOKS.items()):
         found[f"privacy label of {name}"] = _untold(path, folder / f"looked{number}.ledger", look, how)
     return [Finding.without_numbers(name, samples=1, problems=problems) for name, problems in found.items()]
+
+
+REFUSALS = (audit_inputs, audit_types, audit_marks, audit_lists, audit_sources)
+"""What ``audit_refusals`` tries, one after the other."""
 
 
 def _sum_query() -> Any:

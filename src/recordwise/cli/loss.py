@@ -32,7 +32,17 @@ def read_policy(path: Path, which: str) -> "Policy":
         file = PolicyFile.load(path)
     except (ValueError, RecursionError):
         raise UnknownFormError(what="policy file", found=path.name) from None
-    return file.policy(which) if file.has(which) else policy_from_json(file.form)
+    return file.policy(which) if file.has(which) else _zcdp_alone(policy_from_json(file.form))
+
+
+def _zcdp_alone(policy: "Policy") -> "Policy":
+    """Return a policy, or refuse a pure one, of which the zCDP loss is not known."""
+    from recordwise.errors import ParameterError
+
+    if policy.is_pure:
+        advice = "Give policy.json of the release: its pure epsilon is shown with the zCDP loss."
+        raise ParameterError(parameter="the policy", problem="states pure epsilons alone", advice=advice)
+    return policy
 
 
 def read_privacy_label(path: Path) -> str | None:
@@ -105,7 +115,7 @@ def plain_number(name: str, text: str) -> str:
     return text
 
 
-FROM_LAWS, FROM_ZCDP = "the exact law of the noise", "the zCDP loss"
+FROM_LAWS, FROM_ZCDP, FROM_PURE = "the exact law of the noise", "the zCDP loss", "the pure loss"
 
 
 def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
@@ -124,22 +134,32 @@ def loss_report(
     from recordwise.policy.meaning import meaning, power_beside_delta
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
+    pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
     if lattice is not None:
         told = lattice.meaning(record, delta=delta)
     else:
-        told = meaning(rho, delta=delta)
-        told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm))
+        told = meaning(rho, delta=delta, pure=pure)
+        told = told if pure is not None else replace(told, power=power_beside_delta(rho, own))
+    source = FROM_PURE if told.epsilon == pure else FROM_ZCDP if lattice is None else FROM_LAWS
     return {
         "record": {name: str(value) for name, value in record.items()},
         "loss": rho,
         "selection_delta": own,
         "epsilon": told.epsilon,
-        "epsilon_from": FROM_ZCDP if lattice is None else FROM_LAWS,
+        "epsilon_from": source,
         "delta": delta + own,
+        "pure_epsilon": pure,
+        "why_not_pure": _why_not_pure(policy),
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
         **_cell_sizes(policy, record),
     }
+
+
+def _why_not_pure(policy: "Policy") -> str | None:
+    """Return why a release with some pure losses has no pure epsilon; None where it has one, or nothing is pure."""
+    mixed = any(atom.pure() is not None for _, atom in policy.rho)
+    return policy.pure_problem() if mixed else None
 
 
 def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
@@ -159,6 +179,10 @@ def show_loss(found: dict[str, Any]) -> None:
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
     at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
     typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
+    if found["pure_epsilon"] is not None:
+        typer.echo(f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0")
+    elif found["why_not_pure"]:
+        typer.echo(f"  pure epsilon      none, so the zCDP loss holds: {found['why_not_pure']}")
     for about, size in found.get("public_sizes", {}).items():
         typer.echo(f"  size of its cell  {size} ({about})")
     typer.echo("")
@@ -183,6 +207,8 @@ def sentences(found: dict[str, Any]) -> list[str]:
             f"changes the odds by a factor of at most {mean} in the geometric mean, and by more than {more} "
             f"with probability at most {share_text(log_odds_tail(rho, likely))}."
         )
+    if rho and found["pure_epsilon"] is not None:
+        told.append(f"In no case does it change them by more than {factor_text(found['pure_epsilon'], plain=True)}.")
     return told
 
 
@@ -276,23 +302,31 @@ def firm_loss_report(
     policy: "Policy", firm: "FirmPolicy | None", units: dict[str, list[Any]], delta: float
 ) -> dict[str, Any]:
     """Return the joint loss, delta, epsilon and power for all establishments."""
+    import numpy as np
+
+    from recordwise.policy.groups import group_epsilon
     from recordwise.policy.meaning import meaning, power_beside_delta
 
-    establishments = len(next(iter(units.values())))
+    establishments, pure = len(next(iter(units.values()))), None
     if firm is None:
         rho, own, chance = _from_single_losses(policy, units, establishments)
+        if policy.pure_problem() is None:
+            pure = group_epsilon(np.broadcast_to(policy.epsilon_pure(units), establishments).tolist())
     else:
         found = firm.loss(units)
-        rho, own, chance = found.rho, found.delta, None
-    told = meaning(rho, delta=delta)
-    told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm) if chance is None else chance)
+        rho, own, chance, pure = found.rho, found.delta, None, found.epsilon
+    told = meaning(rho, delta=delta, pure=pure)
+    if pure is None:
+        told = replace(told, power=power_beside_delta(rho, own) if chance is None else chance)
     return {
         "establishments": establishments,
         "known": WITHOUT_CELLS if firm is None else BY_CELL,
         "loss": rho,
         "selection_delta": own,
         "epsilon": told.epsilon,
+        "epsilon_from": FROM_PURE if told.epsilon == pure else FROM_ZCDP,
         "delta": delta + own,
+        "pure_epsilon": pure,
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence().replace("your record", "your firm"),
     }
@@ -322,9 +356,12 @@ def show_firm(found: dict[str, Any]) -> None:
 
     screen.heading(f"A firm with {found['establishments']:,} establishments")
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}, {found['known']}")
-    typer.echo(
-        f"  epsilon           {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}, from the zCDP loss"
-    )
+    at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
+    typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
+    if found["pure_epsilon"] is not None:
+        typer.echo(
+            f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0, the sum over establishments"
+        )
     typer.echo("")
     screen.paragraph(found["sentence"])
     if found["selection_delta"]:
@@ -409,6 +446,7 @@ def history_loss_report(
 
     history = read_history(periods, words)
     losses = history_losses({each.name: each.spent for each in periods}, history)
+    pure = _pure_history(periods, history)
     rows, own = [], 0.0
     for each in periods:
         record = record_at(history, each.name, each.spent)
@@ -425,7 +463,7 @@ def history_loss_report(
             }
         )
     rho = sum(losses.values())
-    told = meaning(rho, delta=delta)
+    told = meaning(rho, delta=delta, pure=pure)
     return {
         "series": series,
         "periods": rows,
@@ -433,19 +471,29 @@ def history_loss_report(
         "selection_delta": own,
         "epsilon": told.epsilon,
         "delta": delta + own,
-        "power_of_a_5_percent_test": power_beside_delta(rho, own, false_alarm=told.false_alarm),
+        "pure_epsilon": pure,
+        "power_of_a_5_percent_test": told.power if pure is not None else power_beside_delta(rho, own),
         "sentence": told.sentence(),
         "total": total_text(periods),
     }
 
 
+def _pure_history(periods: "tuple[PeriodState, ...]", history: dict[str, dict[str, Any]]) -> float | None:
+    """Return the pure epsilon of all periods together, or None where one has none."""
+    from recordwise.policy.series import history_losses
+
+    if any(each.spent.pure_problem() is not None for each in periods):
+        return None
+    return sum(history_losses({each.name: each.spent.pure() for each in periods}, history).values())
+
+
 def remaining_loss(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
-    """Return the period's budget left to a record, or None if unknown."""
+    """Return the period's budget left to a record, in the budget's unit; None if unknown."""
     from recordwise.policy.series import needed_names
 
     if period.budget is None or record is None or set(needed_names(period.budget)) - set(record):
         return None
-    return max(0.0, float(period.budget.loss(record)) - float(period.spent.loss(record)))
+    return max(0.0, float(period.budget.loss(record)) - float(period.spent.in_unit_of(period.budget).loss(record)))
 
 
 def total_text(periods: "tuple[PeriodState, ...]") -> str:
@@ -474,6 +522,8 @@ def show_history(found: dict[str, Any]) -> None:
     typer.echo("")
     typer.echo(f"  loss over all published periods (zCDP rho)   {digits_text(found['loss'], 4)}, {found['total']}")
     typer.echo(f"  epsilon {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
+    if found["pure_epsilon"] is not None:
+        typer.echo(f"  pure epsilon {digits_text(found['pure_epsilon'], 4)} at delta 0")
     typer.echo("")
     screen.paragraph(found["sentence"])
 

@@ -101,14 +101,15 @@ DELTA_EDGES = tuple(float(edge) for edge in np.geomspace(1e-15, 1.0, 301))
 """Bins of a delta: twenty to a factor of ten."""
 
 
-def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
-    """Return the tables of several plans, without duplicates."""
+def firm_tables(plans: Sequence[Plan], *, pure: bool = False) -> tuple[FirmTable, ...]:
+    """Return the tables of several plans, without duplicates; their losses in pure epsilon if ``pure``."""
     found: dict[tuple[Any, Any], tuple[PlannedTable, list[list[FirmPart]]]] = {}
     for number, plan in enumerate(plans):
         for table in plan.tables():
             cells = (tuple(group.expression for group in table.joined_by()), table.condition)
             _, parts = found.setdefault(cells, (table, [[] for _ in plans]))
-            parts[number].extend(part.of_firms() for part in plan.parts(table))
+            own = (part.of_firms() for part in plan.parts(table))
+            parts[number].extend(part.pure() if pure else part for part in own)
     return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())
 
 

@@ -111,6 +111,7 @@ ADMISSION_SECONDS = 60.0
 """How long proving that the budget covers a charge may take before it is refused as undecided; most proofs take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
+WITHIN_PURE = f"{WITHIN_BUDGET}, in pure differential privacy: epsilon at delta 0"
 WITHIN_PERIOD = (
     "in each period the sum of all charges is at most the budget of the period, for every possible record; over the periods the "
     "losses of a unit add up"
@@ -168,7 +169,7 @@ class Ledger:
             "dataset": dataset,
             "schema": schema,
             "budget": None if budget is None else budget.to_json(),
-            "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET if series is None else WITHIN_PERIOD,
+            "guarantee": _guarantee(budget, series),
             **bands_of_budget(budget, series),
         }
         if series is not None:
@@ -403,16 +404,12 @@ class Ledger:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
         from recordwise.policy.dominance.prove import complete_witness
 
-        part = "delta" if verdict.subject == "delta" else "loss"
+        part = {"delta": "delta", "epsilon": "pure epsilon"}.get(verdict.subject, "loss")
         witness = complete_witness(verdict.witness, self.budget, after)
-        left = _loss_or_delta(self.budget, part, witness) - _loss_or_delta(spent, part, witness)
-        raise BudgetError(
-            query=query,
-            witness=witness,
-            needed=_loss_or_delta(policy, part, witness),
-            left=max(0.0, left) if left == left else 0.0,
-            reason=part,
-        )
+        held, needed = (_loss_or_delta(each.in_unit_of(self.budget), part, witness) for each in (spent, policy))
+        left = _loss_or_delta(self.budget, part, witness) - held
+        left = max(0.0, left) if left == left else 0.0
+        raise BudgetError(query=query, witness=witness, needed=needed, left=left, reason=part)
 
     def record_release(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
         """Record that a charge led to a release with this digest."""
@@ -467,6 +464,14 @@ class Ledger:
 
     def close(self) -> None:
         self._chain.close()
+
+
+def _guarantee(budget: Policy | None, series: Series | None) -> str:
+    if budget is None:
+        return FIXED_IN_ADVANCE
+    if series is None:
+        return WITHIN_PURE if budget.is_pure else WITHIN_BUDGET
+    return f"{WITHIN_PERIOD}; all of it in pure differential privacy" if budget.is_pure else WITHIN_PERIOD
 
 
 def check_format(opened: dict[str, Any]) -> None:

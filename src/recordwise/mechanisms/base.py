@@ -18,7 +18,7 @@ from recordwise.exact.text import formula_text
 from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.policy.columns import Measure, value_json
-from recordwise.policy.constructors import By, constant
+from recordwise.policy.constructors import By, constant, pure_constant
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -535,7 +535,10 @@ class Mechanism:
         """The loss if every record contributes 1: by default the policy at a contribution of 1."""
         unit = Measure("count")
         policy = self.policy(unit)
-        return constant(Fraction(policy.loss({unit.name: 1})), near_gaussian=policy.near_gaussian)
+        rho = Fraction(policy.loss({unit.name: 1}))
+        if rho == 0 or policy.pure_problem() is not None:
+            return constant(rho, near_gaussian=policy.near_gaussian)
+        return pure_constant(policy.pure().exact_loss({unit.name: 1}), rho=rho)
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of lattice steps.

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
-from recordwise.exact.functions import Function, Sum, Variable, log, x
+from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, midpoint, positive, rational, working_precision
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import (
@@ -39,6 +39,7 @@ from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 from recordwise.noise.randomness import BitSource, is_private
+from recordwise.policy.atoms import linear_slope
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import additive, certified_sum, laplace_sum
 from recordwise.policy.policy import Policy
@@ -188,13 +189,8 @@ class FatTailedNoise(AdditiveNoise):
 
 def laplace_scale(function: Function) -> Fraction | None:
     """Return the Laplace scale of an exponent, or None."""
-    match function:
-        case Variable():
-            return Fraction(1)
-        case Sum(((weight, Variable()),)):
-            return 1 / weight
-        case _:
-            return None
+    slope = linear_slope(function)
+    return None if slope is None else 1 / slope
 
 
 def shift_loss(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:

@@ -69,7 +69,8 @@ def in_record_columns(policy: Policy, schema: Schema) -> Policy:
     """Return the policy with conditions on finest codes, not coarser levels."""
     if not schema.hierarchies or not _coarser({column.name for column in policy.columns()}, schema):
         return policy
-    return Policy(_terms(policy.rho, schema), _terms(policy.delta_terms, schema), policy.near_gaussian)
+    rho, delta = (_terms(terms, schema) for terms in (policy.rho, policy.delta_terms))
+    return Policy(rho, delta, policy.near_gaussian, policy.unit)
 
 
 def _terms(terms: Terms, schema: Schema) -> Terms:
@@ -382,6 +383,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     Losses that we did not prove, and groups that get the noise of another group's larger threshold.
     """
     found = [f"the loss of {each.sentence()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
+    found += _mixed_units(plan)
     for part, statistic in plan.drawn():
         level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
         if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
@@ -391,6 +393,15 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
                 "largest threshold of any group they can hold"
             )
     return tuple(dict.fromkeys(found))
+
+
+def _mixed_units(plan: Plan) -> list[str]:
+    """Say that zCDP holds where only some of a plan has a pure loss (T-PURE)."""
+    pure = {part.alias: part.policy.pure_problem() is None for part in plan.parts()}
+    if all(pure.values()) or not any(pure.values()):
+        return []
+    without = ", ".join(name for name, is_pure in pure.items() if not is_pure)
+    return [f"only some of it has a pure loss, so the plan has zCDP losses alone: {without} has no pure epsilon"]
 
 
 def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:

@@ -17,7 +17,7 @@ from recordwise.plan.schema import Schema, policy_measure, threshold_problems
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics.totals import PIECE, Splitting, check_thresholds
 from recordwise.policy.columns import Measure
-from recordwise.policy.constructors import By, pure_split
+from recordwise.policy.constructors import By, constant, pure_constant, pure_split
 from recordwise.policy.constructors import split as split_policy
 from recordwise.policy.firms import PURE, FirmPart, FirmPolicy, Joint
 from recordwise.policy.policy import Policy
@@ -31,9 +31,11 @@ class SplitRows:
     condition: Predicate | None
 
     @classmethod
-    def of(cls, split: Mapping[str, Number | By], where: str | None, column: str | None, schema: Schema) -> "SplitRows":
-        """Check against the schema before anything is read."""
-        splitting = Splitting.of(split)
+    def of(
+        cls, split: Mapping[str, Number | By] | None, where: str | None, column: str | None, schema: Schema
+    ) -> "SplitRows":
+        """Check against the schema before anything is read; without a split every record is one row."""
+        splitting = Splitting(()) if split is None else Splitting.of(split)
         condition = None if where is None else parse_predicate(where)
         problems = [] if condition is None else predicate_problems(condition, schema)
         problems += threshold_problems(dict(splitting.thresholds), schema)
@@ -50,10 +52,13 @@ class SplitRows:
         thresholds: dict[Measure | str, Number | By] = {
             policy_measure(name, schema): at for name, at in self.splitting.thresholds
         }
-        if external.epsilon is not None:
-            whole = pure_split(thresholds, epsilon=external.epsilon, rho=external.rho)
+        epsilon, rho = external.epsilon, external.rho
+        if epsilon is None:
+            whole = split_policy(rho or 0, thresholds) if thresholds else constant(rho or 0)
+        elif thresholds:
+            whole = pure_split(thresholds, epsilon=epsilon, rho=rho)
         else:
-            whole = split_policy(external.rho or 0, thresholds)
+            whole = pure_constant(epsilon, rho=rho)
         return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
 
     def firms(self, external: ExternalMechanism, schema: Schema) -> FirmPolicy:
@@ -66,7 +71,7 @@ class SplitRows:
         return {
             "external": external.name,
             "where": None if self.condition is None else predicate_json(self.condition),
-            "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
+            "split": {name: parameter_json(at) for name, at in self.splitting.thresholds} or None,
             "column": external.column,
             **_row_losses(external),
             "loss_known_from": external.known_from,

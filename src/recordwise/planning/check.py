@@ -47,7 +47,7 @@ from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
-from recordwise.policy.meaning import epsilon
+from recordwise.policy.meaning import meaning
 from recordwise.policy.policy import Policy, constants_of, example_date
 from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
@@ -95,7 +95,8 @@ class Check(Result):
         """Whether the budget covers the plan, in words."""
         if self.file.budget is None:
             return "none"
-        return "covers the plan" if self.refusal is None else "refused"
+        pure = " in pure epsilon" if self.file.budget.is_pure else ""
+        return f"covers the plan{pure}" if self.refusal is None else "refused"
 
     def summary(self) -> str:
         """Return the policy in words."""
@@ -104,6 +105,8 @@ class Check(Result):
     def rows(self) -> Rows:
         """Return headers and rows: the losses of example records."""
         titles = {"loss": "loss", "epsilon": f"epsilon at {formula_text(DELTA)}", "paper_loss": "loss as in the papers"}
+        if any(each.get("pure_epsilon") is not None for each in self.examples):
+            titles |= {"pure_epsilon": "pure epsilon"}
         if any(each.get("selection_delta") for each in self.examples):
             titles |= {"epsilon": f"epsilon at {formula_text(DELTA)} + delta", "selection_delta": "delta"}
         rows = [
@@ -159,6 +162,7 @@ class Check(Result):
             "policy": self.policy.to_json(),
             "formula": policy_lines(self.policy),
             "words": self.policy.in_words(),
+            "pure": None if self.policy.pure_problem() is not None else self.policy.pure().to_json(),
             "examples": list(self.examples),
             "expected_error": [each.to_json() for each in self.expected],
             "budget": self.budget,
@@ -229,7 +233,9 @@ def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str,
         try:
             loss, own = float(policy.loss(record)), float(policy.delta(record))
             row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
-            row |= {"epsilon": epsilon(loss, DELTA), "delta": DELTA + own, "selection_delta": own}
+            pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
+            told = meaning(loss, delta=DELTA, pure=pure)
+            row |= {"epsilon": told.epsilon, "delta": DELTA + own, "selection_delta": own, "pure_epsilon": pure}
         except RecordError as error:
             row["refused"] = str(error)
         yield row

@@ -15,12 +15,13 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.exact.text import share_text
+from recordwise.plan.cost import check_policy
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, hardly_protected
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
-from recordwise.planning.recommend import Left, left_of
+from recordwise.planning.recommend import Left, left_of, proof
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
 from recordwise.planning.search.fits import Search
@@ -361,7 +362,7 @@ def recommend_within(
     view = viewed(session, data, "plan frontier", query)
     scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
     left = left_of(session, query)
-    covered = _covered(left, budget)
+    covered = _covered(session, left, budget)
     step = steps(3)
     step("making plans")
     rank_by = next(iter(wanted)) if len(wanted) == 1 else BALANCED
@@ -397,13 +398,16 @@ def recommend_within(
     )
 
 
-def _covered(left: Left, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:
-    """Return whether a budget covers a policy, or None without budget."""
+def _covered(session: Session, left: Left, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:
+    """Return whether a budget covers a policy, or None without budget.
+
+    For every record that the schema allows, as the ledger proves it.
+    """
     if budget is None or budget is False:
         return None
     if isinstance(budget, Policy):
-        given = budget
-        return lambda policy: bool(given.dominates(policy))
+        given = check_policy(budget, session.schema)
+        return lambda policy: bool(proof(given, policy, session.schema))
     if left.budget is None:
         raise ParameterError(parameter="budget", problem="is to be kept, but the plan has none")
     return lambda policy: left.refusal(policy) is None

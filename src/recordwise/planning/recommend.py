@@ -68,6 +68,7 @@ from recordwise.planning.search.goals import (
     two_digits,
 )
 from recordwise.planning.search.shares import Allocation, allocation, can_be_fitted
+from recordwise.policy.dominance.prove import Verdict
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
@@ -139,29 +140,34 @@ def _refused_by_ledger(file: PlanFile, policy: Policy) -> str | None:
         with plan_ledger(file) as ledger:
             ledger.check(policy, query="the plan")
     except BudgetError as error:
-        return _words(error.witness, error.needed, error.left)
+        return _words(error.witness, error.needed, error.left, error.reason)
     return None
 
 
 def _refused(session: Session, policy: Policy) -> str | None:
     if session.budget is None:
         return None
-    bounds = amount_bounds(schema_json(session.schema))
-    verdict = session.budget.dominates(session.spent() + policy, bounds=bounds, seconds=SECONDS)
+    verdict = proof(session.budget, session.spent() + policy, session.schema)
     if verdict:
         return None
     witness = verdict.witness
     if witness is None:
-        return _words(None, 0.0, 0.0)
-    return _words(witness, float(policy.loss(witness)), session.remaining(witness))
+        return _words(None, 0.0, 0.0, verdict.reason)
+    needed = float(policy.in_unit_of(session.budget).loss(witness))
+    return _words(witness, needed, session.remaining(witness), "pure epsilon" if session.budget.is_pure else "loss")
 
 
-def _words(witness: dict[str, Any] | None, needed: float, left: float) -> str:
+def proof(budget: Policy, policy: Policy, schema: Schema) -> Verdict:
+    """Decide whether a budget covers a policy for every record that the schema allows, as the ledger does."""
+    return budget.dominates(policy, bounds=amount_bounds(schema_json(schema)), seconds=SECONDS)
+
+
+def _words(witness: dict[str, Any] | None, needed: float, left: float, what: str) -> str:
     """Describe where a budget ends, by a possible record."""
     if witness is None:
-        return "it could not be proved that the budget covers the plan"
+        return f"it could not be proved that the budget covers the plan ({what})"
     record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
-    return f"for {record} the plan needs a loss of {figure(needed)}, and {figure(left)} is left"
+    return f"for {record} the plan needs a {what} of {figure(needed)}, and {figure(left)} is left"
 
 
 # The candidates, each with what it costs.

@@ -37,6 +37,8 @@ from recordwise.policy.constructors import (
     laplace_sum,
     laplace_transform,
     pieces,
+    pure_budget,
+    pure_constant,
     pure_split,
     selection,
     split,
@@ -52,6 +54,7 @@ from recordwise.policy.meaning import (
     log_odds_tail,
     meaning,
     power_gaussian,
+    power_pure,
     power_zcdp,
     pure_to_zcdp,
     rho_for_epsilon,
@@ -61,7 +64,14 @@ from recordwise.policy.series import Series, history_losses
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict, dominates
-    from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
+    from recordwise.policy.groups import (
+        GroupPair,
+        group_epsilon,
+        group_loss,
+        group_loss_by_cell,
+        group_pair,
+        replacement_loss,
+    )
 
 __all__ = [
     "By",
@@ -93,6 +103,7 @@ __all__ = [
     "gaussian_sum",
     "gaussian_transform",
     "gdp_epsilon",
+    "group_epsilon",
     "group_loss",
     "group_loss_by_cell",
     "group_pair",
@@ -104,7 +115,10 @@ __all__ = [
     "meaning",
     "pieces",
     "power_gaussian",
+    "power_pure",
     "power_zcdp",
+    "pure_budget",
+    "pure_constant",
     "pure_split",
     "pure_to_zcdp",
     "replacement_loss",
@@ -114,7 +128,7 @@ __all__ = [
 ]
 _HOMES = {
     "dominance.prove": ("Verdict", "dominates"),
-    "groups": ("GroupPair", "group_loss", "group_loss_by_cell", "group_pair", "replacement_loss"),
+    "groups": ("GroupPair", "group_epsilon", "group_loss", "group_loss_by_cell", "group_pair", "replacement_loss"),
 }
 
 

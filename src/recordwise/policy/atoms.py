@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 from flint import arb
 
 from recordwise.errors import ParameterError, value_text
-from recordwise.exact.functions import CONSTANT_BITS, Function
+from recordwise.exact.functions import CONSTANT_BITS, Function, Sum, Variable, x
 from recordwise.exact.numbers import (
     LARGEST,
     ball,
@@ -50,8 +50,8 @@ class Atom:
         """The atom's contribution to rho, from the absolute values of the measures."""
         raise NotImplementedError
 
-    def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T | None:
-        """Its pure-DP loss, or None if it has none."""
+    def pure(self) -> tuple["Atom", Fraction] | None:
+        """Return its pure loss as an atom and a factor, or None without one (T-PURE)."""
         return None
 
     def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
@@ -87,12 +87,43 @@ class One(Atom):
 
 
 @dataclass(frozen=True, slots=True)
+class PureOne(Atom):
+    """The loss of a record in a count: a constant with a pure loss (T-PURE)."""
+
+    kind = "pure one"
+    relative_error = Fraction(0)
+    row_epsilon: Fraction
+    row_rho: Fraction
+
+    def __post_init__(self) -> None:
+        for parameter, value in (("epsilon", self.row_epsilon), ("rho", self.row_rho)):
+            if moderate(value, parameter=parameter) <= 0:
+                raise ParameterError(parameter=parameter, problem="must be above 0")
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return One(), self.row_epsilon
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return evaluator.constant(constant_ball(self.row_rho))
+
+    def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
+        return self.row_rho
+
+    def to_json(self) -> dict[str, Any]:
+        epsilon, rho = fraction_text(self.row_epsilon), fraction_text(self.row_rho)
+        return {"kind": self.kind, "row_epsilon": epsilon, "row_rho": rho}
+
+
+@dataclass(frozen=True, slots=True)
 class Outside(Atom):
     """No guarantee, for a record whose group the policy does not list."""
 
     kind = "outside"
     relative_error = Fraction(0)
     column: str
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return self, Fraction(1)
 
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return evaluator.constant(arb.pos_inf())
@@ -244,6 +275,9 @@ class PurePieces(Atom):
 
     def measures(self) -> tuple[Measure, ...]:
         return tuple(measure for measure, _ in self.at)
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return PieceCount(self.at) if self.at else One(), self.row_epsilon
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         one = evaluator.constant(constant_ball(self.row_epsilon))
@@ -400,12 +434,19 @@ class Additive(Atom):
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
 
+    def pure(self) -> tuple[Atom, Fraction]:
+        return Additive(self.measure, self.function, "pure"), Fraction(1)
+
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return self.function.increase(evaluator, columns[self.measure.name])
 
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         epsilon = self.epsilon(evaluator, columns)
         return epsilon if self.bound == "pure" else from_pure(evaluator, epsilon)
+
+    def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
+        slope = linear_slope(self.function) if self.bound == "pure" else None
+        return None if slope is None else slope * record[self.measure.name]
 
     def to_json(self) -> dict[str, Any]:
         function = self.function.to_json()
@@ -432,6 +473,9 @@ class AdditiveTable(Atom):
 
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return Additive(self.measure, self.function, "pure"), Fraction(1)
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return self.function.increase(evaluator, columns[self.measure.name])
@@ -477,6 +521,9 @@ class CertifiedSum(Atom):
 
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return Additive(self.measure, self.function, "pure"), Fraction(1)
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return self.function.increase(evaluator, columns[self.measure.name])
@@ -526,6 +573,9 @@ class LaplaceSum(Atom):
 
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
+
+    def pure(self) -> tuple[Atom, Fraction]:
+        return Additive(self.measure, x / self.scale, "pure"), Fraction(1)
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return evaluator.multiply(evaluator.constant(constant_ball(1 / self.scale)), columns[self.measure.name])
@@ -603,6 +653,9 @@ class LaplaceTransform(Transformed):
         if self.grid > LARGEST_GRID * self.scale:
             raise ParameterError(parameter="grid", problem=f"must be at most {LARGEST_GRID} times laplace_scale")
 
+    def pure(self) -> tuple[Atom, Fraction]:
+        return PureTransform(self.measure, self.function, self.grid, self.scale), Fraction(1)
+
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         scaled = evaluator.divide(self.shift(evaluator, columns), evaluator.constant(constant_ball(self.scale)))
         return evaluator.if_positive(columns[self.measure.name], scaled)
@@ -612,6 +665,16 @@ class LaplaceTransform(Transformed):
 
     def to_json(self) -> dict[str, Any]:
         return {**Transformed.to_json(self), "scale": fraction_text(self.scale)}
+
+
+@dataclass(frozen=True, slots=True)
+class PureTransform(LaplaceTransform):
+    """The pure loss of lattice Laplace noise on f(total): (F(x) + grid)/scale (T-PURE)."""
+
+    kind = "pure transform"
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return self.epsilon(evaluator, columns)
 
 
 def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
@@ -637,6 +700,17 @@ def _laplace_gap(one_step: Fraction) -> arb:
     with working_precision(2 * CONSTANT_BITS):
         step = ball(one_step)
         return arb(1) - step / step.sinh()
+
+
+def linear_slope(function: Function) -> Fraction | None:
+    """Return w where the function rises by w x, else None."""
+    match function:
+        case Variable():
+            return Fraction(1)
+        case Sum(((weight, Variable()),)):
+            return weight
+        case _:
+            return None
 
 
 def check_concave(function: Function) -> None:

@@ -20,6 +20,7 @@ from recordwise.policy.atoms import (
     Outside,
     PieceCount,
     Pieces,
+    PureOne,
     PurePieces,
     SelectionDelta,
     Square,
@@ -29,7 +30,7 @@ from recordwise.policy.columns import ConditionColumn, Measure, Value, literal
 from recordwise.policy.conditions import EVERY, NONE, Condition, among, both, complement
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.meaning import pure_to_zcdp
-from recordwise.policy.policy import Policy, Terms, compose, policy_of
+from recordwise.policy.policy import EPSILON, Policy, Terms, compose, policy_of
 
 MeasureName: TypeAlias = Measure | str
 
@@ -194,6 +195,45 @@ def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: N
         else:
             parts.append(policy_of(PurePieces(thresholds, exact, row_rho), Fraction(1), condition=condition))
     return compose(parts)
+
+
+def pure_constant(epsilon: Number, *, rho: Number | None = None) -> Policy:
+    """Return the policy of a count with a pure loss: the same for every record (T-PURE).
+
+    Args:
+        epsilon: The pure loss of a record.
+        rho: Its zCDP loss, if a smaller one is known than eps tanh(eps/2).
+
+    Returns:
+        The zCDP policy, of which ``pure()`` is epsilon.
+
+    Example:
+        >>> policy = pure_constant(1)
+        >>> round(policy.loss({}), 6), policy.epsilon_pure({})
+        (0.462117, 1.0)
+    """
+    exact = moderate(positive(epsilon, parameter="epsilon"), parameter="epsilon")
+    known = Fraction(pure_to_zcdp(float_upper(exact)))
+    return policy_of(PureOne(exact, known if rho is None else positive(rho, parameter="rho")), Fraction(1))
+
+
+def pure_budget(epsilon: Number, at: Mapping[MeasureName, Number | By] | None = None) -> Policy:
+    """Return a budget in pure epsilon, which admits nothing without a pure loss.
+
+    Args:
+        epsilon: The most that a record may lose in all; with ``at``, for each of its pieces.
+        at: The threshold of each measure, as in ``pieces``; without it every record may lose the same.
+
+    Returns:
+        The pure policy.
+
+    Example:
+        >>> budget = pure_budget("0.1", {"emp": 50})
+        >>> budget, budget.loss({"emp": 200})
+        (Policy(pure epsilon 0.1 * max(1, ceil(emp / 50))), 0.4)
+    """
+    made = constant(epsilon) if at is None else pieces(epsilon, at)
+    return Policy(made.rho, {}, False, EPSILON)
 
 
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:

@@ -4,7 +4,7 @@ A ``FirmPolicy`` is public, like a policy: it says what any set of records loses
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,8 +28,7 @@ from recordwise.policy.evaluate.tables import (
     measure_column,
 )
 from recordwise.policy.json import Bands, condition_from_json, policy_json_in_order
-from recordwise.policy.meaning import pure_terms
-from recordwise.policy.policy import Policy, Terms, compose
+from recordwise.policy.policy import Policy, compose
 
 ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
 MOST_TREE_LEVELS = 8
@@ -173,9 +172,9 @@ class FirmPart:
         if self.joint.kind == PURE:
             self.pure()
 
-    def pure(self) -> Terms:
-        """The pure loss of a record; refused if the policy has none."""
-        return pure_terms(self.policy)
+    def pure(self) -> "FirmPart":
+        """The part in pure epsilon; refused if the policy has none."""
+        return self if self.policy.is_pure else replace(self, policy=self.policy.pure())
 
     def _is_determined(self) -> bool:
         return all(any(key.determines(column) for key in self.cells) for column in self.policy.columns())
@@ -203,10 +202,12 @@ class FirmPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmLoss:
-    """The joint zCDP loss and delta of several records, rounded up."""
+    """The joint zCDP loss, delta and pure epsilon of several records, rounded up."""
 
     rho: float
     delta: float = 0.0
+    epsilon: float | None = None
+    """None where some of it has no pure loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +219,12 @@ class FirmPolicy:
     def policy(self) -> Policy:
         """What all parts cost a single record: the policy of the release."""
         return compose([part.record_policy() for part in self.parts])
+
+    def pure(self) -> "FirmPolicy | None":
+        """The same in pure epsilon; None where a part has no pure loss."""
+        if any(part.policy.pure_problem() is not None for part in self.parts):
+            return None
+        return FirmPolicy(parts=tuple(part.pure() for part in self.parts))
 
     def columns(self) -> tuple[str, ...]:
         """The columns that say which establishments share a cell, sorted."""
@@ -232,7 +239,7 @@ class FirmPolicy:
                 loss holds however they are spread. The measure of a quantile may be missing too.
 
         Returns:
-            The loss, and the delta if keys were selected privately.
+            The loss, the delta if keys were selected privately, and the pure epsilon where all noise has one.
 
         Example:
             >>> from recordwise.policy import ConditionColumn, constant
@@ -245,7 +252,8 @@ class FirmPolicy:
             0.09
         """
 
-        return firm_loss(self.parts, units)
+        found, pure = firm_loss(self.parts, units), self.pure()
+        return found if pure is None else replace(found, epsilon=firm_loss(pure.parts, units).rho)
 
     def to_json(self) -> dict[str, Any]:
         """The saved form; policies that parts share are written once."""
@@ -302,7 +310,7 @@ OUTWARD = 1 + 1e-12
 def firm_loss(parts: Sequence[FirmPart], units: Any) -> FirmLoss:
     """Return the sum of the losses of the parts (T-SEQ).
 
-    The delta of a part is that of T-SELECT-GROUP.
+    The delta of a part is that of T-SELECT-GROUP. Of pure parts the sum of epsilons stands in the place of rho.
     """
     rows = _count(units)
     rho, delta = 0.0, 0.0
@@ -370,6 +378,8 @@ def _part_loss(part: FirmPart, columns: Columns) -> FirmLoss:
     rows = len(columns[""])
     losses = np.broadcast_to(np.asarray(part.policy.loss(columns), np.float64), rows)
     places, tails = _cell_numbers(part.cells, columns), part.tails()
+    if part.policy.is_pure:
+        return FirmLoss(rho=_pure_loss(part, columns, losses, places))
     if places is None:
         return FirmLoss(rho=float(np.sqrt(losses).sum() ** 2), delta=_anywhere(part, losses, tails) if tails else 0.0)
     first, cell = np.unique(places, return_index=True, return_inverse=True)[1:]
@@ -381,6 +391,15 @@ def _part_loss(part: FirmPart, columns: Columns) -> FirmLoss:
     pieces = np.rint(np.sqrt(losses / float(part.piece_loss())))
     chances = tail_at(cell_sums(cell, pieces), tails)
     return FirmLoss(rho=rho, delta=any_of(chances))
+
+
+def _pure_loss(part: FirmPart, columns: Columns, losses: FloatArray, places: IntArray | None) -> float:
+    """Return the joint epsilon: the sum over records, in known cells at most that of their sum (T-PURE)."""
+    if places is None or part.joint.kind not in (SUMS, SIGNS, FIRM):
+        return float(losses.sum())
+    first, cell = np.unique(places, return_index=True, return_inverse=True)[1:]
+    other = _second_bound(part, columns, losses, first, cell)
+    return float(losses.sum() if other is None else np.minimum(cell_sums(cell, losses), other).sum())
 
 
 def _second_bound(

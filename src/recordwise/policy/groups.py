@@ -56,6 +56,24 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
         return BOUNDS[bound](values)
 
 
+def group_epsilon(epsilons: Iterable[float]) -> float:
+    """Return the joint pure epsilon of records, which is their sum (T-PURE).
+
+    Args:
+        epsilons: The pure epsilon of each record.
+
+    Returns:
+        The sum, rounded up.
+
+    Example:
+        >>> group_epsilon([0.5, 0.25])
+        0.75
+    """
+    with working_precision(PRECISION):
+        each = (arb(checked_loss(loss, parameter="epsilons")) for loss in epsilons)
+        return arb_float_upper(sum(each, arb(0)))
+
+
 def checked_loss(loss: float, *, parameter: str) -> float:
     """Return a loss as a float, rounded up, or refuse it."""
     if isinstance(loss, float) and loss >= 0:
@@ -135,7 +153,7 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
 def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
     """Return the loss of replacing one record by another (T-REPLACE).
 
-    It holds whichever cells they are in.
+    It holds whichever cells they are in. Of a pure policy, the sum of the two epsilons.
 
     If both are in the same cell of one sum, the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no
     one-sided shortcut: the paper's factor 2 for one-sided policies is wrong; the true factor can reach 4.
@@ -151,6 +169,8 @@ def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
     if not (is_record(record) and is_record(other)):
         raise ParameterError(parameter="record", problem="must be one record, not a table")
     losses = [policy.loss(record), policy.loss(other)]
+    if policy.is_pure:
+        return group_epsilon(losses)
     return group_loss(losses, deltas=[policy.delta(record), policy.delta(other)])
 
 

@@ -26,7 +26,9 @@ from recordwise.policy.atoms import (
     Outside,
     PieceCount,
     Pieces,
+    PureOne,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     Thresholds,
@@ -45,14 +47,14 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
+from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
 if TYPE_CHECKING:
     from recordwise.policy.firms import FirmPolicy
     from recordwise.policy.loss_law import LatticePolicy
 
-TIGHT, PAPER = "tight", "paper"
-"""The two policies of a release, by their names in policy.json."""
+TIGHT, PAPER, PURE = "tight", "paper", "pure"
+"""The policies of a release, by their names in policy.json; the last one where all noise has a pure loss."""
 Bands: TypeAlias = Mapping[str, BandTable]
 """Band tables by their digests, by which conditions name them."""
 
@@ -106,12 +108,15 @@ def _value_from_json(form: Any) -> Value:
             raise UnknownFormError(what="value", found=form)
 
 
-VERSION = 1
+VERSION, PURE_VERSION = 1, 2
+"""Of zCDP policies and of pure ones, whose numbers are epsilons; versions without pure policies refuse the second."""
 V = TypeVar("V")
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:
     """A policy as JSON; equal policies give equal text."""
+    if policy.is_pure:
+        return {"recordwise_policy": PURE_VERSION, "epsilon": _terms_json(policy.rho)}
     return {
         "recordwise_policy": VERSION,
         "rho": _terms_json(policy.rho),
@@ -122,6 +127,8 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 def policy_json_in_order(policy: Policy) -> dict[str, Any]:
     """Return the policy's JSON with its terms in display order."""
+    if policy.is_pure:
+        return {"recordwise_policy": PURE_VERSION, "epsilon": _rows(policy.rho)}
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 
@@ -147,6 +154,7 @@ class PolicyFile:
         """Write the policies of a release."""
         bands = [table.to_json() for table in tight.bands().values()]
         others = {
+            PURE: None if tight.pure_problem() is not None else tight.pure().to_json(),
             "bands": bands or None,
             "firms": None if firms is None else firms.to_json(),
             "lattice": None if lattice is None else lattice.to_json(),
@@ -190,6 +198,12 @@ class PolicyFile:
         return isinstance(self.form, dict) and which in self.form
 
     @property
+    def states_pure_losses(self) -> bool:
+        """Whether what it says about pure losses, if anything, follows from its tight policy."""
+        tight = self.policy()
+        return not self.has(PURE) or (tight.pure_problem() is None and self.policy(PURE) == tight.pure())
+
+    @property
     def firms(self) -> "FirmPolicy | None":
         """What the establishments of a firm lose together; None in earlier versions."""
         from recordwise.policy.firms import FirmPolicy
@@ -222,10 +236,12 @@ def policy_from_json(form: Any, bands: Bands | None = None) -> Policy:
 
 def _policy(form: Any, depth: int, bands: Bands) -> Policy:
     version = form.get("recordwise_policy") if isinstance(form, dict) else None
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (VERSION, PURE_VERSION):
         raise UnknownFormError(what="policy version", found=version)
     match form:
-        case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
+        case {"recordwise_policy": 2, "epsilon": [*pure], **rest} if not rest:
+            return _check_form("policy", lambda: Policy(_terms(pure, depth, bands), {}, False, EPSILON))
+        case {"recordwise_policy": 1, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
             not rest
         ):
             return _check_form(
@@ -321,6 +337,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         Outside,
         Pieces,
         PieceCount,
+        PureOne,
         PurePieces,
         Square,
         ClampedSquare,
@@ -330,6 +347,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         LaplaceSum,
         GaussianTransform,
         LaplaceTransform,
+        PureTransform,
         SelectionDelta,
         Maximum,
     )

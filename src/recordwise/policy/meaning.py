@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from flint import arb
@@ -16,25 +15,10 @@ from flint import arb
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, arb_float_upper, ball, float_upper, positive, working_precision
 from recordwise.exact.text import digits_text, formula_text, share_text
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    CertifiedSum,
-    LaplaceSum,
-    LaplaceTransform,
-    PurePieces,
-    from_pure,
-    laplace_zcdp,
-)
-from recordwise.policy.columns import Measure
-from recordwise.policy.evaluate.evaluator import BALLS, Evaluator
+from recordwise.policy.atoms import from_pure, laplace_zcdp
+from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.evaluate.tables import Record
 from recordwise.policy.policy import Policy
-
-if TYPE_CHECKING:
-    from recordwise.policy.policy import Terms
-
 
 # Conversions between zCDP, (epsilon, delta), Gaussian DP and pure DP. Each docstring says which way the result is
 # rounded.
@@ -253,50 +237,6 @@ def delta_at(rho: float, target: float) -> float:
         return min(1.0, arb_float_upper(value))
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Epsilon(Atom):
-    """The pure-DP loss of another atom."""
-
-    kind: ClassVar[str] = "epsilon"
-    of: Additive | AdditiveTable | CertifiedSum | LaplaceSum | LaplaceTransform | PurePieces
-
-    def measures(self) -> tuple[Measure, ...]:
-        return self.of.measures()
-
-    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
-        return self.of.epsilon(evaluator, columns)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "of": self.of.to_json()}
-
-
-def pure_terms(policy: "Policy") -> "Terms":
-    """Return the policy's terms with each atom replaced by its epsilon.
-
-    Refused if an atom has none.
-    """
-    from recordwise.policy.policy import Key
-
-    if policy.delta_terms:
-        raise ParameterError(parameter="policy", problem="has a delta, so it has no pure epsilon")
-    terms: dict[Key, Fraction] = {}
-    for (condition, atom), coefficient in policy.rho.items():
-        if not isinstance(atom, (Additive, AdditiveTable, CertifiedSum, LaplaceSum, LaplaceTransform, PurePieces)):
-            raise ParameterError(
-                parameter="policy",
-                problem=f"has no pure epsilon: its part '{atom.kind}' is Gaussian or a budget",
-                advice="Use epsilon(rho, delta) instead.",
-            )
-        if coefficient.denominator != 1:
-            raise ParameterError(parameter="policy", problem="was scaled by a fraction, so it has no pure epsilon")
-        key = (condition, Epsilon(atom))
-        terms[key] = terms.get(key, Fraction(0)) + coefficient
-    return terms
-
-
 # An attacker's odds, and the power of the best membership test.
 
 
@@ -379,6 +319,24 @@ def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
     return min(1.0, power + OUTWARD)
 
 
+def power_pure(pure: float, false_alarm: float = 0.05) -> float:
+    """Bound the power of the best test against a pure epsilon (T-MEANING).
+
+    The smaller of e^eps times the false-positive rate and 1 - e^-eps times the rest of it.
+
+    Args:
+        pure: The pure epsilon.
+        false_alarm: The false-positive rate of the test.
+
+    Returns:
+        The power, rounded up; no smaller bound follows from epsilon alone.
+    """
+    pure, false_alarm = check_loss(pure, "pure"), check_share(false_alarm, "false_alarm")
+    if pure > -math.log(false_alarm) + 1:
+        return min(1.0, -math.expm1(-pure + math.log1p(-false_alarm)) + OUTWARD)
+    return min(1.0, false_alarm * math.exp(pure) + OUTWARD, 1 - math.exp(-pure) * (1 - false_alarm) + OUTWARD)
+
+
 def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
     """Bound the power of the best test against any mechanism.
 
@@ -423,6 +381,8 @@ class Meaning:
     epsilon: float
     power: float
     false_alarm: float
+    pure: float | None = None
+    """The pure epsilon, which holds at delta 0; None where there is none."""
 
     def sentence(self) -> str:
         """One sentence for a person."""
@@ -437,13 +397,14 @@ class Meaning:
         return f"<p>loss {digits_text(self.rho, 4)}; {epsilon}. {self.sentence()}</p>"
 
 
-def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Meaning:
+def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05, pure: float | None = None) -> Meaning:
     """Return a loss as epsilon and as membership test power.
 
     Args:
         rho: The zCDP loss.
         delta: Where epsilon is stated.
         false_alarm: The false-positive rate of the test.
+        pure: The pure epsilon, where there is one: epsilon and power are then the smaller of what both say.
 
     Returns:
         The same loss in several forms, each an upper bound.
@@ -452,6 +413,7 @@ def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Me
         >>> meaning(0.1).sentence()[:97]
         'A membership test with a 5% false-positive rate detects your record with probability at most 13.4'
     """
-    return Meaning(
-        rho=rho, delta=delta, epsilon=epsilon(rho, delta), power=power_zcdp(rho, false_alarm), false_alarm=false_alarm
-    )
+    found, power = epsilon(rho, delta), power_zcdp(rho, false_alarm)
+    if pure is not None:
+        found, power = min(found, check_loss(pure, "pure")), min(power, power_pure(pure, false_alarm))
+    return Meaning(rho=rho, delta=delta, epsilon=found, power=power, false_alarm=false_alarm, pure=pure)

@@ -18,7 +18,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import x
 from recordwise.exact.numbers import Number, nonnegative
-from recordwise.policy.atoms import AdditiveTable, Atom, CertifiedSum, ClampedSquare, LaplaceSum, One, Outside
+from recordwise.policy.atoms import AdditiveTable, Atom, CertifiedSum, ClampedSquare, LaplaceSum, One, Outside, PureOne
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Measure, check_one_measure_a_name, representatives
 from recordwise.policy.conditions import (
@@ -74,10 +74,23 @@ def restrict_terms(terms: Terms, condition: Condition) -> Terms:
     return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
 
 
+def with_plain_constants(terms: Terms) -> Terms:
+    """Return the terms with all constants in one, whatever their pure losses are."""
+    if not any(isinstance(atom, PureOne) for _, atom in terms):
+        return terms
+    plain: list[Terms] = [
+        {(where, One()): c * atom.row_rho} if isinstance(atom, PureOne) else {(where, atom): c}
+        for (where, atom), c in terms.items()
+    ]
+    return merge(*plain)
+
+
 # The policy.
 
 
 T = TypeVar("T")
+RHO, EPSILON = "rho", "epsilon"
+"""What the numbers of a policy are: zCDP losses, or pure epsilons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +99,8 @@ class Policy:
 
     ``rho`` terms and, where keys are selected privately, ``delta`` terms. Get one from a mechanism's
     ``policy(measure)`` or from the functions of ``recordwise.policy``. Combine policies with ``+`` (one release
-    after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
+    after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``. ``pure()`` is the same
+    release in pure differential privacy, where it has that: the losses are then epsilons.
 
     Example:
         >>> from recordwise.policy import constant, split
@@ -101,8 +115,16 @@ class Policy:
     delta_terms: Terms = field(default_factory=dict)
     near_gaussian: bool = True
     """Every query is Gaussian noise of at least 1000 lattice steps: only then do the GDP numbers hold (MATH 6)."""
+    unit: str = RHO
+    """``"rho"`` for zCDP losses, ``"epsilon"`` for pure ones: what ``loss`` returns."""
 
     def __post_init__(self) -> None:
+        if self.unit not in (RHO, EPSILON):
+            raise ParameterError(parameter="unit", problem="must be 'rho' or 'epsilon'")
+        if self.is_pure and (self.delta_terms or self.near_gaussian):
+            raise ParameterError(
+                parameter="unit", problem="must be 'rho' for Gaussian noise and where there is a delta"
+            )
         for terms in self._both_terms():
             for coefficient in terms.values():
                 if not (coefficient > 0 and 1 / LARGEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT):
@@ -110,14 +132,16 @@ class Policy:
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
                     )
         check_one_measure_a_name(self.measures())
-        if not self.rho and not self.delta_terms:
+        if not self.rho and not self.delta_terms and not self.is_pure:
             object.__setattr__(self, "near_gaussian", True)
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether its losses are pure epsilons."""
+        return self.unit == EPSILON
+
     def __add__(self, other: "Policy") -> "Policy":
-        if not isinstance(other, Policy):
-            return NotImplemented
-        gaussian = self.near_gaussian and other.near_gaussian
-        return Policy(merge(self.rho, other.rho), merge(self.delta_terms, other.delta_terms), gaussian)
+        return compose([self, other]) if isinstance(other, Policy) else NotImplemented
 
     def __radd__(self, other: object) -> "Policy":
         return self if other == 0 else NotImplemented
@@ -130,7 +154,7 @@ class Policy:
                 parameter="factor", problem="of a policy with delta must be a whole number of repetitions"
             )
         rho, delta = (scale_terms(terms, exact) for terms in (self.rho, self.delta_terms))
-        return Policy(rho, delta, self.near_gaussian)
+        return Policy(rho, delta, self.near_gaussian, self.unit)
 
     __rmul__ = __mul__
 
@@ -154,7 +178,7 @@ class Policy:
             (2.0, 0.0)
         """
         rho, delta = (restrict_terms(terms, condition) for terms in (self.rho, self.delta_terms))
-        return Policy(rho, delta, self.near_gaussian)
+        return Policy(rho, delta, self.near_gaussian, self.unit)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and self._identity == other._identity
@@ -164,7 +188,7 @@ class Policy:
 
     @cached_property
     def _identity(self) -> tuple[object, ...]:
-        return (frozenset(self.rho.items()), frozenset(self.delta_terms.items()), self.near_gaussian)
+        return (frozenset(self.rho.items()), frozenset(self.delta_terms.items()), self.near_gaussian, self.unit)
 
     def measures(self) -> tuple[Measure, ...]:
         """The measures the loss is a function of, sorted by name."""
@@ -199,7 +223,7 @@ class Policy:
     @overload
     def loss(self, records: Table) -> FloatArray: ...
     def loss(self, records: Record | Table) -> float | FloatArray:
-        """Return the zCDP loss rho of a record or each row.
+        """Return the loss of a record or each row: rho, or of a pure policy epsilon.
 
         Never below the exact value.
 
@@ -259,10 +283,63 @@ class Policy:
         Returns:
             One number, or one for each row.
         """
-        from recordwise.policy.evaluate.numpy import evaluate_upper
-        from recordwise.policy.meaning import pure_terms
+        return self.pure().loss(records)
 
-        return evaluate_upper(pure_terms(self), records)
+    def pure(self) -> "Policy":
+        """Return the same release as a pure policy, whose losses are epsilons (T-PURE).
+
+        They add up over queries, as zCDP losses do.
+
+        Returns:
+            The pure policy.
+
+        Raises:
+            ParameterError: Some of it has no pure loss, as Gaussian noise.
+
+        Example:
+            >>> from recordwise.policy import laplace_sum
+            >>> noise = laplace_sum("emp", scale=10, grid=1)
+            >>> (noise + noise).pure().loss({"emp": 20})
+            4.0
+        """
+        if (problem := self.pure_problem()) is not None:
+            raise ParameterError(
+                parameter="policy", problem=f"has no pure epsilon: {problem}", advice="Use epsilon(rho, delta) instead."
+            )
+        return self if self.is_pure else Policy(_pure_terms(self.rho), {}, False, EPSILON)
+
+    def pure_problem(self) -> str | None:
+        """Return why it has no pure epsilon, or None if it has one."""
+        if self.is_pure:
+            return None
+        if self.delta_terms:
+            return "keys were selected with a delta"
+        return next(filter(None, (_pure_problem(atom, c) for (_, atom), c in self.rho.items())), None)
+
+    def in_unit_of(self, budget: "Policy") -> "Policy":
+        """Return the policy in the unit of a budget: its pure one where that is pure.
+
+        Args:
+            budget: The budget.
+
+        Returns:
+            A policy whose losses can be compared with those of the budget.
+        """
+        return self.pure() if budget.is_pure else self
+
+    def exact_loss(self, record: Record) -> Fraction:
+        """Return the loss of one record: exactly where it is rational, else rounded up.
+
+        Args:
+            record: One record as a mapping of scalars.
+
+        Returns:
+            The loss; a float above it where a logarithm or a power is in it.
+        """
+        from recordwise.policy.evaluate.numpy import canonical_record, exact_sum
+
+        exact = exact_sum(self.rho, *canonical_record(self.rho, record))
+        return Fraction(self.loss(record)) if exact is None else exact
 
     def minimum(self) -> float:
         """The smallest loss any record can have (PolicyMin), rounded up."""
@@ -399,8 +476,29 @@ class Maximum(Atom):
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         raise TypeError("a maximum has conditions inside; evaluate it term by term")
 
+    def pure(self) -> tuple[Atom, Fraction] | None:
+        if any(policy.pure_problem() is not None for policy in self.policies):
+            return None
+        return Maximum(_sorted(policy.pure() for policy in self.policies)), Fraction(1)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "policies": [policy.to_json() for policy in self.policies]}
+
+
+def _pure_problem(atom: Atom, coefficient: Fraction) -> str | None:
+    if atom.pure() is None:
+        return f"its part '{atom.kind}' is Gaussian or a zCDP budget"
+    return None if coefficient.denominator == 1 else "it was scaled by a fraction"
+
+
+def _pure_terms(terms: Terms) -> Terms:
+    """Return the terms in pure epsilon; each must have one."""
+    found = []
+    for (condition, atom), times in terms.items():
+        pure = atom.pure()
+        assert pure is not None
+        found.append({(condition, pure[0]): times * pure[1]})
+    return merge(*found)
 
 
 def policy_of(
@@ -430,7 +528,7 @@ def maximum(policies: Iterable[Policy]) -> Policy:
     Returns:
         The policy.
     """
-    unique = sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True))
+    unique = _sorted(policies)
     if not unique:
         raise ParameterError(parameter="policies", problem="must not be empty")
     if any(policy.delta_terms for policy in unique):
@@ -440,13 +538,30 @@ def maximum(policies: Iterable[Policy]) -> Policy:
     if len(unique) == 1:
         return unique[0]
     gaussian = all(policy.near_gaussian for policy in unique)
-    return policy_of(Maximum(tuple(unique)), Fraction(1), near_gaussian=gaussian)
+    return Policy({(EVERY, Maximum(unique)): Fraction(1)}, {}, gaussian, common_unit(unique))
+
+
+def _sorted(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    return tuple(sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True)))
 
 
 def compose(policies: Sequence[Policy]) -> Policy:
     """Return the sum of several policies (T-SEQ), merged at once."""
     rho, delta = merge(*(each.rho for each in policies)), merge(*(each.delta_terms for each in policies))
-    return Policy(rho, delta, all(each.near_gaussian for each in policies))
+    unit = common_unit(policies)
+    return Policy(rho, delta, unit == RHO and all(each.near_gaussian for each in policies), unit)
+
+
+def common_unit(policies: Iterable[Policy]) -> str:
+    """Return the unit of policies; nothing has either, and rho and epsilon do not mix."""
+    units = {each.unit for each in policies if each.rho or each.delta_terms or each.is_pure}
+    if len(units) > 1:
+        raise ParameterError(
+            parameter="policies",
+            problem="are in different units: some in pure epsilon, some in zCDP",
+            advice="Use policy.pure() for all of them, or zCDP policies alone.",
+        )
+    return next(iter(units), RHO)
 
 
 def guard_columns(condition: Condition, atom: Atom) -> set[ConditionColumn]:
@@ -472,7 +587,8 @@ def restates(recorded: Policy, given: Policy) -> bool:
     A budget that names a mechanism is computed again whenever its plan is read, and later versions charge less
     for the same noise. The budget of a ledger stays the one it was opened with.
     """
-    return _noises(recorded.rho) == _noises(given.rho) and dict(recorded.delta_terms) == dict(given.delta_terms)
+    same = recorded.unit == given.unit and dict(recorded.delta_terms) == dict(given.delta_terms)
+    return same and _noises(recorded.rho) == _noises(given.rho)
 
 
 def _noises(terms: Terms) -> dict[Any, Fraction]:
@@ -492,6 +608,8 @@ def _noise(atom: Atom) -> tuple[Any, Fraction]:
             return (measure, x / scale), Fraction(1)
         case ClampedSquare(_, to):
             return One(), to**2
+        case PureOne(_, rho):
+            return One(), rho
         case Maximum(policies):
             return frozenset(frozenset(_noises(policy.rho).items()) for policy in policies), Fraction(1)
         case _:

@@ -6,7 +6,7 @@ In reading order:
 
 - ``workload``: groups of counting queries over the cells of a table
 - ``measured``: answers, weights and noise laws, and the fit that comes back
-- ``linear``: the best linear unbiased fit and its exact variances
+- ``linear``: the best linear unbiased fit, its exact variances, any linear question
 - ``least_squares``: with and without the sign, and reweighted
 - ``sequential``: groups in order of priority
 - ``maxfit``: the smallest worst deviation
@@ -16,6 +16,7 @@ In reading order:
 """
 
 from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
+from recordwise.postprocess.linear import LinearModel
 from recordwise.postprocess.maxfit import max_fit
 from recordwise.postprocess.measured import ContinuousGaussian, ContinuousLaplace, Fit, NoiseLaw
 from recordwise.postprocess.rounding import controlled_rounding, save_records, to_integer_records, to_weighted_records
@@ -48,6 +49,7 @@ __all__ = [
     "Errors",
     "Fit",
     "Group",
+    "LinearModel",
     "NoiseLaw",
     "Tradeoff",
     "Workload",

@@ -1,4 +1,4 @@
-"""The best linear unbiased fit, its exact variances and its weights.
+"""The best linear unbiased fit, its exact variances, and answers to any linear question.
 
 Answers that form a tree are fitted in one pass up and one down (T-FITVAR). Every answer is a node with its own noise variance.
 The children of a node add up to it; where they need not (a cell below the node was measured by nothing else), they say nothing
@@ -7,7 +7,8 @@ about it and the edge is cut. Works on floats, and on exact numbers in object ar
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,9 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
 from recordwise.postprocess.solvers.crossed import best_dimension
+from recordwise.postprocess.solvers.places import Places, best_places
 from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
+from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.workload import Group, Workload
 
 
@@ -144,72 +147,259 @@ def tree_of(rows: Any) -> AnswerTree | None:
     return AnswerTree.of(parent)
 
 
-# Answers of which some cross, so that they form no tree: fitted by the solvers of ``ols`` (T-FITVAR).
+# Answers of which some cross, so that they form no tree: by recursion over places (T-ASK, ``solvers/places.py``).
 
 
 MOST_CELLS = 1500
-"""With more cells the covariance matrix is not computed, and variances are those of draws."""
+"""Up to so many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
+MOST_WEIGHTS = 16_000_000
+"""Up to so many, the weights of all answers in all fits are looked at one by one."""
+SAME = 1e-13
+TWO = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """Answers that cross, without variances."""
+
+    rows: Any
+    """Their cells."""
+    linked: Any
+    """Which answers others say something about; all others stay unchanged."""
+    places: Places | None
+    """The recursion; None if a cell is measured by no answer of its own, or if it takes too much."""
+    dimensions: int
+    made: "dict[str, CrossingWeights]" = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Any, tables: Sequence[int] = (), axes: Sequence[Sequence[IntArray]] = ()) -> "Crossing":
+        """Return the answers of tables, one row each, the finest first.
+
+        Args:
+            rows: The cells of each answer.
+            tables: The number of answers of each table; without it disjoint neighbors are taken together.
+            axes: For each dimension, and there for each table, the code of every cell of the finest table.
+        """
+        linked = _linked(rows)
+        used = sparse.csr_array(rows[linked])
+        cells = np.flatnonzero(np.bincount(used.indices, minlength=rows.shape[1]))
+        sizes = list(tables) if tables else _disjoint(rows)
+        labels = _labels(sparse.csr_array(rows[:, cells]), linked, sizes) if len(cells) else None
+        if labels is None or (len(axes) and cells[-1] >= len(axes[0][0])):
+            return cls(rows, linked, None, len(axes))
+        if len(labels) > len(sizes):
+            axes = [[*axis[:1], *axis] for axis in axes]
+        codes = [[joint_labels([own[cells]], len(cells))[0] for own in axis] for axis in axes]
+        return cls(rows, linked, best_places(labels, codes, rows.shape[0]), len(axes))
+
+    def weights(self, variances: FloatArray) -> "CrossingWeights":
+        """Return the fit of answers with these variances.
+
+        One for all multiples of the same variances, as several statistics of a release have them.
+        """
+        last = self.made.get("last")
+        if last is not None:
+            ratio = variances / last.variances
+            if np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
+                return replace(last, variances=variances, fitted=last.fitted * ratio[0])
+        self.made["last"] = found = self._weights(variances)
+        return found
+
+    def _weights(self, variances: FloatArray) -> "CrossingWeights":
+        fitted = variances.copy()
+        if self.places is not None:
+            inside = self.places.factor(np.where(self.linked, variances, 1.0))
+            fitted[self.linked] = inside.fitted()[self.linked]
+            return CrossingWeights(self, variances, fitted, inside.fit)
+        if self.rows.shape[1] > MOST_CELLS:
+            return CrossingWeights(self, variances, fitted, self._least_squares(variances), exact=False)
+        dense = self.rows[self.linked].toarray()
+        # Cells that no answer tells apart have no variance of their own, but every answer has one.
+        inverse = np.linalg.pinv(dense.T @ (dense / variances[self.linked, None]), hermitian=True)
+        solved, weighted = dense @ inverse, dense.T / variances[self.linked]
+        fitted[self.linked] = np.einsum("ij,ij->i", solved, dense)
+
+        def fit(answers: FloatArray) -> FloatArray:
+            result = np.array(answers, dtype=np.float64)
+            result[..., self.linked] = (answers[..., self.linked] @ weighted.T) @ solved.T
+            return result
+
+        return CrossingWeights(self, variances, fitted, fit)
+
+    def _least_squares(self, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        workload = Workload.matrix(sparse.csr_array(self.rows[self.linked]))
+
+        def fit(answers: FloatArray) -> FloatArray:
+            result = np.array(answers, dtype=np.float64)
+            found = ols(workload, answers[..., self.linked], variances[self.linked], noise="gaussian").fitted
+            result[..., self.linked] = found
+            return result
+
+        return fit
+
+
+def _linked(rows: Any) -> Any:
+    """Return the answers that others say something about.
+
+    The rest have a cell that no other answer has, or none once such answers are left out.
+    """
+    left = np.diff(rows.indptr) > 0
+    while True:
+        single = left.astype(np.float64) @ rows == 1
+        free = left & (rows @ single.astype(np.float64) > 0)
+        if not np.any(free):
+            return left
+        left &= ~free
+
+
+def _disjoint(rows: Any) -> list[int]:
+    """How many neighbors have no cell in common, one group after another."""
+    sizes, seen = [0], np.zeros(rows.shape[1], dtype=bool)
+    for start, stop in pairwise(rows.indptr):
+        own = rows.indices[start:stop]
+        if np.any(seen[own]):
+            seen[:] = False
+            sizes.append(0)
+        seen[own] = True
+        sizes[-1] += 1
+    return sizes
+
+
+def _labels(rows: Any, linked: Any, tables: Sequence[int]) -> list[IntArray] | None:
+    """Return each table's answer of every cell, single cells first.
+
+    None if a cell has no answer of its own.
+    """
+    found, ends = [], np.cumsum([0, *tables])
+    single = np.full(rows.shape[1], NONE)
+    for start, stop in pairwise(ends.tolist()):
+        part = rows[start:stop]
+        own = np.repeat(np.arange(start, stop), np.diff(part.indptr))
+        label = np.full(rows.shape[1], NONE)
+        label[part.indices[linked[own]]] = own[linked[own]]
+        alone = (label != NONE) & (np.diff(rows.indptr)[label] == 1) & (single == NONE)
+        single[alone] = label[alone]
+        found.append(label)
+    if np.any(single == NONE):
+        return None
+    if np.array_equal(single, found[0]):
+        return found
+    return [single, *(np.where(label == single, NONE, label) for label in found)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossingWeights:
-    """The linear fit for fixed variances; answers without a cell stay unchanged."""
+    """The linear fit of answers that cross, for fixed variances."""
 
+    crossing: Crossing
     variances: FloatArray
-    workload: Workload
-    """The answers that have a cell."""
-    answered: Any
-    """Which answers these are."""
-    rows: Any
-    """Their cells."""
-    fitted: FloatArray | None
-    """The variances of the fitted answers; None if there are too many cells."""
-    solved: FloatArray | None
-    """The covariances of the answers that have a cell with the fitted cells; None if there are too many."""
+    fitted: FloatArray
+    """The variances of the fitted answers."""
+    fit: Callable[[FloatArray], FloatArray]
+    """The fitted answers, of one draw or of several (last axis: answers)."""
+    exact: bool = True
+    """Whether ``fitted`` are the variances; else they are those of the answers themselves, which are larger."""
 
-    @classmethod
-    def of(cls, rows: Any, variances: FloatArray, workload: Workload | None = None) -> "CrossingWeights":
-        """Return the fit of answers that sum cells, one per row."""
-        asked = np.diff(rows.indptr) > 0
-        used = sparse.csr_array(rows[asked])
-        made = Workload.matrix(used) if workload is None else workload
-        if rows.shape[1] > MOST_CELLS:
-            return cls(variances, made, asked, used, None, None)
-        dense = used.toarray()
-        # Cells that no answer tells apart have no variance of their own, but every answer has one.
-        inverse = np.linalg.pinv(dense.T @ (dense / variances[asked, None]), hermitian=True)
-        solved, fitted = dense @ inverse, variances.copy()
-        fitted[asked] = np.einsum("ij,ij->i", solved, dense)
-        return cls(variances, made, asked, used, fitted, solved)
+    @property
+    def few(self) -> bool:
+        """Whether all weights can be looked at one by one."""
+        return self.exact and len(self.variances) ** 2 <= MOST_WEIGHTS
 
-    def fit(self, answers: FloatArray) -> FloatArray:
-        """The fitted answers, of one draw or of several (last axis: answers)."""
-        asked, result = self.answered, np.array(answers, dtype=np.float64)
-        result[..., asked] = ols(self.workload, answers[..., asked], self.variances[asked], noise="gaussian").fitted
-        return result
-
-    def blocks(self, most: int) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the weights of at most ``most`` fits, and their first index."""
-        assert self.solved is not None
-        answers = len(self.solved)
-        size = max(1, most // max(answers, 1))
-        for start in range(0, answers, size):
-            yield start, (self.rows @ self.solved[start : start + size].T).T / self.variances[self.answered]
+    def blocks(self) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the weights of some fits at a time, and the first index."""
+        count = len(self.variances)
+        size = max(1, MOST_WEIGHTS // 4 // max(count, 1))
+        for start in range(0, count, size):
+            stop = min(start + size, count)
+            unit = np.zeros((stop - start, count))
+            unit[np.arange(stop - start), np.arange(start, stop)] = self.variances[start:stop]
+            yield start, self.fit(unit) / self.variances
 
     def untouched(self) -> Any:
-        """Return the answers that no other answer informs.
+        """Return the answers that no other answer informs."""
+        return ~self.crossing.linked
 
-        They have a cell that no other answer has, or none once such answers are left out.
+
+# Any question about the tables of a query (T-ASK).
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """Best linear unbiased answers to questions, with their covariance."""
+
+    estimates: FloatArray
+    covariance: FloatArray
+    largest: FloatArray
+    """The largest absolute weight of a noisy answer in each estimate, for half steps (T-HALFSTEP)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    """The noisy answers of the tables of a query, as one linear model (T-ASK).
+
+    Answers are sums of the same unknown cells with independent noise of known variances. It needs only arrays, so
+    that a saved release can be asked without what made it.
+    """
+
+    answers: FloatArray
+    weights: "Weights | CrossingWeights"
+    spread: FloatArray
+    """The variances of the noisy answers."""
+
+    @classmethod
+    def of(
+        cls,
+        rows: Any,
+        answers: FloatArray,
+        variances: FloatArray,
+        *,
+        tables: Sequence[int] = (),
+        axes: Sequence[Sequence[IntArray]] = (),
+    ) -> "LinearModel":
+        """Return the model of answers that are sums of cells.
+
+        Args:
+            rows: The cells of each answer, a sparse matrix of zeros and ones; the finest table first.
+            answers: The noisy answers.
+            variances: Their variances.
+            tables: The number of answers of each table, where tables may cross.
+            axes: For each dimension, and there for each table, the code of every cell of the finest table.
+
+        Returns:
+            The model.
         """
-        alone, left = ~self.answered, np.ones(self.rows.shape[0], dtype=bool)
-        while True:
-            single = left.astype(np.float64) @ self.rows == 1
-            free = left & (self.rows @ single.astype(np.float64) > 0)
-            if not np.any(free):
-                break
-            left &= ~free
-        alone[np.flatnonzero(self.answered)[~left]] = True
-        return alone
+        tree = tree_of(rows)
+        weights = Crossing.of(rows, tables, axes).weights(variances) if tree is None else tree.weights(variances)
+        return cls(answers, weights, variances)
+
+    @property
+    def exact(self) -> bool:
+        """Whether variances are exact, and not only upper bounds."""
+        return isinstance(self.weights, Weights) or self.weights.exact
+
+    def estimate(self) -> FloatArray:
+        """Return the best linear unbiased estimate of every published cell."""
+        return np.asarray(self.weights.fit(self.answers))
+
+    def variances(self) -> FloatArray:
+        """Return the variances of these estimates."""
+        return np.asarray(self.weights.fitted)
+
+    def answer(self, questions: Any) -> Answered:
+        """Return estimates of weighted sums of published cells, many at once.
+
+        Args:
+            questions: A row for each question, sparse or dense, with the weight of each published cell.
+
+        Returns:
+            The estimates, their covariance and their largest weights.
+        """
+        asked = sparse.csr_array(questions)
+        # The fit of variances times weights is the covariance of every fitted cell with the question.
+        shared = self.weights.fit(asked.toarray() * self.spread)
+        covariance = np.asarray(asked @ shared.T)
+        largest = np.max(np.abs(shared) / self.spread, axis=1, initial=0.0)
+        return Answered(asked @ self.estimate(), (covariance + covariance.T) / 2, largest)
 
 
 # Order statistics of many draws without storing all of them: the few largest values of each column (T-FITVAR).
@@ -307,8 +497,6 @@ def _by_first(labels: IntArray) -> IntArray:
 
 Variances: TypeAlias = Callable[[Any, FloatArray], FloatArray]
 """The variances of some answers at given totals."""
-MOST_WEIGHTS = 4_000_000
-"""The weights of crossing answers that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -372,7 +560,7 @@ def moved_variance(
     """
     if isinstance(weights, Weights):
         own, kin = tree_kin(weights)
-    elif weights.fitted is not None:
+    elif weights.few:
         own, kin = crossing_kin(weights)
     else:
         used = variances(slice(None), value)
@@ -420,7 +608,7 @@ def _by_distance(tree: AnswerTree, share: Any, pull: FloatArray, heard: FloatArr
 
 def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]:
     """The same where tables cross, from the matrix of weights."""
-    places, rows = np.flatnonzero(weights.answered), weights.rows
+    rows = weights.crossing.rows
     common = sparse.coo_array(rows @ rows.T)
     size = np.diff(rows.indptr)
     inside = (common.data == size[common.row]) & (common.row != common.col)
@@ -428,26 +616,28 @@ def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]
     inside &= (size[common.row] < size[common.col]) | (common.row < common.col)
     low, high = common.row[inside], common.col[inside]
     own, rise, fall = np.ones(len(weights.variances)), np.zeros(len(low)), np.zeros(len(low))
-    for start, block in weights.blocks(MOST_WEIGHTS):
+    for start, block in weights.blocks():
         stop = start + len(block)
-        own[places[start:stop]] = block[np.arange(len(block)), np.arange(start, stop)] ** 2
+        own[start:stop] = block[np.arange(len(block)), np.arange(start, stop)] ** 2
         for found, first, second in ((rise, low, high), (fall, high, low)):
             here = (first >= start) & (first < stop)
             found[here] = block[first[here] - start, second[here]]
-    below, above = places[low], places[high]
-    assert weights.fitted is not None
-    share = rise * weights.variances[above] / weights.fitted[above]
-    return own, (Kin(below=below, above=above, rise=rise**2, fall=fall**2, share=share),)
+    share = rise * weights.variances[high] / weights.fitted[high]
+    return own, (Kin(below=low, above=high, rise=rise**2, fall=fall**2, share=share),)
 
 
 def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
-    """Return the largest absolute weight in each fitted answer (T-HALFSTEP)."""
+    """Return the largest absolute weight in each fitted answer (T-HALFSTEP).
+
+    In large tables that cross, a bound: by Cauchy and Schwarz, and 1 where two hierarchies cross.
+    """
     if isinstance(weights, Weights):
         return _largest_in_tree(weights)
-    found = np.ones(len(weights.variances))
-    parts = [np.abs(block).max(axis=1) for _, block in weights.blocks(MOST_WEIGHTS)]
-    found[weights.answered] = np.concatenate(parts) if parts else ()
-    return found
+    if weights.few:
+        return np.concatenate([np.abs(block).max(axis=1) for _, block in weights.blocks()])
+    sd = np.sqrt(weights.fitted)
+    bound = np.maximum(sd * np.max(sd / weights.variances), weights.fitted / weights.variances)
+    return np.minimum(bound, 1.0) if weights.crossing.dimensions <= TWO else bound
 
 
 def _largest_in_tree(weights: Weights) -> FloatArray:

@@ -68,6 +68,10 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="its basic tables are not those that were saved")
     if release.firms is not None and release.firms.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
+    if not policies.states_pure_losses:
+        raise SourceError(
+            source=f"'{folder}'", problem="what it says about pure losses does not follow from its policy"
+        )
     if release.lattice is not None and release.lattice.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about its noise does not add up to its policy")
     if not release.parts:

@@ -24,7 +24,8 @@ from recordwise.plan.expressions import ALL_OTHER, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
-from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
+from recordwise.postprocess.linear import AnswerTree, Crossing, grid_workload, tree_of
+from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.workload import Workload
 from recordwise.release.published import (
     CodeLists,
@@ -169,6 +170,27 @@ class Nesting:
     def tree(self) -> AnswerTree | None:
         """The answers as a tree; None if tables cross."""
         return tree_of(self.rows)
+
+    @cached_property
+    def crossing(self) -> Crossing:
+        """The answers as tables that cross."""
+        return Crossing.of(self.rows, list(self.sizes.values()), self._axes())
+
+    def _axes(self) -> list[list[IntArray]]:
+        """Return for each column of the finest table each table's codes of its cells."""
+        finest, lists = self.tables[0], self.published.lists
+        by, count = self.described[finest.name].by, self.finest_count
+        axes: list[list[IntArray]] = [[] for _ in by]
+        for table in self.tables:
+            codes: list[list[IntArray]] = [[] for _ in by]
+            for group in self.described[table.name].by:
+                source = source_of(group, by)
+                assert source is not None
+                values = _coarser_values(group, source, finest.data.column(source.name), lists)
+                codes[by.index(source)].append(numpy_of(encode_column(values).indices).astype(np.int64))
+            for axis, own in zip(axes, codes):
+                axis.append(joint_labels(own, count)[0])
+        return axes
 
     @cached_property
     def workload(self) -> Workload:

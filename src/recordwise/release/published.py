@@ -412,6 +412,8 @@ class AboutPlan(TypedDict, total=False):
     series: PublishedSeries | None
     declared: Iterable[DeclaredClass]
     """The losses that other packages answer for."""
+    is_pure: bool
+    """Whether all noise has a pure loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -454,6 +456,7 @@ class Published:
             "plan": about.get("plan"),
             "interval_level": about.get("confidence"),
             "schema": about.get("schema"),
+            "pure_epsilon": about.get("is_pure"),
             "sized_noise": about.get("promise") or None,
             "hierarchies": list(about.get("hierarchies", ())) or None,
             "series": None if series is None else series.to_json(),

@@ -436,6 +436,7 @@ REFITS = 3
 
 RAW = "the noisy answer itself"
 FORMULA = "formula"
+AT_MOST = "formula, with the variances of the noisy answers as upper bounds"
 DRAWN = "draws of the noise law"
 MOVED = "formula at every possible total, approximate"
 BOOTSTRAP = "parametric bootstrap, approximate"
@@ -477,8 +478,8 @@ def best_fit(
         value = weights.fit(answers)
     if noise.varies:
         ends = nesting.column(statistic, "_low"), nesting.column(statistic, "_high")
-        found = _moved_column(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
-    elif noise.normal and weights.fitted is not None:
+        found = _moved_column(weights, value, used, noise, ends, confidence)
+    elif noise.normal:
         found = _normal(weights, value, float(noise.step), confidence)
     else:
         found = _linear_draws(weights, value, noise, confidence=confidence, draws=draws, source=source)
@@ -495,7 +496,7 @@ def adds_up(nesting: Nesting, statistic: PublishedStatistic) -> bool:
 def linear(nesting: Nesting, variances: FloatArray) -> Weights | CrossingWeights:
     """The best linear fit of a family's answers with these variances."""
     tree = nesting.tree
-    return CrossingWeights.of(nesting.rows, variances, nesting.workload) if tree is None else tree.weights(variances)
+    return nesting.crossing.weights(variances) if tree is None else tree.weights(variances)
 
 
 def _with_published_intervals(
@@ -518,7 +519,8 @@ def _normal(weights: Any, value: FloatArray, step: float, confidence: float) -> 
     """Return intervals by formula for Gaussian noise (T-HALFSTEP)."""
     sd = np.sqrt(weights.fitted)
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * sd + step / 2 * largest_weights(weights)
-    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=FORMULA)
+    how = FORMULA if getattr(weights, "exact", True) else AT_MOST
+    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=how)
 
 
 def _linear_draws(
@@ -526,12 +528,9 @@ def _linear_draws(
 ) -> FittedColumn:
     """Return the spread from fits of the noise alone."""
     largest = Largest(len(value), draws=draws, rank=rank_of(draws, confidence))
-    squares = np.zeros(len(value))
     for some in chunks(draws, len(value)):
-        error = weights.fit(noise.errors(value, some, source))
-        squares += np.sum(error**2, axis=0)
-        largest.add(np.abs(error))
-    sd = np.sqrt(squares / draws if weights.fitted is None else weights.fitted)
+        largest.add(np.abs(weights.fit(noise.errors(value, some, source))))
+    sd = np.sqrt(weights.fitted)
     # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
     reach = largest.value() + ROUNDING * (np.abs(value) + largest.value())
     how = DRAWN if noise.known else BOOTSTRAP
@@ -544,29 +543,15 @@ def _moved_column(
     used: FloatArray,
     noise: AnswerNoise,
     raw: tuple[FloatArray, FloatArray],
-    *,
     confidence: float,
-    draws: int,
-    source: BitSource,
 ) -> FittedColumn:
     """Return the totals under which the fit is not surprising (T-MOVED).
 
-    Where noise grows with the total. Only large tables that cross need draws, for their variances at the fitted
-    totals.
+    Where noise grows with the total.
     """
-    drawn = weights.fitted is None
-    spread = _drawn_variance(weights, value, noise, draws, source) if drawn else weights.fitted
-    moved = moved_variance(weights, value=value, used=used, fitted=spread, variances=noise.variance_at)
+    moved = moved_variance(weights, value=value, used=used, fitted=weights.fitted, variances=noise.variance_at)
     low, high = total_intervals(moved, noise.shape(confidence), *raw)
-    made = draws if drawn else 0
-    return FittedColumn(value=value, sd=np.sqrt(spread), low=low, high=high, how=MOVED, draws=made)
-
-
-def _drawn_variance(weights: Any, value: FloatArray, noise: AnswerNoise, draws: int, source: BitSource) -> FloatArray:
-    base, squares = np.maximum(value, 0.0), np.zeros(len(value))
-    for some in chunks(draws, len(value)):
-        squares += np.sum(weights.fit(noise.errors(base, some, source)) ** 2, axis=0)
-    return squares / draws
+    return FittedColumn(value=value, sd=np.sqrt(weights.fitted), low=low, high=high, how=MOVED)
 
 
 def fit_again(

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.engines.compile.owner import BIN_EDGES, CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL
+from recordwise.engines.compile.owner import (
+    BIN_EDGES,
+    CONTRIBUTORS,
+    COUNT,
+    FIRM_BOUNDS,
+    LARGEST,
+    PURE_SUM,
+    SECOND,
+    SQUARES,
+    TIED,
+    TOTAL,
+)
 from recordwise.engines.engine import Engine
 from recordwise.engines.owner import (
     DELTA_EDGES,
@@ -102,7 +113,7 @@ def plan_digest(plan: Plan, series: Series | None) -> str | None:
 
 def enter_look(file: "PlanFile", command: str) -> None:
     """Enter a look in the ledger of a plan, created if needed."""
-    with plan_ledger(file) as ledger:
+    with plan_ledger(file, create=True) as ledger:
         ledger.look(command, plan=plan_digest(file.plan, ledger.series))
         ledger.settle()
 
@@ -250,7 +261,7 @@ class Owner:
         Computed inside the engine.
 
         Args:
-            policy: The policy whose losses are counted.
+            policy: The policy whose losses are counted; ``policy.pure()`` for pure epsilons.
             edges: The bins of the losses, ascending.
             data: What the records are, as for ``view``.
         """
@@ -260,28 +271,37 @@ class Owner:
         return read_summary(found.reveal(), edges)
 
     def firm_loss_summary(
-        self, of: Policy | Query, *more: Query, bound: str = "tight", edges: Sequence[float] = EDGES
+        self,
+        of: Policy | Query,
+        *more: Query,
+        bound: str = "tight",
+        edges: Sequence[float] = EDGES,
+        pure: bool = False,
     ) -> LossSummary:
         """Return the distribution of firms' total losses.
 
-        By cell for queries (T-CELLS), by a group bound for a policy alone (T-GROUP).
+        By cell for queries (T-CELLS), by a group bound for a policy alone (T-GROUP). Pure epsilons add up.
 
         Args:
             of: The queries that are published together; or a policy, of which no cells are known.
             more: Further queries.
             bound: For a policy alone: ``"tight"``, ``"simple"`` or ``"advanced"``, as in ``group_loss``.
             edges: The bins of the losses, ascending.
+            pure: Whether the losses are pure epsilons; a policy alone may be pure itself.
 
         Returns:
             How many firms lose at most each edge; with privately selected keys also ``deltas``.
 
         Raises:
             GroupLossError: A policy alone has a delta, for which the losses of single records give no bound.
+            ParameterError: Pure epsilons are asked for, and something has none.
         """
         if isinstance(of, Policy):
-            return self._summarize_firms(of, bound, edges)
+            return self._summarize_firms(of.pure() if pure else of, bound, edges)
         plan = Plan(schema=self._schema, queries=(of, *more))
-        tables, passes = firm_tables([plan]), self._engine.owner_passes()
+        if pure:
+            plan_policy(plan).pure()
+        tables, passes = firm_tables([plan], pure=pure), self._engine.owner_passes()
         self._looks.enter("owner.firm_loss_summary", plan.queries)
         asked = (edges, DELTA_EDGES) if plan_policy(plan).delta_terms else (edges,)
         found = passes.summarize_firms_of_plan(tables, asked, self._engine.dialect).reveal()
@@ -293,9 +313,11 @@ class Owner:
             raise GroupLossError(
                 reason="private key selection has a delta, and a policy does not say which units share a key; give the queries"
             )
-        terms = check_policy(policy, self._schema).rho
+        if bound not in FIRM_BOUNDS:
+            raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
+        terms, joint = check_policy(policy, self._schema).rho, PURE_SUM if policy.is_pure else bound
         self._looks.enter("owner.firm_loss_summary")
-        found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
+        found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=joint)
         return read_summary(found.reveal(), edges)
 
     def realized_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:

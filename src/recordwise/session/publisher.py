@@ -200,6 +200,7 @@ class Publisher:
                 hierarchies=[each.to_json() for each in names.hierarchies],
                 series=published_series(self.ledger, charge, revises),
                 declared=declared_elsewhere(plan),
+                is_pure=policy.pure_problem() is None,
             )
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
             drawn = replace(drawn, paper_policy=paper, parts=page_parts(plan), firms=firms, lattice=lattice)
@@ -281,6 +282,7 @@ class Publisher:
                 schema=used,
                 series=published_series(self.ledger, charge),
                 declared=[declared_function(external.call, name=external.name)],
+                is_pure=policy.pure_problem() is None,
             )
             drawn = self._make_release((table,), policy, published, charge, private=private)
             parts = (external_part(table.name, policy),)

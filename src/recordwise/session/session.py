@@ -292,11 +292,12 @@ class Session:
             record: The columns that the budget depends on.
 
         Returns:
-            The loss that is left.
+            The loss that is left, in pure epsilon if the budget is.
         """
         if self.budget is None:
             return float("inf")
-        return max(0.0, float(self.budget.loss(record)) - float(self.spent().loss(record)))
+        spent = self.spent().in_unit_of(self.budget)
+        return max(0.0, float(self.budget.loss(record)) - float(spent.loss(record)))
 
     def history(self) -> list[Event]:
         """Every event of the ledger, oldest first."""
@@ -408,7 +409,7 @@ class Session:
         self,
         mechanism: object,
         *,
-        split: Mapping[str, Number | By],
+        split: Mapping[str, Number | By] | None,
         rho: Number | None = None,
         epsilon: Number | None = None,
         column: str | None = None,
@@ -420,14 +421,14 @@ class Session:
 
         A callable that is ``rho``-zCDP or ``epsilon``-DP when one row is added or removed, or an OpenDP measurement,
         which states its loss. It costs a record of m pieces rho m**2 or, with a pure loss, m eps tanh(m eps/2); the
-        smaller one where both are declared (T-EXTERNAL).
+        smaller one where both are declared (T-EXTERNAL). With ``split=None`` every record is one row and costs the same.
 
         It sees an Arrow table with one row for each piece, measures as integer multiples of their step, or one
         ``column`` of it. ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
 
         Args:
             mechanism: The callable or the measurement.
-            split: The threshold of each measure at which records are split.
+            split: The threshold of each measure at which records are split; None leaves them whole.
             rho: What one row costs; needed for a callable unless ``epsilon`` is given, not taken for a measurement.
             epsilon: What one row costs in pure differential privacy, for a callable of which that is known.
             column: The one column it takes; the whole table unless given.
@@ -484,9 +485,9 @@ class Session:
 
 
 @contextmanager
-def plan_ledger(file: "PlanFile") -> Iterator[Ledger]:
-    """Yield a plan's ledger, or one in memory if none exists."""
-    path = file.ledger if file.ledger.exists() else None
+def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
+    """Yield a plan's ledger; if none exists, one in memory or a new one."""
+    path = file.ledger if create or file.ledger.exists() else None
     ledger = Ledger(
         path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
     )

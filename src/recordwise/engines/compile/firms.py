@@ -19,7 +19,7 @@ from recordwise.plan.plan import PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.policy.evaluate.sql import band_sql, evaluator_of, terms_sql
 from recordwise.policy.evaluate.sql import number as double
-from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, FirmPart
+from recordwise.policy.firms import FIRM, NODES, PURE, SIGNS, SUMS, FirmPart
 from recordwise.policy.policy import Policy
 
 Units = tuple[exp.Select, list[exp.Expr]]
@@ -179,13 +179,26 @@ class _Cells:
 
     def loss(self, part: FirmPart) -> exp.Expr:
         """The smallest bound in one cell."""
+        if part.policy.is_pure:
+            return self.epsilon(part)
         roots = self.roots(part.policy)
         bound: exp.Expr = exp.Mul(this=roots, expression=roots.copy())
         if part.joint.kind == FIRM:
             return least(bound, self.aggregate(exp.Max(this=terms_sql(part.policy.rho, self.dialect))))
         if part.joint.kind in (SUMS, SIGNS):
             return least(bound, self.at_sums(part))
+        if part.joint.kind == PURE:
+            sql, added = evaluator_of(self.dialect), exp.Paren(this=self.epsilon(part.pure()))
+            return least(bound, sql.multiply(added, sql.tanh(sql.multiply(double(0.5), added.copy()))))
         return exp.Paren(this=bound)
+
+    def epsilon(self, part: FirmPart) -> exp.Expr:
+        """The joint epsilon in one cell of a part that is pure (T-PURE)."""
+        one = terms_sql(part.policy.rho, self.dialect)
+        if part.joint.kind == FIRM:
+            return self.aggregate(exp.Max(this=one))
+        added = self.aggregate(exp.Sum(this=one))
+        return least(added, self.at_sums(part)) if part.joint.kind in (SUMS, SIGNS) else added
 
     def at_sums(self, part: FirmPart) -> exp.Expr:
         """Return the policy at the sum, or at sums by sign."""

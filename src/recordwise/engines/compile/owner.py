@@ -123,7 +123,7 @@ def distinct_records(records: exp.Select, values: Sequence[exp.Expr], schema: Sc
 
 
 BIN, COUNT, VALUE = "bin", "records", "value"
-FIRM_BOUNDS = ("tight", "simple", "advanced")
+FIRM_BOUNDS, PURE_SUM = ("tight", "simple", "advanced"), "sum of pure epsilons"
 LARGEST_LOG = 600.0
 RATIOS = (*(1 + Fraction(1, 2**i) for i in range(13)), *(Fraction(1 + 2**i) for i in (1, 2, 3, 5, 30)))
 """The values of k tried in Lemma 5. Each gives a valid bound; large ones help firms with one or two establishments."""
@@ -195,11 +195,11 @@ def bin_name(number: int) -> str:
 def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema, *, bound: str) -> exp.Expr:
     """Count the firms by joint loss in each bin (T-GROUP).
 
-    The loss is (sum of roots)^2, J times the sum, or Lemma 5.
+    The loss is (sum of roots)^2, J times the sum, or Lemma 5; of pure epsilons (``PURE_SUM``) their sum.
     """
     if schema.firm is None:
         raise ParameterError(parameter="firm", problem="is not declared in the schema")
-    if bound not in FIRM_BOUNDS:
+    if bound not in (*FIRM_BOUNDS, PURE_SUM):
         raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
     firm, loss = column(schema.firm), column(VALUE)
     valued = exp.select(firm, aliased(value.copy(), VALUE)).from_(
@@ -218,6 +218,8 @@ def _joint_loss(bound: str, loss: exp.Expr) -> exp.Expr:
     if bound == "tight":
         roots = exp.Sum(this=exp.Sqrt(this=loss))
         return exp.Mul(this=roots, expression=roots.copy())
+    if bound == PURE_SUM:
+        return exp.Sum(this=loss)
     if bound == "simple":
         return exp.Mul(this=exp.Count(this=exp.Star()), expression=exp.Sum(this=loss))
     return exp.Least(

@@ -28,7 +28,7 @@ from recordwise.plan.sources import (
     names_spark_table,
 )
 from recordwise.plan.sql.grammar import linear_text
-from recordwise.policy.constructors import constant, pieces, split
+from recordwise.policy.constructors import constant, pieces, pure_budget, split
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 
@@ -40,13 +40,16 @@ Budgets = dict[str | None, Policy]
 def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budgets | None:
     """Return the sum of the budget's parts, by period.
 
-    A part is a constant, a split, the cost of one sum by a mechanism, or one selection of keys. Parts without a
-    period hold in every period.
+    A part is a constant, a split, the cost of one sum by a mechanism, or one selection of keys; or all of them
+    are in pure epsilon. Parts without a period hold in every period.
     """
     parts = [(_period(each, in_series), _budget_term(each, schema)) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
     if not parts or any(part is None for _, part in parts):
+        return None
+    if len({part.is_pure for _, part in parts if part is not None}) > 1:
+        node.problem("mixes parts in pure_epsilon with parts in rho; a pure budget has pure parts alone")
         return None
     found: Budgets = {}
     for period, part in parts:
@@ -82,25 +85,41 @@ def read_series(node: Node, budgets: Budgets) -> Series | None:
 
 
 def _budget_term(node: Node, schema: Schema) -> Policy | None:
-    entries = node.table("rho", "at", "growth", "measure", "mechanism", "select", "period")
+    entries = node.table("rho", "pure_epsilon", "at", "growth", "measure", "mechanism", "pure", "select", "period")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
     given = set(entries) - {"period"}
-    if given == {"measure", "mechanism"}:
-        return _of_mechanism(entries["measure"], entries["mechanism"], schema)
+    if given in ({"measure", "mechanism"}, {"measure", "mechanism", "pure"}):
+        found = _of_mechanism(entries["measure"], entries["mechanism"], schema)
+        is_pure = "pure" in entries and entries["pure"].flag()
+        return entries["pure"].attempt(found.pure) if is_pure and found is not None else found
+    if "pure_epsilon" in given:
+        return _pure_term(node, entries, schema)
     if given == {"select"}:
-        found = read_select(entries["select"], schema)
-        return (
-            None if found is None or found.selection is None else node.attempt(partial(found.selection.policy, schema))
-        )
+        keys = read_select(entries["select"], schema)
+        return None if keys is None or keys.selection is None else node.attempt(partial(keys.selection.policy, schema))
     if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
-        node.problem("must contain rho, rho and at (with or without growth), measure and mechanism, or select")
+        node.problem(
+            "must contain rho, rho and at (with or without growth), measure and mechanism, select, or pure_epsilon (with or "
+            "without at)"
+        )
         return None
     rho = read_positive(entries["rho"])
     if "at" not in entries:
         return None if rho is None else constant(rho)
     growth = entries["growth"].word(*GROWTH) if "growth" in entries else "square"
     return None if growth is None else _split_policy(rho, entries["at"], schema, GROWTH[growth])
+
+
+def _pure_term(node: Node, entries: dict[str, Node], schema: Schema) -> Policy | None:
+    """Read ``pure_epsilon``: the same for every record, or for each of its pieces."""
+    if not set(entries) <= {"pure_epsilon", "at", "period"}:
+        node.problem("must contain pure_epsilon alone, or with at: a pure budget grows with the number of pieces")
+        return None
+    epsilon = read_positive(entries["pure_epsilon"])
+    if "at" in entries:
+        return _split_policy(epsilon, entries["at"], schema, pure_budget)
+    return None if epsilon is None else pure_budget(epsilon)
 
 
 GROWTH = {"square": split, "linear": pieces}

@@ -24,7 +24,7 @@ from recordwise.plan.arrays import array_of
 from recordwise.plan.schema import Schema, threshold_problems
 from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
 from recordwise.policy.constructors import By
-from recordwise.policy.firms import Joint
+from recordwise.policy.firms import PURE, Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -583,8 +583,12 @@ class Drawable(Statistic):
         return mechanism.policy_of_count()
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
-        """Return a further bound on records' joint loss in a cell (T-CELLS)."""
-        return Joint()
+        """Return a further bound on records' joint loss in a cell (T-CELLS).
+
+        Of counts with a pure loss, which adds up: eps tanh(eps/2) at their sum.
+        """
+        is_pure = self.contribution == COUNT and mechanism.policy_of_count().pure_problem() is None
+        return Joint(kind=PURE) if is_pure else Joint()
 
     def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
         """Return Gaussian sigma in steps, and numbers a record changes, or None."""

@@ -95,7 +95,7 @@ class CountDistinct(Drawable):
 
     def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
         """Return the joint bound: a firm counts once, whatever its units."""
-        return Joint() if self.counted == schema.unit else Joint(kind=FIRM)
+        return Drawable.joint(self, mechanism, schema) if self.counted == schema.unit else Joint(kind=FIRM)
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:

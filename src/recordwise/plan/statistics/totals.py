@@ -26,17 +26,15 @@ PIECE = "piece"
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """Joint splitting, by the measure that needs most pieces (T-SPLIT)."""
+    """Joint splitting, by the measure that needs most pieces (T-SPLIT); without any, every record is one piece."""
 
     thresholds: tuple[tuple[str, Threshold], ...]
-
-    def __post_init__(self) -> None:
-        if not self.thresholds:
-            raise ParameterError(parameter="splitting", problem="needs a threshold for at least one measure")
 
     @classmethod
     def of(cls, at: Mapping[str, Number | By]) -> "Splitting":
         """Thresholds in the measures' own units, in a fixed order."""
+        if not at:
+            raise ParameterError(parameter="splitting", problem="needs a threshold for at least one measure")
         read = {name: given if isinstance(given, By) else positive(given, parameter="at") for name, given in at.items()}
         return cls(tuple(sorted(read.items())))
 

@@ -28,6 +28,7 @@ from recordwise.policy.atoms import (
     PieceCount,
     Pieces,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     from_pure,
@@ -356,7 +357,8 @@ def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) ->
     if isinstance(atom, GaussianTransform):
         return shift.to_power(Fraction(2))
     scale = 1 / ball(atom.scale)
-    return _less(shift.scale_by(scale, scale), arb(1), start)
+    epsilon = shift.scale_by(scale, scale)
+    return epsilon if isinstance(atom, PureTransform) else _less(epsilon, arb(1), start)
 
 
 TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)

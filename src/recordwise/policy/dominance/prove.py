@@ -17,8 +17,7 @@ from math import ceil, prod
 from typing import Any
 
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact.functions import Function, Variable, x
-from recordwise.exact.functions import Sum as FunctionSum
+from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
 from recordwise.policy.atoms import (
     Additive,
@@ -34,6 +33,7 @@ from recordwise.policy.atoms import (
     PurePieces,
     SelectionDelta,
     Square,
+    linear_slope,
 )
 from recordwise.policy.columns import Cell, Measure, check_one_measure_a_name, plain_value
 from recordwise.policy.conditions import AllOf, Among, Condition, holds
@@ -43,7 +43,7 @@ from recordwise.policy.dominance.regions import Region, regions
 from recordwise.policy.dominance.shares import FAR, bound_by_shares
 from recordwise.policy.evaluate.evaluator import BALLS, Steps
 from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_sum, terms_ball
-from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands
+from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands, with_plain_constants
 
 # One comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a ``DoubtError``.
 
@@ -276,13 +276,9 @@ def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) ->
 
     Such a loss, as of Laplace noise, is at most w T ceil(x/T).
     """
-    match atom.function:
-        case Variable():
-            slope = Fraction(1)
-        case FunctionSum(((slope, Variable()),)):
-            pass
-        case _:
-            return None
+    slope = linear_slope(atom.function)
+    if slope is None:
+        return None
     linear = isinstance(atom, Additive) or _below_tanh(atom.measure, atom.function, atom.steps, None)
     return slope * at[atom.measure] if linear and atom.measure in at else None
 
@@ -396,9 +392,9 @@ class Verdict:
     """``"yes"``, ``"no"`` or ``"undecided"``."""
     reason: str
     witness: dict[str, Any] | None = None
-    """For a no: a record whose loss is above the budget."""
+    """For a no: a record whose loss is above the budget; None where the policy has no pure epsilon and the budget is one."""
     subject: str = ""
-    """``"rho"`` or ``"delta"``, unless the answer is yes."""
+    """``"rho"``, ``"epsilon"`` or ``"delta"``, unless the answer is yes."""
 
     def __bool__(self) -> bool:
         return self.answer == "yes"
@@ -424,8 +420,13 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
     check_one_measure_a_name({*budget.measures(), *policy.measures()})
     limits = {name: nonnegative(bound, parameter=f"bounds['{name}']") for name, bound in (bounds or {}).items()}
     deadline = time.thread_time() + seconds
+    if (problem := _unit_problem(budget, policy)) is not None:
+        return Verdict(answer="no", reason=problem, subject=budget.unit)
+    policy = policy.in_unit_of(budget)
+    pairs = ((budget.unit, budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms))
     with working_precision(PRECISION):
-        for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
+        for name, *both in pairs:
+            limit, spent = map(with_plain_constants, both)
             try:
                 witness = record_witness(find_excess(spent, limit, limits, deadline), spent, limit, limits)
             except DoubtError as doubt:
@@ -434,6 +435,14 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
             if witness is not None:
                 return _refusal(name, policy, budget, witness)
     return YES
+
+
+def _unit_problem(budget: Policy, policy: Policy) -> str | None:
+    """Return why a policy cannot be held against a budget of this unit."""
+    if policy.is_pure and not budget.is_pure:
+        return "a pure policy is held against a zCDP budget; give the zCDP policy that it was made from"
+    problem = policy.pure_problem() if budget.is_pure else None
+    return problem and f"the budget is in pure epsilon, and this has none: {problem}"
 
 
 ADVICE = (
@@ -447,7 +456,7 @@ def _refusal(name: str, policy: Policy, budget: Policy, witness: dict[str, Any])
     record = complete_witness(witness, budget, policy)
     reason = f"the {name} of the witness record is above the budget"
     try:
-        needed, limit = ((each.loss if name == "rho" else each.delta)(record) for each in (policy, budget))
+        needed, limit = ((each.delta if name == "delta" else each.loss)(record) for each in (policy, budget))
         reason += f": it needs {needed:.6g} of {limit:.6g}"
     except RecordError:
         reason += ", which gives its group no guarantee"

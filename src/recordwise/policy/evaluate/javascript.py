@@ -31,7 +31,7 @@ from recordwise.policy.columns import (
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.firms import NODES, PURE, CellKey, FirmPart, FirmPolicy
-from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.policy import Maximum, Terms, with_plain_constants
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
@@ -230,7 +230,7 @@ def policy_javascript(policy: "Policy") -> str:
 
 def terms_js(terms: Terms) -> str:
     parts = []
-    for (condition, atom), coefficient in terms.items():
+    for (condition, atom), coefficient in with_plain_constants(terms).items():
         value = f"{js_number(float_upper(coefficient))} * {atom_js(atom)}"
         parts.append(value if condition == EVERY else f"({condition_js(condition)} ? {value} : 0)")
     return "(" + " + ".join(parts) + ")" if parts else "0"
@@ -385,16 +385,34 @@ const firmLoss = parts => units => {
 };"""
 
 
-def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
-    """Return a function from units to ``{rho, delta}``.
+PURE_PRELUDE = """
+const pureOf = (part, units) => {
+  const cells = inCells(part, units), kind = part.joint.kind, pure = {...part, loss: part.epsilon};
+  const added = inside => sumOf(inside.map(unit => part.epsilon(unit.record)));
+  if (!cells || !["firm", "sums", "signs"].includes(kind)) return added(units);
+  return sumOf(cells.map(inside => Math.min(added(inside), KNOWN[kind](pure, inside))));
+};
+const pureFirm = parts => units => ({...firmLoss(parts)(units), epsilon: sumOf(parts.map(part => {
+  const own = units.filter(unit => part.takes(unit.record));
+  return own.length ? pureOf(part, own) : 0;
+}))});"""
+"""What ``firm_js`` needs as well where all noise has a pure loss."""
 
-    A unit is ``{record, place}``; the function needs both preludes around it. ``losses`` are the functions of
+
+def firm_js(firm: FirmPolicy, losses: Sequence[str]) -> str:
+    """Return a function from units to ``{rho, delta}``, with an ``epsilon`` where all noise has a pure loss.
+
+    A unit is ``{record, place}``; the function needs the preludes around it. ``losses`` are the functions of
     the parts' losses, by name or inline.
     """
-    return f"firmLoss([{', '.join(map(_part_js, firm.parts, losses))}])"
+    is_pure = firm.pure() is not None
+    parts = (
+        _part_js(part, loss, is_pure or part.joint.kind == PURE) for part, loss in zip(firm.parts, losses, strict=True)
+    )
+    return f"{'pureFirm' if is_pure else 'firmLoss'}([{', '.join(parts)}])"
 
 
-def _part_js(part: FirmPart, loss: str) -> str:
+def _part_js(part: FirmPart, loss: str, is_pure: bool) -> str:
     cells = ", ".join(map(_key_js, part.cells))
     tails = [[count, float(level)] for count, level in part.tails()]
     members = {
@@ -402,7 +420,7 @@ def _part_js(part: FirmPart, loss: str) -> str:
         "takes": "r => " + ("true" if part.condition == EVERY else condition_js(part.condition)),
         "cells": f"u => [{cells}]",
         "joint": _joint_js(part),
-        "epsilon": f"r => {terms_js(part.pure())}" if part.joint.kind == PURE else "null",
+        "epsilon": f"r => {terms_js(part.pure().policy.rho)}" if is_pure else "null",
         "tails": json.dumps(tails) if tails else "null",
         "piece": js_number(float(part.piece_loss())) if tails else "1",
     }

@@ -45,7 +45,7 @@ from recordwise.policy.evaluate.tables import (
     is_record,
     measure_column,
 )
-from recordwise.policy.policy import Maximum, Terms, guard_columns, terms_bands
+from recordwise.policy.policy import Maximum, Terms, guard_columns, terms_bands, with_plain_constants
 
 ROWS_AT_ONCE = 1 << 15
 """Few enough rows that every intermediate column stays in the processor's cache."""
@@ -173,7 +173,7 @@ class _Table:
 
 def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
     """The sum of the terms for a block of rows, rounded outward."""
-    total = np.zeros(rows)
+    total, terms = np.zeros(rows), with_plain_constants(terms)
     # One unit for the product, one for the factor, one for each addition, twice over.
     slack = (
         Fraction(len(terms) + 3, 2**52) if any(atom != One() for _, atom in terms) or len(terms) > 1 else Fraction(0)

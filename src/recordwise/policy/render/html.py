@@ -204,7 +204,7 @@ def _picture(policy: "Policy", lines: list[Line]) -> Html:
     measures = policy.inputs()
     across = measures[0].name if len(measures) == 1 or policy.columns() else "the measure, the others at 0"
     key = ", ".join(f"{style} {line.name}" for style, line in zip(STYLES, lines)) if len(lines) > 1 else ""
-    chart = small_chart(lines, ends=ENDS, across_name=across, up_name="privacy loss ρ")
+    chart = small_chart(lines, ends=ENDS, across_name=across, up_name="pure ε" if policy.is_pure else "privacy loss ρ")
     return element("figure", chart, element("figcaption", key))
 
 

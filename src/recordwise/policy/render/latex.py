@@ -18,6 +18,7 @@ from recordwise.policy.atoms import (
     PieceCount,
     Pieces,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     Thresholds,
@@ -26,7 +27,7 @@ from recordwise.policy.atoms import (
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Measure, Truth, Value
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
-from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.policy import Maximum, Terms, with_plain_constants
 from recordwise.policy.render.text import LONG_LIST, MOST_LISTED
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def policy_latex(policy: "Policy") -> str:
 
 
 def terms_latex(terms: Terms) -> str:
-    parts = [term_latex(condition, atom, coefficient) for (condition, atom), coefficient in terms.items()]
+    plain = with_plain_constants(terms)
+    parts = [term_latex(condition, atom, coefficient) for (condition, atom), coefficient in plain.items()]
     return " + ".join(parts) if parts else "0"
 
 
@@ -112,6 +114,9 @@ def atom_latex(atom: Atom) -> str:
         case GaussianTransform(measure):
             shift = rf"\left({rise_latex(atom)} + {latex_number(atom.grid)}\right)^{{2}}"
             return rf"\mathbf{{1}}[{measure_latex(measure)} \neq 0]\,{shift}"
+        case PureTransform():
+            rise = rf"\left({rise_latex(atom)} + {latex_number(atom.grid)}\right)"
+            return rf"\mathbf{{1}}[{measure_latex(atom.measure)} \neq 0]\,{rise} / {latex_number(atom.scale)}"
         case LaplaceTransform():
             epsilon = rf"\varepsilon = \left({rise_latex(atom)} + {latex_number(atom.grid)}\right) / {latex_number(atom.scale)}"
             formula = _laplace_latex(atom.grid / atom.scale)

@@ -21,6 +21,7 @@ from recordwise.policy.atoms import (
     PieceCount,
     Pieces,
     PurePieces,
+    PureTransform,
     SelectionDelta,
     Square,
     Thresholds,
@@ -29,11 +30,16 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Measure, Truth, Value
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null, band_tables
 from recordwise.policy.evaluate.tables import cell_of
-from recordwise.policy.policy import Maximum, Policy, Terms
+from recordwise.policy.policy import Maximum, Policy, Terms, with_plain_constants
 
 CLOSING = (
     "The loss limits how much anyone can learn about one record from everything that is published, whatever else they know: "
     "0 means nothing at all, and below 0.1 means very little. Each time the loss quadruples, what can be learned roughly doubles."
+)
+
+PURE_CLOSING = (
+    "Whatever anyone believed about a record before, everything that is published together changes the odds by a factor of at most "
+    "e to the epsilon, in every case: 0 means nothing at all can be learned."
 )
 
 
@@ -41,10 +47,11 @@ def policy_prose(policy: "Policy") -> str:
     """Explain the loss term by term, and what the number means."""
     if not policy.rho and not policy.delta_terms:
         return "Nothing is published from these records, so the privacy loss of every record is 0."
-    sentences = ["The privacy loss of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
+    what = "pure privacy loss (epsilon)" if policy.is_pure else "privacy loss"
+    sentences = [f"The {what} of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
     if policy.delta_terms:
         sentences.append("In addition, there is " + "; ".join(_terms(policy.delta_terms)) + ".")
-    return " ".join([*sentences, CLOSING])
+    return " ".join([*sentences, PURE_CLOSING if policy.is_pure else CLOSING])
 
 
 def _terms(terms: Terms) -> list[str]:
@@ -61,7 +68,7 @@ Term: TypeAlias = tuple[Condition, Atom, Fraction]
 def _falling(terms: Terms) -> list[list[Term]]:
     """Return the terms, grouping falling coefficients of the same atom."""
     found: list[list[Term]] = []
-    for (condition, atom), coefficient in terms.items():
+    for (condition, atom), coefficient in with_plain_constants(terms).items():
         before = found[-1][-1] if found else None
         falls = before is not None and before[1] == atom and before[2] > coefficient
         if falls and before is not None and _is_next(before[0], condition):
@@ -233,6 +240,8 @@ LONGEST_TERM = 120
 def policy_formula(policy: "Policy") -> str:
     """The loss on one line, long ones shortened; with a delta, both."""
     rho = _one_line(policy.rho)
+    if policy.is_pure:
+        return f"pure epsilon {rho}"
     return rho if not policy.delta_terms else f"{rho}, delta = {_one_line(policy.delta_terms)}"
 
 
@@ -247,12 +256,13 @@ def _one_line(terms: Terms) -> str:
 
 def policy_lines(policy: "Policy") -> list[str]:
     """The terms whose sum is the loss of a record."""
-    return terms_lines(policy.rho) or ["0"]
+    lines = terms_lines(policy.rho) or ["0"]
+    return [f"pure epsilon {lines[0]}", *lines[1:]] if policy.is_pure else lines
 
 
 def terms_lines(terms: Terms) -> list[str]:
     lines = []
-    for (condition, atom), coefficient in terms.items():
+    for (condition, atom), coefficient in with_plain_constants(terms).items():
         only = "" if condition == EVERY else f"   if {condition_prose(condition)}"
         lines.append(term_text(atom, coefficient) + only)
     return lines
@@ -287,6 +297,8 @@ def atom_text(atom: Atom) -> str:
             return f"({rise_text(measure_text(measure), atom.function)})^2"
         case LaplaceSum(measure, _, scale):
             return f"[e - 1 + exp(-e), e = {measure_text(measure)} / {formula_text(scale)}]"
+        case PureTransform(measure):
+            return f"({rise_text(measure_text(measure), atom.function)}) / {formula_text(atom.scale)}"
         case LaplaceTransform(measure):
             return f"[e - 1 + exp(-e), e = ({rise_text(measure_text(measure), atom.function)}) / {formula_text(atom.scale)}]"
         case SelectionDelta(at):

@@ -8,6 +8,7 @@ In reading order:
 - ``dense``: semismooth Newton on the dual, with few queries
 - ``tree``: nested sums, by elimination
 - ``crossed``: two crossed trees, by elimination along one
+- ``places``: the linear fit where tables cross, by recursion over places
 - ``prices``: nested sums in two passes, where Newton starts
 - ``iterative``: the rest, by conjugate gradients
 - ``kernel``: compiled inner loops

@@ -8,11 +8,16 @@ held fixed has floor = ceiling. With multipliers y for z = M x the solution is x
 root of the monotone, piecewise linear F(y) = M x(y) - z(y) (T-DUAL, docs/theory/postprocess.md).
 """
 
-from collections.abc import Callable
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -122,3 +127,36 @@ def curvature(problem: BoxedProblem, system: System) -> tuple[FloatArray, FloatA
 def proximal_weights(problem: BoxedProblem) -> tuple[tuple[float, float], tuple[float, float]]:
     """The proximal weights a problem needs."""
     return LEVELS if np.all(problem.precision > 0) else LOOSE_LEVELS
+
+
+# Matrices here are small and many. The threads of a matrix library wait for each other by spinning, so that on busy cores
+# they take a hundred times as long as one.
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let matrix libraries use one thread for a while."""
+    threads = [(write, read()) for read, write in _matrix_libraries()]
+    for write, _ in threads:
+        write(1)
+    try:
+        yield
+    finally:
+        for write, before in threads:
+            write(before)
+
+
+@cache
+def _matrix_libraries() -> list[tuple[Any, Any]]:
+    """How the threads of OpenBLAS are read and set, where numpy and scipy bring it."""
+    folders = [Path(str(module.__file__)).parent for module in (np, scipy)]
+    named = [folder.with_name(f"{folder.name}.libs") for folder in folders] + [each / ".dylibs" for each in folders]
+    found = []
+    for path in [each for folder in named if folder.is_dir() for each in folder.glob("*openblas*")]:
+        library = ctypes.CDLL(str(path))
+        for ends in [(start, end) for start in ("scipy_", "") for end in ("64_", "")]:
+            names = [f"{ends[0]}openblas_{verb}_num_threads{ends[1]}" for verb in ("get", "set")]
+            if all(hasattr(library, name) for name in names):
+                found.append((getattr(library, names[0]), getattr(library, names[1])))
+                break
+    return found

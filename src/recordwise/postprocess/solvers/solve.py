@@ -19,6 +19,7 @@ from recordwise.postprocess.solvers.boxed import (
     Solver,
     System,
     curvature,
+    one_thread,
     proximal_weights,
 )
 from recordwise.postprocess.solvers.crossed import crossed_system
@@ -349,6 +350,7 @@ def partition(group: Group) -> Group:
     return replace(group, labels=by_cell.indices.astype(np.int64), block=None)
 
 
+@one_thread()
 def solve_problem(problem: BoxedProblem, system: System) -> Solution:
     """Solve the boxed problem of every draw."""
     if isinstance(system, DenseSystem):

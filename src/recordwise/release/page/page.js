@@ -70,7 +70,7 @@
   };
   // Where all noise is Gaussian on a lattice: a table made in Python, its next entry taken; else the zCDP loss alone.
   const lookedUp = (record, {rho, delta}) => {
-    const known = {epsilon: epsilon(rho, data.delta), power: power(rho, delta)};
+    const known = withPure({epsilon: epsilon(rho, data.delta), power: power(rho, delta)}, record);
     if (!data.meaning || delta > 0) return known;
     const {start, ratio, weights} = data.meaning, own = (weight, at) => Array.isArray(weight) ? weight[model.bands[at](record)] : weight;
     const smooth = weights.reduce((sum, weight, at) => weight ? sum + own(weight, at) * model.parts[at](record) : sum, 0);
@@ -181,7 +181,8 @@
     find("#reliably").hidden = !bands.length;
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
-    rows.push(["ε at δ = " + figure(data.delta + delta), figure(exact.epsilon)], ["ε is computed from", data.meaning ? "the exact law of the noise" : "the zCDP loss ρ"]);
+    rows.push(["ε at δ = " + figure(data.delta + delta), figure(exact.epsilon)], ["ε is computed from", exact.from ?? (data.meaning ? "the exact law of the noise" : "the zCDP loss ρ")]);
+    if (exact.from) rows.push(["pure ε, at δ = 0", figure(exact.pure)]);
     const sizes = new Map();
     for (const [about, words] of model.sizes) sizes.set(about, (sizes.get(about) ?? new Set()).add(words(record)));
     rows.push(...[...sizes].map(([about, found]) => ["public size of your cell (" + about + ")", [...found].join("; ")]));
@@ -274,7 +275,8 @@
       find(".share", row).setAttribute("aria-label", percent(share, 1));
     });
     const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
-    say("#budget-told", "This release costs a record like yours " + figure(rho) + (allowed === null
+    const cost = data.pureBudget ? "a pure ε of " + figure(model.pure(record)) : figure(rho);
+    say("#budget-told", "This release costs a record like yours " + cost + (allowed === null
       ? ". No budget was set in advance, so the guarantee holds only if the list of queries was fixed in advance."
       : " of at most " + figure(allowed) + " that all releases from these data may ever cost it."));
   };
@@ -311,10 +313,10 @@
       units.push({record, place: withLevels(Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, place.value])]))});
       return loss;
     });
-    const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta} = filled ? joined(units, losses) : {rho: NaN, delta: 0};
+    const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta, epsilon: pure} = filled ? joined(units, losses) : {rho: NaN, delta: 0};
     say("#firm-told", !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
       : delta >= 1 ? "Cells were selected privately, and nothing limits the probability that one is listed only because of the firm."
-      : "The firm as a whole has a privacy loss of at most " + figure(rho) + (delta > 0 ? ", except for a probability of at most " + chance(delta) + " that a cell is listed only because of it" : "")
+      : "The firm as a whole has a privacy loss of at most " + figure(rho) + (delta > 0 ? ", except for a probability of at most " + chance(delta) + " that a cell is listed only because of it" : "") + (pure ? " and a pure ε of at most " + figure(pure) : "")
       + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace(/you are in/, "it is in"));
   };
   if (members) {

@@ -21,7 +21,7 @@ from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
-from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
+from recordwise.policy.evaluate.javascript import PURE_PRELUDE, firm_js, knots_js, prelude_of, terms_js
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html
@@ -50,9 +50,9 @@ def model_js(
     periods: Sequence[Policy] = (),
     labels: Mapping[str, str] | None = None,
 ) -> str:
-    """``{loss, parts, bands, budget, change, firm, periods, sizes}``.
+    """``{loss, pure, parts, bands, budget, change, firm, periods, sizes}``.
 
-    ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
+    ``change`` is null where a band has no meaning, ``firm`` where no cells are known; without a pure loss there is no ``pure``.
     """
     policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
     texts = [terms_js(each.rho) for each in policies]
@@ -60,6 +60,7 @@ def model_js(
     places = [distinct.index(text) for text in texts]
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
+        *([] if policy.pure_problem() is not None else [f"pure: r => {terms_js(policy.pure().rho)}"]),
         f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
         f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
@@ -74,6 +75,8 @@ def model_js(
         digest: each for own in (policy, *policies, *periods, budget or policy) for digest, each in own.bands().items()
     }
     prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
+    prelude += PURE_PRELUDE if firms is not None and firms.pure() is not None else ""
+    prelude = "\n".join(line.strip() for line in prelude.splitlines())
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
 
 
@@ -112,10 +115,11 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation and comments."""
+    """Return a script or style file without indentation, comments and needless line breaks."""
     text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
+    kept = (line for line in lines if line and not line.startswith("//"))
+    return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)
 
 
 # How the budget was spent: the rule of each statistic as a formula and in words, and the page's link to the ledger.
@@ -260,6 +264,11 @@ WORDS = {
     ),
 }
 
+PURE_WORDS = {
+    "Pure ε": "Whatever was believed before, no odds change by more than a factor of e to the ε, in no case: δ is 0.",
+}
+"""What is said as well where all noise has a pure loss."""
+
 
 def page_html(view: View) -> str:
     """Return the page as HTML that makes no request."""
@@ -274,7 +283,7 @@ def page_html(view: View) -> str:
         "factors": FACTORS.items(),
         "places": [view.labels.get(name, name) for name in view.firm_columns.needed],
         "found_levels": [view.labels.get(name, name) for name in view.firm_columns.found_levels()],
-        "words": WORDS.items(),
+        "words": (WORDS if view.release.policy.pure_problem() else WORDS | PURE_WORDS).items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
 
@@ -285,6 +294,8 @@ def _script(view: View) -> str:
     model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
     levels = page_file("levels.js") if view.firm_columns.lists else "const withLevels = place => place;\n"
+    is_pure = release.policy.pure_problem() is None
+    levels += page_file("pure.js") if is_pure else "const withPure = known => known;\n"
     written = levels + "".join(map(page_file, names))
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 

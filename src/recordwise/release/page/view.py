@@ -143,6 +143,7 @@ def payload(view: View) -> dict[str, Any]:
         **view.firm_columns.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
+        **({"pureBudget": True} if view.budget is not None and view.budget.is_pure else {}),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
     }
 
