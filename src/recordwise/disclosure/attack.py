@@ -474,8 +474,10 @@ def _read_rows(file: Path) -> tuple[list[str], list[list[str]]]:
             from openpyxl import load_workbook
         except ImportError:
             raise ExtraError(what="reading a workbook", extra="attack") from None
-        sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
+        book = load_workbook(file, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
         lines = [["" if each is None else str(each) for each in row] for row in sheet.iter_rows(values_only=True)]
+        book.close()
     else:
         with file.open(newline="", encoding="utf-8-sig") as opened:
             lines = list(csv.reader(opened))
