@@ -98,6 +98,14 @@ def cut_down() -> rw.Release:
         return session.run(asked, rng=Seeded(3))
 
 
+def all_laplace() -> rw.Release:
+    """All noise has a pure loss, under a budget in pure epsilon."""
+    asked = rw.query().group_by("county", keys=keys()).count(rw.GeneralizedGaussian(shape=1, scale=4))
+    budget = rw.policy.pure_budget(1) + rw.policy.pure_budget(1, {"emp": 100})
+    with opened(budget=budget) as session:
+        return session.run(asked.sum("emp", rw.GeneralizedGaussian(shape=1, scale=100)))
+
+
 def by_sizes() -> rw.Release:
     """Noise in proportion to public sizes of cells; one cell is not listed in the table of sizes."""
     frame = {"county": ["01", "01", "02", "03"], "industry": ["Mining", "Retail", "Mining", "Farming"]}
@@ -142,6 +150,7 @@ OTHERS: dict[str, Callable[[], rw.Release]] = {
     "external": external,
     "consistent": made_to_add_up,
     "clamped": cut_down,
+    "pure": all_laplace,
     "sized": by_sizes,
     "hierarchies": by_code_lists,
 }

@@ -190,3 +190,22 @@ def test_a_command_and_what_it_calls_share_one_bar(monkeypatch: pytest.MonkeyPat
         assert long_one(lambda: None) == 7
         tell("writing files")
     assert terminal.getvalue().count("\x1b[?25l") == 1  # the cursor was hidden once
+
+
+def test_in_a_pipe_there_is_a_line_for_each_step_with_what_is_done_and_how_long_it_took(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with screen.progress(2) as tell:
+        tell("reading records")
+        for _ in progress.tracked([1, 2], lambda number: f"fitting {number} of 2"):
+            progress.tell("fitting 2 of 2", 0.5)
+        tell("writing files")
+    lines = capsys.readouterr().err.splitlines()
+    assert [re.sub(r"[\d.]+ s\)$", "s)", line) for line in lines] == [
+        "recordwise: reading records (0%, s)",
+        "recordwise: fitting 1 of 2 (0%, s)",
+        "recordwise: fitting 2 of 2 (12%, s)",
+        "recordwise: writing files (50%, s)",
+        "recordwise: finished (100%, s)",
+    ]
+    assert all(re.search(r"\(\d+%, \d+\.\d s\)$", line) for line in lines)

@@ -38,7 +38,11 @@ NONNEGATIVE = (
     "GeneralizedGaussian, shape 1/2",
     "LogTransform, offset 10, sigma .2",
     "LogTransform, offset 10, sigma 1",
-    "LogTransform (README)",
+    *(
+        name
+        for name in SUMS
+        if name.endswith(("(README)", "(tutorial)", "(demo)", "(demo, tutorial)")) and name in FITTED
+    ),
     "RootTransform 2, sigma .5",
     "Transform",
     "Sized Gaussian",

@@ -66,10 +66,9 @@ OWN_ANSWER = Reason(
     words="the fit does not know the law, so that the interval contains that of the cell's own answer",
     most=1.0,
 )
-BOOTSTRAP = Reason(
+NO_LESS = Reason(
     mark="f",
-    words="approximate: noise is drawn around the fitted value, which nonnegativity pulls from the exact one",
-    least=0.3,
+    words="the interval of the best linear estimate, cut at 0 and widened to hold the value (T-CUT): no total is below 0",
     most=1.0,
 )
 ONE_SET = (
@@ -85,7 +84,7 @@ COARSE = ("Gaussian, sigma .365", "Gaussian, sigma 1", "Gaussian, sigma 2")
 def reason(line: Line) -> Reason | None:
     """Why the line may be outside the promise; None where it may not."""
     if line.column.startswith("fit"):
-        return BOOTSTRAP
+        return NO_LESS
     if line.column.startswith("best"):
         return _of_best(line)
     if line.column.startswith("quantile"):

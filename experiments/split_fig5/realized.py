@@ -35,10 +35,10 @@ def loss_rates(scheme: str, budget: int) -> dict[str, float]:
     }
 
 
-def record_changes(made: Tables) -> Changes:
-    """Of every establishment, in the order of the records."""
+def record_changes(made: Tables, levels: int | None = None) -> Changes:
+    """Of every establishment, in the order of the records; in the first ``levels`` tables of each attribute alone."""
     asked = np.zeros(len(made.records))
-    for level in made.levels:
+    for level in made.levels[:levels]:
         asked += level.query != OUTSIDE
     sums = {name: asked * made.records.measures[name].astype(np.float64) ** 2 for name in MEASURES}
     return Changes({"estab": asked, **sums})

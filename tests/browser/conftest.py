@@ -44,6 +44,7 @@ class Saved:
     firms: Any
     lattice: Any
     release: Any = None
+    values: Any = None
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +82,7 @@ def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
             release.firms,
             release.lattice,
             release,
+            release.values,
         )
     return found | {"demo": demo_page(folder / "demo")}
 
@@ -102,7 +104,15 @@ def demo_page(folder: Path) -> Saved:
     result = CliRunner().invoke(app, ["demo", "--establishments", "3000", "--out", str(folder), "--json"])
     assert result.exit_code == 0, result.output
     release = rw.load_release(folder / "release")
-    return Saved(release.policy, (), (folder / "release" / "report.html").as_uri(), release.firms, release.lattice)
+    return Saved(
+        release.policy,
+        (),
+        (folder / "release" / "report.html").as_uri(),
+        release.firms,
+        release.lattice,
+        release,
+        release.values,
+    )
 
 
 @dataclass

@@ -16,7 +16,7 @@ from browser.kept_pictures import ARTEFACTS
 from browser.shown import read
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
-from recordwise.release.page.questions import Band, details, lead
+from recordwise.release.page.questions import Band, details, lead, told_sentence
 from recordwise.release.page.value_change import band, change_upper
 from report_releases import HOSTILE, LABELS, random_records
 
@@ -67,8 +67,33 @@ def test_typing_a_record_shows_its_loss_and_says_the_sentences_of_the_library(
     shown = numbers(page)
     assert read(shown["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
     assert shown["ε is computed from"] == "the zCDP loss ρ"
-    assert page.inner_text("#details") == " ".join(details(rho, 0.0))
+    values, words = saved["demo"].values, saved["demo"].release.words
+    windows = [values.window(record, name) for name in values.bounds]
+    told = told_sentence([each for each in windows if not each.is_open()], words.labels, words.units)
+    assert page.inner_text("#details") == " ".join(details(rho, 0.0, told))
     assert page.inner_text("#lead").startswith(lead(rho, ()).rstrip("."))
+
+
+@pytest.mark.parametrize("name", ["industry", "consistent", "sized"])
+def test_the_page_tells_a_value_as_closely_as_python(name: str, visit: Any, saved: Any) -> None:
+    values = saved[name].values
+    page = visit(name)
+    for record in random_records(np.random.default_rng(14), 3):
+        record |= {"naics": "1111", "county": "01"}
+        found = page.evaluate(
+            "r => window.recordwise.fields.filter(f => window.recordwise.reaches[f.name])"
+            ".map(f => [f.name, window.recordwise.told(r, f)])",
+            record,
+        )
+        assert found
+        for measure, each in found:
+            known = values.window({**record, measure: str(record[measure])}, measure)
+            if each is None:
+                assert known.is_open() or len(values.of(measure)) > 1
+                continue
+            assert each["low"] == pytest.approx(float(known.low), rel=1e-12)
+            assert each["high"] == (None if known.high is None else pytest.approx(float(known.high), rel=1e-12))
+            assert each["reach"] == (None if known.reach is None else pytest.approx(float(known.reach), rel=1e-12))
 
 
 def test_epsilon_is_from_the_exact_law_where_all_noise_is_gaussian(visit: Any, saved: Any) -> None:
@@ -82,6 +107,26 @@ def test_epsilon_is_from_the_exact_law_where_all_noise_is_gaussian(visit: Any, s
         power = re.match(r"A membership test .* at most ([\d.]+)%", page.inner_text("#details"))
         assert power is not None
         assert exact.power - 0.001 <= float(power[1]) / 100 <= 1.03 * exact.power + 0.001
+
+
+@pytest.mark.theorem("T-PURE")
+def test_pure_losses_are_shown_where_all_noise_has_one(visit: Any, saved: Any) -> None:
+    page = visit("pure")
+    for emp in (1, 30, 400):
+        page.fill("#q0", str(emp))
+        epsilon, shown = 0.25 + emp / 100, numbers(page)
+        assert saved["pure"].policy.epsilon_pure({"emp": emp}) == pytest.approx(epsilon)
+        assert read(shown["pure ε, at δ = 0"]) == pytest.approx(epsilon, rel=1e-3)
+        assert shown["ε is computed from"] == "the pure loss"
+        assert read(next(value for name, value in shown.items() if name.startswith("ε at"))) <= epsilon * 1.001
+        pieces = max(1, -(-emp // 100))
+        assert page.inner_text("#budget-told").startswith("This release costs a record like yours a pure ε of ")
+        assert f" of at most {1 + pieces} that all releases" in page.inner_text("#budget-told")
+    firm = read(re.findall(r"pure ε of at most ([\d.,]+[\d])", page.inner_text("#firm-told"))[0])
+    # Two establishments of 1 and 10 times the page's first record, wherever they are.
+    start = float(page.evaluate("data.start.emp"))
+    assert firm == pytest.approx(0.5 + 11 * start / 100, rel=2e-3)
+    assert "pure ε" not in visit("demo").inner_text("main").lower()
 
 
 def test_the_band_on_the_page_is_the_band_of_python(visit: Any, saved: Any) -> None:

@@ -71,6 +71,19 @@ def test_a_policy_alone_is_read_too(saved, run_json):
     assert found["epsilon"] == rw.policy.epsilon(0.1, 1e-6)
 
 
+def test_it_says_how_closely_someone_who_knows_everything_else_can_tell_a_value(released, run, run_json):
+    path = released / "out" / "policy.json"
+    record, values = {"emp": 4000, "payann": 120_000}, rw.load_release(path.parent).values
+    found = run_json("loss", path, "emp=4000", "payann=120000")
+    window = values.window(record, "emp")
+    assert found["told_values"]["emp"]["within"] == str(window.reach)
+    assert f"within ± {int(window.reach):,}" in found["told"]
+    assert "right 95% of the time, and no closer" in " ".join(
+        run("loss", path, "emp=4000", "payann=120000").stdout.split()
+    )
+    assert "told" not in run_json("loss", path, "emp=4000", "payann=120000", "--paper")
+
+
 def test_epsilon_is_from_the_law_of_the_noise_where_all_of_it_is_gaussian(released, run_json):
     path = released / "out" / "policy.json"
     policies = json.loads(path.read_text())

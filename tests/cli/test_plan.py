@@ -153,7 +153,6 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("compare", "--variance", "emp=400", "--variance", "5"), "all of the form NAME=NUMBER"),
         (("compare", "--variance", "4", "--variance", "5"), "--variance is given twice"),
         (("compare", "--variance", "emp=400", "--at-total", "500"), "has no number for 'count'"),
-        (("compare", "--realized"), "one statistic of one table"),
         (("compare", "--plot", "a.gif"), "is not a .png"),
         (("compare", "--threshold", "5", "--rho", "1"), "must be given for each of emp, payann"),
         (("compare", "--statistic", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),

@@ -13,7 +13,8 @@ from engines.plain_mechanism import Plain
 from engines.reference_totals import truth
 from engines.test_totals import predicates, row
 from recordwise.engines.compile.expressions import column
-from recordwise.engines.compile.owner import bin_tree
+from recordwise.engines.compile.owner import BIN_EDGES, bin_tree
+from recordwise.engines.owner import read_summaries
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.expressions import Compare, condition, leaves
@@ -163,15 +164,13 @@ def test_records_are_summarized_beside_the_totals_of_their_own_cell(opens):
     emp, total = exp.column("emp", quoted=True), exp.column("total0", quoted=True)
     change = exp.Sub(this=total, expression=exp.Paren(this=exp.Sub(this=total.copy(), expression=emp)))
     with opens(pa.table(data), SCHEMA) as engine:
-        losses = engine.summarize_beside_totals(
-            plan, table, exp.Mul(this=exp.Paren(this=change), expression=emp), [0.5, 1, 4, 9]
-        )
-        totals = engine.summarize_beside_totals(plan, table, total, [2.5, 3])
+        loss = exp.Mul(this=exp.Paren(this=change), expression=emp)
+        found = engine.owner_passes().summarize_many_beside_totals(plan, table, [loss, total]).reveal()
         whole = Plan(schema=SCHEMA, queries=(query().sum("emp", Plain()),))
-        grand = engine.summarize_beside_totals(whole, whole.tables()[0], total, [18.5, 19])
-    assert histogram(losses) == {1: 1, 2: 1, 3: 1}
-    assert histogram(totals) == {1: 3}
-    assert histogram(grand) == {1: 5}
+        grand = engine.owner_passes().summarize_many_beside_totals(whole, whole.tables()[0], [total]).reveal()
+    held = [*read_summaries(found, [BIN_EDGES] * 2), *read_summaries(grand, [BIN_EDGES])]
+    for summary, values in zip(held, ([1, 4, 9], [3, 3, 3], [19] * 5)):
+        assert np.repeat(BIN_EDGES, summary.counts[:-1]).tolist() == pytest.approx(values, rel=0.024)
 
 
 @pytest.mark.parametrize(

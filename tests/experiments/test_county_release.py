@@ -91,7 +91,7 @@ def test_the_status_follows_from_the_published_columns(folder):
     for place, industry in (("county", "naics3"), ("state", "sector")):
         basic, research = (table(folder, place, industry, kind) for kind in ("_basic", ""))
         for variable in VARIABLES:
-            value, sd = research[f"{variable}_fit"], research[f"{variable}_fit_sd"]
+            value, sd = research[f"{variable}_fit"], research[f"{variable}_best_sd"]
             error = (sd / np.maximum(value, 2 * sd)).fillna(0)
             wanted = np.select([error <= 0.165, error <= 0.333], ["reliable", "use with caution"], "unreliable")
             assert basic[f"{variable}_status"].tolist() == wanted.tolist()

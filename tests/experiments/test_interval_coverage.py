@@ -10,7 +10,7 @@ from experiments.coverage import changed, counted, fitted, plain, run
 from experiments.coverage.chosen import COUNTS, SIGNED, SUMS
 from experiments.coverage.lines import SIZES, Line, Tally
 from experiments.coverage.page import GROUPS, PAGE, numbers, text
-from experiments.coverage.reasons import BOOTSTRAP, CUT, STEPS, reason
+from experiments.coverage.reasons import CUT, NO_LESS, STEPS, reason
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.plan import ENDINGS
 from recordwise.plan.statistics import KINDS
@@ -48,7 +48,7 @@ def small():
     changed.sums(tally, 500, 4, names=FEW)
     changed.added(tally, 200, 5)
     fitted.trees(tally, 12, 6, method="ols", names=FEWER)
-    fitted.trees(tally, 4, 7, method="nnls", names=FEWER[:1])
+    fitted.trees(tally, 4, 7, method="top_down", names=FEWER[:1])
     return tally
 
 
@@ -135,10 +135,10 @@ def test_a_reason_covers_one_side_and_no_more_than_it_says():
     assert wrong_claims([cut]) == {}
     assert run.claims([replace(cut, held=199_900)])[1].agrees is False
     assert run.claims([replace(cut, held=180_000)])[0].agrees is False
-    fit = replace(LINE, column="fit (nnls), coarsest, complete keys", held=120_000)
-    assert reason(fit) == BOOTSTRAP
-    assert run.claims([fit])[0].agrees is True
-    assert run.claims([replace(fit, held=50_000)])[0].agrees is False
+    fit = replace(LINE, column="fit (top_down), coarsest, complete keys", held=199_990)
+    assert reason(fit) == NO_LESS
+    assert wrong_claims([fit]) == {}
+    assert run.claims([replace(fit, held=188_000)])[0].agrees is False
 
 
 def test_the_page_shows_a_number_its_error_and_why_it_is_outside():

@@ -1,6 +1,7 @@
 """Figure 5 of the splitting paper: losses of establishments and firms."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,23 +99,25 @@ def test_the_realized_loss_of_a_firm_is_the_groups_loss_cell_by_cell():
         assert losses[place] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_session_finds_the_same_realized_losses_of_one_table():
-    """Level 2 alone, counts and one sum; the session summarizes records of the public cells."""
+def test_the_session_finds_the_same_realized_losses_of_establishments_and_firms():
+    """Levels 2 and 3, counts and one sum, by the public call and by the arrays of the experiment."""
     data = small_table().to_pandas()
-    data["naics2"] = data["naics"].astype(str).str[:2]
-    sizes = data.groupby(["county", "naics2"], observed=True).size()
-    keys = sizes[sizes >= LEAST].reset_index()[["county", "naics2"]].astype(str)
-    split = rw.UnitSplit(at=5, rho=share(1))
-    asked = rw.query().group_by("county", rw.prefix("naics", 2), keys=rw.Keys.of(keys)).sum("emp", split)
-    asked = asked.count(rw.Gaussian(rho=share(1)))
-    edges = [0.05, 0.3, 2.3, 40.1]
+    asked = []
+    for digits in (2, 3):
+        data[f"naics{digits}"] = data["naics"].astype(str).str[:digits]
+        sizes = data.groupby(["county", f"naics{digits}"], observed=True).size()
+        keys = sizes[sizes >= LEAST].reset_index()[["county", f"naics{digits}"]].astype(str)
+        query = rw.query().group_by("county", rw.prefix("naics", digits), keys=rw.Keys.of(keys))
+        asked.append(query.sum("emp", rw.UnitSplit(at=5, rho=share(1))).count(rw.Gaussian(rho=share(1))))
+    edges = [0.05137, 0.31373, 2.31737, 40.11379]
+    made = small_tables()
+    two = replace(made, levels=made.levels[:2])
     with session() as opened:
-        summary = opened.owner.realized_loss_summary(asked, edges=edges)
-    level, values = small_tables().levels[0], small_records().measures["emp"]
-    inside = level.query != OUTSIDE
-    ours = float(share(1)) * (1 + (values[inside] / 5) ** 2)
-    assert summary.counts.sum() == inside.sum()
-    assert summary.cdf().tolist() == pytest.approx([np.mean(ours <= edge) for edge in edges], abs=1e-12)
+        for changes, firms in ((record_changes(two), False), (firm_changes(two), True)):
+            summary = opened.owner.realized_loss_summary(*asked, firms=firms, edges=edges)
+            ours = float(share(1)) * (changes.squares["estab"] + changes.squares["emp"] / 25)
+            assert summary.counts.sum() == len(ours)
+            assert summary.cdf().tolist() == pytest.approx([np.mean(ours <= edge) for edge in edges], abs=1e-12)
 
 
 def test_a_realized_loss_above_the_policy_would_be_counted():

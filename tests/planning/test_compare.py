@@ -176,8 +176,17 @@ def test_bad_arguments_are_refused(session):
         compare(session, MECHANISMS, **asked, variance=400, relative_error="0.1", at_total=5)
     lists = [rw.Keys.product(county=["01"]), rw.Keys.product(naics=["111"])]
     levels = rw.query().levels("county", "naics", keys=lists)
+    found = compare(
+        session, {"g": rw.Gaussian(sigma=9), "log": MECHANISMS["log"]}, measure="emp", query=levels, realized=True
+    )
+    for each in found.candidates:
+        realized, promised = each.realized.rho, each.losses.rho
+        assert realized.number == promised.number
+        assert all(realized.quantile(p) <= promised.quantile(p) for p in (0.1, 0.5, 0.9, 0.99, 1))
+    selected = [rw.Keys.select(rho=1, delta="0.001")] * 2
+    hidden = rw.query().levels("county", "naics", keys=selected)
     with pytest.raises(ParameterError, match="one statistic of one table"):
-        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=levels, realized=True)
+        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=hidden, realized=True)
 
 
 def test_comparing_costs_nothing(session):

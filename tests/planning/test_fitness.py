@@ -149,3 +149,37 @@ def test_bad_goals_are_refused(session):
             candidates={"log": {"pay": rw.Gaussian(sigma=1)}},
             keep_offsets=True,
         )
+
+
+def test_cells_count_by_their_number_of_records_and_by_other_measures(session):
+    """Goals for cells of a hundred establishments or more, whatever their sums ([S] 6)."""
+    held = {cell: values for cell, values in cell_sums(rows(), "emp").items() if values}
+    sizes = sorted(len(values) for values in held.values())
+    least = sizes[len(sizes) // 2]
+    candidates = {"splitting": FAMILIES["splitting"]}
+    goal = Goal("emp", shape(), within="0.1", at_least={"count": least})
+    (fitted,) = recommend(session, goal, candidates=candidates, data="synthetic")["splitting"].calibrated
+    totals = np.array([sum(values) for values in held.values() if len(values) >= least], float)
+    assert np.all(fitted.mechanism.meets(totals, 0.1 * totals, confidence=0.95))
+    everywhere = Goal("emp", shape(), within="0.1")
+    (narrow,) = recommend(session, everywhere, candidates=candidates, data="synthetic")["splitting"].calibrated
+    assert narrow.mechanism.noise_sigma < fitted.mechanism.noise_sigma
+    assert "with count of at least" in goal.words()
+    with pytest.raises(ParameterError, match="'nothing' is not a measure"):
+        recommend(session, Goal("emp", shape(), within=1, at_least={"nothing": 1}), candidates=candidates)
+
+
+def test_the_best_clamp_of_a_grid_is_a_candidate_next_to_the_families(session):
+    """A clamp above all records cuts nothing and loses as splitting at its size; one that cuts too much meets no goal ([S] 6.2)."""
+    largest = int(max(rows()["emp"]))
+    candidates = {"splitting": FAMILIES["splitting"], **families(clamps=[2, largest // 4, largest])}
+    assert {"clamped at 2", f"clamped at {largest:,}"} <= set(candidates)
+    chosen = {name: each for name, each in candidates.items() if name.startswith(("clamped", "splitting"))}
+    found = recommend(
+        session, Goal("emp", shape(), within="0.1"), candidates=chosen, data="synthetic", rank_by="maximum"
+    )
+    ranked = {each.name: each for each in found.candidates}
+    assert "clamped at 2" not in ranked
+    held = ranked[f"clamped at {largest:,}"].calibrated[0].mechanism
+    splitting = ranked["splitting"].calibrated[0].mechanism
+    assert float(held.noise_sigma) == pytest.approx(float(splitting.noise_sigma), rel=1e-4)

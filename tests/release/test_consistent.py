@@ -285,14 +285,17 @@ def test_tables_whose_keys_were_selected_are_refused(opened):
         opened.run(asked, rng=Seeded(1)).consistent()
 
 
-def test_sums_are_nothing_where_the_fitted_count_is_and_only_on_request(opened):
-    """Cells without a record: half of the noisy counts are negative, and half of the noisy sums are not."""
+@pytest.mark.parametrize(("seed", "kept"), [(2, False), (104, True)])
+def test_sums_are_nothing_where_the_fitted_count_is_and_only_on_request(opened, seed, kept):
+    """Cells without a record: half of the noisy counts are negative, and where they add up to less than 0 none is kept."""
     keys = rw.Keys.product(county=COUNTIES, naics=[f"99{number}" for number in range(10)])
     asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho=0.05))
-    empty = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho=0.05), alias="emp"), rng=Seeded(3))
+    empty = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho=0.05), alias="emp"), rng=Seeded(seed))
     free, fitted = (empty.consistent(zero_counts=each).table.to_pandas() for each in (False, True))
     assert ((free["count_fit"] == 0) & (free["emp_fit"] > 0)).any()
     assert (fitted["emp_fit"][fitted["count_fit"] == 0] == 0).all()
+    assert (fitted["count_fit"] > 0).any() == kept
+    assert (fitted["emp_fit_low"] <= fitted["emp_fit"]).all()
 
 
 def test_a_cell_of_the_null_category_lies_in_the_coarser_cell_of_that_category():

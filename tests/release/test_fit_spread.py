@@ -13,11 +13,12 @@ from experiments.fits import run
 from experiments.fits.releases import KEYS, NOISES, Line, lines
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.release.spread import BOOTSTRAP, DRAWN, FORMULA, MOVED, RAW
+from recordwise.release.consistent import CUT
+from recordwise.release.spread import DRAWN, FORMULA, MOVED, RAW
 
 COUNTIES = [f"{i:05d}" for i in range(5)]
 CODES = ["311", "312", "321", "441"]
-ENDS = [fit + end for fit in ("_fit", "_best") for end in ("", "_sd", "_low", "_high")]
+ENDS = [fit + end for fit in ("_fit", "_best") for end in ("", "_sd", "_low", "_high") if fit + end != "_fit_sd"]
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +64,47 @@ def how(release, which):
     return {name: each[which]["intervals"] for name, each in release.to_json()["consistent"]["uncertainty"].items()}
 
 
-def test_every_fitted_column_has_a_standard_error_and_an_interval(with_rests):
+def test_every_fitted_column_has_an_interval_and_linear_ones_a_standard_error(with_rests):
     for table in with_rests.tables:
         for name in table.variables:
             columns = {end: table.data.column(name + end).to_numpy() for end in ENDS}
             for fit in ("_fit", "_best"):
                 assert (columns[f"{fit}_low"] <= columns[fit] + 1e-9).all()
                 assert (columns[fit] <= columns[f"{fit}_high"] + 1e-9).all()
-                assert (columns[f"{fit}_sd"] > 0).all()
+            assert (columns["_best_sd"] > 0).all()
             assert (columns["_fit_low"] >= 0).all()
+
+
+@pytest.mark.theorem("T-CUT")
+def test_intervals_of_nonnegative_columns_are_the_linear_ones_cut_at_0_and_widened(with_rests):
+    """Whatever noise the answers have: nothing is drawn, and where both estimates agree so do their intervals."""
+    for table in with_rests.tables:
+        data = table.data.to_pandas()
+        for name in table.variables:
+            value, low, high = (data[f"{name}_fit{end}"] for end in ("", "_low", "_high"))
+            best, best_low, best_high = (data[f"{name}_best{end}"] for end in ("", "_low", "_high"))
+            np.testing.assert_array_equal(low, np.minimum(best_low.clip(lower=0), value))
+            np.testing.assert_array_equal(high, np.maximum(best_high.clip(lower=0), value))
+            same = (value == best) & (best_low >= 0)
+            np.testing.assert_array_equal(low[same], best_low[same])
+            np.testing.assert_array_equal(high[same], best_high[same])
+
+
+def test_root_mean_squared_errors_are_drawn_on_request_and_leave_the_intervals_alone(opened, with_rests):
+    drawn = released(opened, rest="publish").consistent(draws=40)
+    for table, plain in zip(drawn.tables, with_rests.tables):
+        for name in table.variables:
+            assert (table.data.column(f"{name}_fit_sd").to_numpy() > 0).all()
+            assert f"{name}_fit_sd" not in plain.data.column_names
+        for end in ("", "_low", "_high"):
+            assert table.data.column(f"normal_fit{end}") == plain.data.column(f"normal_fit{end}")
+    assert drawn.to_json()["consistent"]["uncertainty"]["q1:normal"]["fit"]["draws"] == 40
 
 
 def test_release_json_says_where_intervals_come_from(with_rests):
     best = how(with_rests, "best")
     assert best == {"q1:normal": FORMULA, "q1:fat": DRAWN, "q1:log": MOVED, "q1:coarse": DRAWN, "q1:firms": RAW}
-    assert set(how(with_rests, "fit").values()) == {BOOTSTRAP}
+    assert set(how(with_rests, "fit").values()) == {CUT}
     columns = with_rests.to_json()["consistent"]["columns"]
     assert set(columns) == {f"NAME{end}" for end in ENDS}
     assert "biased" in columns["NAME_fit"]

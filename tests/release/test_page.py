@@ -37,7 +37,7 @@ from report_releases import (
     random_records,
 )
 
-LIMIT = 100_000
+LIMIT = 105_000
 
 
 class Structure(HTMLParser):

@@ -228,6 +228,10 @@ def test_plan_files_state_pure_budgets_and_check_and_loss_show_them(place: Path)
     history = json.loads(run("loss", place / "small.ledger", "emp=700", "--json").stdout)
     assert history["pure_epsilon"] == pytest.approx(1.65)
     assert history["periods"][0]["left"] == pytest.approx(11 - 1.65)
+    assert history["periods"][0]["left_in"] == "epsilon"
+    assert "9.35 of pure epsilon" in run("loss", place / "small.ledger", "emp=700").stdout
+    shown = json.loads(run("ledger", "show", place / "small.ledger", "--plan", plan, "--json").stdout)
+    assert shown["examples"]["large"][0] == {"period": "small", "loss": 4.25, "left": 6.75}
     assert "pure epsilon 11" in run("ledger", "show", place / "small.ledger").stdout
     assert "pure epsilon" in run("release", plan, "--yes", "--again", "--out", place / "more").output
     assert not (place / "more").exists()

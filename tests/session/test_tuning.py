@@ -135,7 +135,7 @@ def test_a_look_is_entered_before_a_record_is_read_and_says_which_and_for_what(l
         with monkeypatch.context() as patched:
             patched.setattr(opened._engine, "totals", fails)
             patched.setattr(opened._engine, "owner_passes", fails)
-            for name in ("summarize", "summarize_firms", "summarize_beside_totals"):
+            for name in ("summarize", "summarize_firms"):
                 patched.setattr(opened._engine, name, fails)
             try:
                 LOOKS[look](opened)

@@ -97,14 +97,15 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
 
 
 def _example(record: dict[str, Any], periods: "tuple[PeriodState, ...]") -> list[dict[str, Any]]:
-    """Return each period's cost to a record, and the rest, or None."""
+    """Return each period's cost to a record, and the rest, or None, in the unit of its budget."""
     from recordwise.cli.loss import remaining_loss
     from recordwise.policy.series import needed_names
 
     rows: list[dict[str, Any]] = []
     for each in periods:
         known = not set(needed_names(each.spent)) - set(record)
-        cost = float(each.spent.loss(record)) if known else None
+        spent = each.spent if each.budget is None else each.spent.in_unit_of(each.budget)
+        cost = float(spent.loss(record)) if known else None
         rows.append({"period": each.name, "loss": cost, "left": remaining_loss(each, record) if known else None})
     return rows
 

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from recordwise.ledger.entries import PeriodState
+    from recordwise.mechanisms.inference import ValuePolicy
+    from recordwise.plan.publication import Labels
     from recordwise.policy.firms import FirmPolicy
     from recordwise.policy.loss_law import LatticePolicy
     from recordwise.policy.policy import Policy
+    from recordwise.release.published import Published
 
 
 # A record: read it and the policy, compute the numbers, and explain them.
@@ -125,15 +128,50 @@ def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
     return PolicyFile.load(path).lattice if which == TIGHT else None
 
 
+def read_values(path: Path, which: str) -> "ValuePolicy | None":
+    """Return a release's numbers that depend on measures, or None."""
+    from recordwise.mechanisms.inference import ValuePolicy
+    from recordwise.policy.json import TIGHT, PolicyFile
+
+    saved = PolicyFile.load(path)
+    known = saved.is_of_release and which == TIGHT and saved.values_form is not None
+    return ValuePolicy.from_json(saved.values_form, saved.bands) if known else None
+
+
+def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dict[str, Any]:
+    """Return how closely an attacker can tell each measure of a record (T-INFER)."""
+    from recordwise.release.page.questions import told_sentence
+
+    found = [values.window(record, name) for name in values.bounds if name in record]
+    found = [each for each in found if not each.is_open()]
+    windows = {
+        each.measure: {
+            "low": str(each.low),
+            "high": None if each.high is None else str(each.high),
+            "within": None if each.reach is None else str(each.reach),
+            "confidence": each.confidence,
+        }
+        for each in found
+    }
+    return {"told_values": windows, "told": told_sentence(found, words.labels, words.units)} if found else {}
+
+
 def loss_report(
-    policy: "Policy", record: dict[str, Any], delta: float, lattice: "LatticePolicy | None" = None
+    policy: "Policy",
+    record: dict[str, Any],
+    delta: float,
+    lattice: "LatticePolicy | None" = None,
+    values: "ValuePolicy | None" = None,
+    words: "Labels | None" = None,
 ) -> dict[str, Any]:
     """Return loss, delta, epsilon and power, exactly where possible (T-LOSS-LAW)."""
     from dataclasses import replace
 
+    from recordwise.plan.publication import Labels
     from recordwise.policy.meaning import meaning, power_beside_delta
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
+    told_values = {} if values is None or rho == 0 else _told(values, record, words or Labels())
     pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
     if lattice is not None:
         told = lattice.meaning(record, delta=delta)
@@ -152,6 +190,7 @@ def loss_report(
         "why_not_pure": _why_not_pure(policy),
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
+        **told_values,
         **_cell_sizes(policy, record),
     }
 
@@ -196,7 +235,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
     from recordwise.policy.meaning import likely_log_odds, log_odds_tail
 
     rho, own = found["loss"], found["selection_delta"]
-    told = [found["sentence"]]
+    told = [found["sentence"], *([found["told"]] if "told" in found else [])]
     if own:
         told.append(f"With probability at most {digits_text(own, 3)} a cell is listed only because of your record.")
     if rho:
@@ -230,6 +269,12 @@ def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
 
 def read_lists(path: Path) -> list["pa.Table"]:
     """Return the code lists of a policy's release, finest level last."""
+    described = _described(path)
+    return [] if described is None else list(described.lists.tables().values())
+
+
+def _described(path: Path) -> "Published | None":
+    """Return what is published next to a policy, if it is of the same release."""
     from recordwise.release.published import Published
     from recordwise.release.staging import file_digest
 
@@ -237,8 +282,8 @@ def read_lists(path: Path) -> list["pa.Table"]:
         described = Published.load(path.parent / "release.json")
         own = described.files.get(path.name) == file_digest(path)
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return []
-    return list(described.lists.tables().values()) if own else []
+        return None
+    return described if own else None
 
 
 def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:
@@ -459,6 +504,7 @@ def history_loss_report(
                 "loss": losses[each.name],
                 "selection_delta": selected,
                 "left": remaining_loss(each, record),
+                "left_in": None if each.budget is None else each.budget.unit,
                 "budget": each.declared_text(),
             }
         )
@@ -517,6 +563,7 @@ def show_history(found: dict[str, Any]) -> None:
     for each in found["periods"]:
         record = "no record" if each["record"] is None else ", ".join(f"{n} = {v}" for n, v in each["record"].items())
         remaining = "" if each["left"] is None else digits_text(each["left"], 4)
+        remaining += " of pure epsilon" if remaining and each["left_in"] == "epsilon" else ""
         rows.append([each["period"], record or "every record", digits_text(each["loss"], 4), remaining, each["budget"]])
     screen.table(["period", "record", "loss", "left", "budget"], rows)
     typer.echo("")
@@ -574,7 +621,9 @@ def loss(
     which = "paper" if paper else "tight"
     known = read_policy(policy, which)
     if firm is None:
-        found = loss_report(known, read_record(known, values or []), delta, read_lattice(policy, which))
+        record, described = read_record(known, values or []), _described(policy)
+        words = None if described is None else described.words
+        found = loss_report(known, record, delta, read_lattice(policy, which), read_values(policy, which), words)
     else:
         found = _firm(policy, which, known, firm, values, delta)
     label = read_privacy_label(policy)

@@ -114,7 +114,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "clamp_to": option(list[str], "For clamped: the bound of a measure.", metavar="MEASURE=BOUND"),
     "clamped_rho": option(str, "For clamped: the loss of each count and sum.", "--rho", default="0.5"),
-    "fit": option(str, "Fit the tables: nnls, ols, max_fit, sequential, reweighted."),
+    "fit": option(str, "Fit the tables: top_down, nnls, ols, max_fit, sequential, reweighted."),
     "draws": option(int, "How many releases are drawn.", default=20),
     "seed": option(int, "The seed of all noise, and of generated records.", default=0),
     "rows": option(int, "Generate this many records instead of reading the source."),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def postprocess(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
-    method: Annotated[str, typer.Option(help="nnls, ols, max_fit, sequential or reweighted.")] = "nnls",
+    method: Annotated[str, typer.Option(help="top_down, nnls, ols, max_fit, sequential or reweighted.")] = "top_down",
     priority: Annotated[
         list[str] | None,
         typer.Option(help="A table, in order of priority; repeat for every table. For sequential only."),
@@ -35,7 +35,8 @@ def postprocess(
     draws: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Draws for intervals without a formula. Default: 400, or 40 for large nonnegative fits."
+            min=1,
+            help="Draws for errors of nonnegative fits (none by default) and for intervals without a formula (400).",
         ),
     ] = None,
     formats: Annotated[
@@ -112,7 +113,7 @@ def show_fit(fitted: "Release", note: "FitNote", out: Path) -> None:
     screen.table(headers, rows)
     tables = ", ".join(f"{table.name}.parquet" for table in fitted.tables)
     screen.paragraph(
-        f"{tables}: NAME_fit and NAME_best next to every count and sum, each with _sd, _low and _high. "
+        f"{tables}: NAME_fit and NAME_best next to every count and sum, each with _low and _high. "
         "Nothing was spent; the noisy answers are unchanged."
     )
     for text in dict.fromkeys(fit.note for fit in note.fits.values() if fit.note):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from recordwise.release.release import Release
 
 
-STEPS = 5
+STEPS = 6
 
 
 @ends_well
@@ -116,10 +116,11 @@ def publish_and_save(
     queries = file.plan.queries
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
+        if file.basic is not None:
+            tell("making basic tables")
+            done = with_basic(done, file)
         tell("writing files")
-        done = save_release(
-            with_history(with_basic(done, file), before), file, out, recoverable=session.unfinished.waiting(*queries)
-        )
+        done = save_release(with_history(done, before), file, out, recoverable=session.unfinished.waiting(*queries))
         session.unfinished.finish(*queries)
     return done
 

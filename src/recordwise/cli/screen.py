@@ -2,12 +2,13 @@
 
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 
-from recordwise.progress import shown
+from recordwise.progress import listening, shown
 from recordwise.progress import steps as told
 
 PIPE_WIDTH = 100
@@ -95,11 +96,28 @@ def _is_number(text: str) -> bool:
 
 @contextmanager
 def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
-    """Report progress by a bar or by lines, unless ``quiet``."""
+    """Report progress by a bar, or in a pipe by a line for each step, unless ``quiet``."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
         with shown("starting", after=0.0):
             yield told(steps)
     else:
-        yield lambda doing: print(f"recordwise: {doing}", file=sys.stderr, flush=True)
+        lines = _Lines()
+        with listening(lines.show):
+            yield told(steps)
+        lines.show("finished", 1.0)
+
+
+class _Lines:
+    """A line on standard error for each thing that is done: how much is finished, and the seconds so far."""
+
+    def __init__(self) -> None:
+        self._begun, self._doing = time.monotonic(), ""
+
+    def show(self, doing: str, share: float) -> None:
+        """Print a line if something else is done now."""
+        if doing != self._doing:
+            self._doing = doing
+            taken = time.monotonic() - self._begun
+            print(f"recordwise: {doing} ({share:.0%}, {taken:.1f} s)", file=sys.stderr, flush=True)

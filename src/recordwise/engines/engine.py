@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree, lent_bands
+from recordwise.engines.compile.owner import firm_histogram_tree, histogram_tree, lent_bands
 from recordwise.engines.compile.records import (
     BROKEN,
     DIFFERS,
@@ -251,15 +251,6 @@ class Passes:
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
         with self.lend_bands([value]):
             return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
-
-    def summarize_beside_totals(
-        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
-    ) -> Sensitive[pa.Table]:
-        (base,) = bases_of((table,), self.schema)
-        with self.working_tables(base) as names, self.lend_bands([value]):
-            self.lend_keys(names.keys, table, plan.cells(table))
-            tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
-            return Sensitive(self.store.of_records(tree))
 
     @contextmanager
     def working_tables(self, base: Base) -> Iterator[Names]:
@@ -490,17 +481,6 @@ class Engine(ABC):
         """
         with self._reading(self.schema) as passes:
             return passes.summarize_firms(value, edges, bound)
-
-    def summarize_beside_totals(
-        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
-    ) -> Sensitive[pa.Table]:
-        """Return a histogram over the records of public cells.
-
-        Of a value that may use its cell's ``total0``, ``total1``..., such as the realized loss (change of the
-        answer)^2/(2 sigma^2). For the owner only.
-        """
-        with self._reading(plan.schema) as passes:
-            return passes.summarize_beside_totals(plan, table, value, edges)
 
     def owner_passes(self) -> "OwnerPasses":
         """The passes that answer the owner's questions while planning."""

@@ -6,25 +6,40 @@ their records are validated. Never publish them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import column
-from recordwise.engines.compile.firms import TIMES, FirmTable, all_firms_tree, several_tree
+from recordwise.engines.compile.expressions import RECORDS, aliased, column
+from recordwise.engines.compile.firms import (
+    FIRM_ID,
+    TIMES,
+    UNITS,
+    FirmCells,
+    FirmTable,
+    all_firms_tree,
+    least,
+    several_tree,
+    sum_tree,
+)
 from recordwise.engines.compile.owner import (
     COUNT,
+    VALUE,
     bin_name,
     bin_tree,
+    binned_tree,
     contributions_tree,
     contributors_tree,
+    float_tree,
     grouped_bins_tree,
     histograms_tree,
     increasing,
+    join_totals,
     many_beside_tree,
     many_binned_tree,
     value_counts_tree,
@@ -36,7 +51,7 @@ from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.plan import Plan, PlannedTable, Sensitive, total_name
+from recordwise.plan.plan import POSITION, Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.bands import BandTable
@@ -97,6 +112,8 @@ def read_summaries(found: pa.Table, edges: Sequence[Sequence[float]]) -> tuple[L
     return tuple(summaries)
 
 
+SLIGHTLY_LESS = 1 - 2.0**-50
+"""Takes back what roots and squares are rounded up by, so that no realized loss is in a bin above its policy's."""
 DELTA_EDGES = tuple(float(edge) for edge in np.geomspace(1e-15, 1.0, 301))
 """Bins of a delta: twenty to a factor of ten."""
 
@@ -111,15 +128,6 @@ def firm_tables(plans: Sequence[Plan], *, pure: bool = False) -> tuple[FirmTable
             own = (part.of_firms() for part in plan.parts(table))
             parts[number].extend(part.pure() if pure else part for part in own)
     return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())
-
-
-def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
-    """Return a record's realized loss in its cell."""
-    first, *rest = realized_trees(plan, table, Policy(), dialect).values()
-    total = first
-    for part in rest:
-        total = exp.Add(this=total, expression=part)
-    return exp.Paren(this=total)
 
 
 def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
@@ -170,6 +178,31 @@ def _cell_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Exp
         return first
     negative = exp.LT(this=exp.column(statistic.of or "", quoted=True), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=negative, true=second[0])], default=first)
+
+
+def _record_values(plan: Plan, table: PlannedTable, dialect: str) -> list[exp.Expr]:
+    """Return a record's realized loss from each part of a table, never above its policy."""
+    found = []
+    for part, statistic in plan.drawn(table):
+        promised: exp.Expr = exp.Paren(this=terms_sql(part.policy.rho, dialect))
+        found.append(least(_realized_loss(plan, table, statistic, dialect), promised))
+    return found
+
+
+def _firm_values(plan: Plan, table: PlannedTable, cells: FirmCells, dialect: str) -> list[exp.Expr]:
+    """Return a firm's realized loss in a cell from each part of a table.
+
+    Additive noise sees the sum of its units. Under a transform of an unsigned measure it is the change of f at the cell's total.
+    """
+    found = []
+    for part, statistic in plan.drawn(table):
+        mechanism = possible_mechanisms(plan, table, statistic)[0]
+        loss = cells.loss(part.of_firms())
+        sums = len(statistic.totals(plan.schema)) == 1 and mechanism.loss_of_sum and mechanism.offers("realized_sql")
+        if statistic.contribution == SUM and sums:
+            loss = least(loss, cells.at_total(_realized_loss(plan, table, statistic, dialect), str(statistic.of)))
+        found.append(loss)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +272,52 @@ class OwnerPasses:
             passes.lend_keys(names.keys, table, plan.cells(table))
             tree = many_beside_tree(values, base, table, names, names.keys, passes.schema)
             return Sensitive(passes.store.of_records(tree))
+
+    def summarize_realized(
+        self, plan: Plan, edges: Sequence[float], dialect: str, *, firms: bool = False
+    ) -> Sensitive[pa.Table]:
+        """Return a histogram of realized losses over all tables of a plan.
+
+        Of every record, or of every firm with all its records; 0 for one that is in no public cell.
+        """
+        identifier = plan.schema.firm if firms else plan.schema.unit
+        if identifier is None:
+            raise ParameterError(parameter="firms", problem="need a firm in the schema")
+        values = {table: _record_values(plan, table, dialect) for table in plan.tables()}
+        with ExitStack() as stack:
+            passes = stack.enter_context(self.reading())
+            stack.enter_context(passes.lend_bands([tree for own in values.values() for tree in own]))
+            nothing = exp.select(aliased(column(identifier), FIRM_ID), aliased(float_tree(0.0), VALUE)).from_(RECORDS)
+            united: exp.Expr = nothing
+            for table, own in values.items():
+                (base,) = bases_of((table,), plan.schema)
+                names = stack.enter_context(passes.working_tables(base))
+                passes.lend_keys(names.keys, table, plan.cells(table))
+                ids = () if firms else (identifier,)
+                joined = partial(join_totals, values=own, base=base, table=table, names=names, keys=names.keys)
+                joined = partial(joined, schema=passes.schema, ids=ids)
+                if firms:
+                    branch = self._firm_branch(plan, table, joined, dialect)
+                else:
+                    branch = joined(
+                        exp.select(aliased(column(identifier, "located"), FIRM_ID), aliased(sum_tree(own), VALUE))
+                    )
+                united = exp.Union(this=united, expression=branch, distinct=False)
+            parts = exp.Subquery(this=united, alias=exp.TableAlias(this=exp.to_identifier("parts")))
+            total = exp.Mul(this=exp.Sum(this=column(VALUE)), expression=float_tree(SLIGHTLY_LESS))
+            valued = exp.select(aliased(total, VALUE)).from_(parts).group_by(column(FIRM_ID))
+            return Sensitive(passes.store.of_records(binned_tree(valued, edges)))
+
+    def _firm_branch(
+        self, plan: Plan, table: PlannedTable, joined: Callable[[exp.Select], exp.Select], dialect: str
+    ) -> exp.Select:
+        """Return each firm's realized loss in one table."""
+        totals = [column(total_name(table, each), "cell") for each in table.totals]
+        inner = joined(exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier("located")), *totals))
+        cells = FirmCells((inner, [column(POSITION, UNITS)]), plan.schema, dialect)
+        branch = cells.branch([_firm_values(plan, table, cells, dialect)], [[]])
+        named = exp.select(column(FIRM_ID), aliased(column(value_name(0)), VALUE))
+        return named.from_(branch.subquery("branch", copy=False))
 
     def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
         """Return statistics of the contributions to each nonempty public cell.

@@ -67,6 +67,11 @@ def whole_text(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def amount_text(value: Fraction, decimals: int) -> str:
+    """An amount on its lattice, with thousands separators and so many decimals."""
+    return f"{float(value):,.{decimals}f}"
+
+
 def share_text(share: float, decimals: int = 0) -> str:
     """A share or a confidence as a percentage with this many decimals."""
     return f"{share:.{decimals}%}"

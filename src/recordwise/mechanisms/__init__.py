@@ -18,6 +18,7 @@ In reading order:
 - ``certified_loss``: the tight loss of the noise that is drawn
 - ``calibration``: the noise that meets a goal
 - ``accuracy``: the size of a cell's error, from the noise laws
+- ``inference``: what an attacker learns about a value
 """
 
 from importlib import import_module

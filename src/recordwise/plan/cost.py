@@ -18,6 +18,7 @@ import pyarrow as pa
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
+from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, value_numbers
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import (
     Case,
@@ -29,6 +30,7 @@ from recordwise.plan.expressions import (
     Prefix,
     condition,
     leaves,
+    operand_name,
     policy_column,
 )
 from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns
@@ -37,8 +39,9 @@ from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Selection
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema, policy_problems
+from recordwise.plan.schema import Schema, policy_measure, policy_problems
 from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Value, literal
 from recordwise.policy.conditions import (
@@ -234,6 +237,25 @@ def lattice_policy(plan: Plan) -> LatticePolicy | None:
     found = [part.on_lattice() for part in plan.parts()]
     known = tuple(part for part in found if part is not None)
     return LatticePolicy(parts=known) if len(known) == len(found) else None
+
+
+def value_policy(plan: Plan) -> ValuePolicy | None:
+    """Return all numbers of a plan that depend on measures (T-INFER).
+
+    None where another value may mean another cell, or a statistic may change in other ways.
+    """
+    parts = plan.parts()
+    if not all(part.stays and not part.record_policy().delta_terms for part in parts):
+        return None
+    found = [part.on_values(number) for number, part in enumerate(parts)]
+    if any(names is None for _, names in found):
+        return None
+    unstated = {name for _, names in found for name in names or ()}
+    numbers = tuple(each for own, _ in found for each in own)
+    inputs = {each.name for number in numbers for each in number.measure.inputs()} - unstated
+    declared = {name: plan.schema.measure(name) for name in sorted(inputs)}
+    bounds = {name: each.bound for name, each in declared.items() if each is not None}
+    return ValuePolicy(numbers=numbers, bounds=bounds)
 
 
 def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
@@ -524,6 +546,41 @@ class Part:
         if bands is None or len(sigmas) == 1 or bands.digest not in policy.bands():
             return LatticePart(**known, varies=len(sigmas) > 1)
         return LatticePart(**known, bands=bands, sigmas=sigmas)
+
+    @cached_property
+    def stays(self) -> bool:
+        """Whether a record keeps its cell whatever its measures are."""
+        table, measures = self.table, set(self.schema.measure_names())
+        predicates = [] if table.condition is None else [table.condition]
+        names: set[str] = set()
+        for group in table.shape.groups:
+            if isinstance(group.expression, Case):
+                predicates += [test for test, _ in group.expression.branches]
+            else:
+                names.add(operand_name(group.expression))
+        names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
+        return not measures & names
+
+    def on_values(self, number: int) -> tuple[list[ValueNumber], tuple[str, ...] | None]:
+        """Return the numbers that a value changes, and measures without a stated law (T-INFER).
+
+        Args:
+            number: Of the part in its plan.
+
+        Returns:
+            The numbers, and the names; None for the names if any measure may change something else.
+        """
+        statistic = self.statistic
+        if statistic is not None and statistic.contribution == COUNT:
+            return [], ()
+        measure = None if statistic is None or statistic.of is None else self.schema.measure(statistic.of)
+        if statistic is None or measure is None:
+            return [], None
+        own = policy_measure(measure.name, self.schema)
+        found = None
+        if statistic.contribution == SUM:
+            found = value_numbers(number, self.record_policy(), self.mechanisms, own)
+        return ([], tuple(each.name for each in own.inputs())) if found is None else found
 
 
 def plan_parts(plan: Plan) -> Iterator[Part]:

@@ -43,6 +43,7 @@ from recordwise.policy.columns import literal, plain_value
 from recordwise.policy.constructors import By
 
 if TYPE_CHECKING:
+    from recordwise.mechanisms.inference import ValuePolicy
     from recordwise.plan.cost import Part
 
 
@@ -413,6 +414,16 @@ class Plan:
             return tuple(self._parts)
         place = table.query, table.level
         return tuple(part for part in self._parts if (part.table.query, part.table.level) == place)
+
+    def values(self) -> "ValuePolicy | None":
+        """Return the laws of all numbers that depend on measures (T-INFER).
+
+        ``plan.values().window(record, "emp")`` is how closely an attacker who knows everything else can tell a value,
+        ``.loss(record, other).power()`` the power of the best test between two. None where another value may mean another cell.
+        """
+        from recordwise.plan.cost import value_policy
+
+        return value_policy(self)
 
     def drawn(self, table: PlannedTable | None = None) -> tuple[tuple["Part", Drawable], ...]:
         """Return the parts that are statistics, of all tables or of one."""

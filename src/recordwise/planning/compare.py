@@ -388,7 +388,7 @@ def compare(
         confidence: The confidence of the errors.
         above: Losses for which the share of records above them is counted.
         firms: Whether the joint losses of firms are computed too.
-        realized: Whether the losses that records really incurred are computed too; for one statistic of one table.
+        realized: Whether the losses that records really incurred are computed too, over all tables and statistics of the scope.
         rule: A p% rule to compare with, in the table of each measure with the most cells.
         noise: Multiplicative noise to compare with.
         tight: Whether losses are those of the tight policy; otherwise of the one printed in the papers.
@@ -413,7 +413,7 @@ def compare(
     asked = {name: scope.queries(choice) for name, choice in choices.items()}
     losses = _losses(session, view, asked, tight=tight)
     joint = firm_losses(view, asked) if firms else {}
-    real = _realized(view, scope, choices) if realized else {}
+    real = _realized(view, scope, choices, losses) if realized else {}
     step("adding up totals")
     totals = plan_totals(view, scope, choices)
     rules = _rules(view, scope, totals, rule or PercentRule(), noise or MultiplicativeNoise())
@@ -568,19 +568,30 @@ def _for_measure(given: Any, measure: str, parameter: str) -> Any:
     return given[measure]
 
 
-def _realized(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) -> dict[str, LossPair]:
-    """Realized losses, which are those of one statistic in one table."""
+def _realized(
+    view: OwnerView, scope: Scope, choices: Mapping[str, Choice], losses: Mapping[str, LossPair]
+) -> dict[str, LossPair]:
+    """Return what records really lose under each candidate, over all tables of the scope.
+
+    Where keys are selected privately, for one statistic of one table.
+    """
+    asked = {name: scope.queries(choice) for name, choice in choices.items()}
+    if not any(
+        query.selection_of(level) is not None for own in asked.values() for query in own for level in query.tables()
+    ):
+        found = {name: Losses.of_bins(view.realized_loss_bins(own)) for name, own in asked.items()}
+        return {name: LossPair(rho=each.at_most(losses[name].rho)) for name, each in found.items()}
     if len(scope.drawn) != 1 or len(scope.drawn[0].levels) != 1:
         raise ParameterError(
             parameter="realized",
-            problem="is for one statistic of one table",
+            problem="is for one statistic of one table where keys are selected privately",
             advice="Choose one with tables and statistics.",
         )
-    (asked,) = scope.asked()
-    query = scope.plan.queries[asked.query]
-    level = query.tables()[asked.levels[0]]
-    chosen = {name: choice(asked) for name, choice in choices.items()}
-    return realized_losses(view, bare(at_level(query, level)), str(asked.measure), chosen)
+    (only,) = scope.asked()
+    query = scope.plan.queries[only.query]
+    level = query.tables()[only.levels[0]]
+    chosen = {name: choice(only) for name, choice in choices.items()}
+    return realized_losses(view, bare(at_level(query, level)), str(only.measure), chosen)
 
 
 def _rules(

@@ -65,6 +65,24 @@ class Losses:
         ends = np.append(summary.edges, np.inf)
         return cls(values=ends[held], records=summary.counts[held].astype(np.float64), exact=False)
 
+    def at_most(self, other: "Losses") -> "Losses":
+        """Return the losses, none of whose quantiles is above that of ``other``.
+
+        Of the same records, each of which loses no more than there: what is taken off is the width of bins.
+
+        Args:
+            other: The losses of the same records by their policy.
+
+        Returns:
+            The losses.
+        """
+        if self.number != other.number or not self.number:
+            return self
+        ends = np.unique(np.concatenate([np.cumsum(self.records), np.cumsum(other.records)]))
+        own, most = (each.values[np.searchsorted(np.cumsum(each.records), ends)] for each in (self, other))
+        held = Losses.of(np.minimum(own, most), np.diff(ends, prepend=0.0))
+        return Losses(values=held.values, records=held.records, exact=False)
+
     @property
     def number(self) -> int:
         """The number of records or firms."""

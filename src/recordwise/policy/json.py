@@ -150,6 +150,7 @@ class PolicyFile:
         privacy_label: str,
         firms: "FirmPolicy | None" = None,
         lattice: "LatticePolicy | None" = None,
+        values: Any = None,
     ) -> "PolicyFile":
         """Write the policies of a release."""
         bands = [table.to_json() for table in tight.bands().values()]
@@ -158,6 +159,7 @@ class PolicyFile:
             "bands": bands or None,
             "firms": None if firms is None else firms.to_json(),
             "lattice": None if lattice is None else lattice.to_json(),
+            "values": None if values is None else values.to_json(),
         }
         return cls(
             {"mark": privacy_label, TIGHT: tight.to_json(), PAPER: paper.to_json()}
@@ -216,6 +218,11 @@ class PolicyFile:
         from recordwise.policy.loss_law import LatticePolicy
 
         return LatticePolicy.from_json(self.form["lattice"], self.bands) if self.has("lattice") else None
+
+    @property
+    def values_form(self) -> Any:
+        """The laws of numbers that depend on measures as they are saved; None in earlier versions."""
+        return self.form["values"] if self.has("values") else None
 
 
 def _terms_json(terms: Terms) -> list[Any]:

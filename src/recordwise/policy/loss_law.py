@@ -4,7 +4,7 @@ All noise of the release must be discrete Gaussian; the distribution is computed
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -202,7 +202,15 @@ def coarse_loss(shifts: tuple[Shift, ...], points: int = POINTS) -> tuple[FloatA
         return np.zeros(1), np.ones(1), 0.0
     numbers = sum(shift.times for shift in shifts)
     width = math.sqrt(2 * sum(shift.rho for shift in shifts)) / (points * math.sqrt(1 + numbers / 10))
-    laws = [(*_on_grid(shift, width), shift.times) for shift in shifts]
+    return convolved([(*_on_grid(shift, width), shift.times) for shift in shifts], width)
+
+
+def convolved(laws: Sequence[tuple[int, FloatArray, int]], width: float) -> tuple[FloatArray, FloatArray, float]:
+    """Return the law of a sum of independent losses on a grid, and lost mass.
+
+    Each law is its first grid point, its masses, and how many such numbers there are.
+    """
+    numbers = sum(times for _, _, times in laws)
     size = sum(times * (len(masses) - 1) for _, masses, times in laws) + 1
     length = 1 << max(size - 1, 1).bit_length()
     product = np.ones(length // 2 + 1, np.complex128)
@@ -231,20 +239,31 @@ def _on_grid(shift: Shift, width: float) -> tuple[int, FloatArray]:
     The loss is rho + steps Z/sigma^2; each mass is divided among its two grid neighbors so that both laws keep
     their mass (T-LOSS-LAW).
     """
-    reach = math.ceil(REACH * shift.sigma) + 1
+    losses, weights = shift_losses(shift.sigma, shift.steps)
+    return on_grid(losses, weights, width)
+
+
+def shift_losses(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Return the loss at each draw of discrete Gaussian noise, and its probability."""
+    reach = math.ceil(REACH * sigma) + 1
     noise = np.arange(-reach, reach + 1)
-    weights = np.exp(-(noise**2) / (2 * shift.sigma**2))
-    losses = shift.steps**2 / (2 * shift.sigma**2) + shift.steps / shift.sigma**2 * noise
+    weights = np.exp(-(noise**2) / (2 * sigma**2))
+    losses = steps**2 / (2 * sigma**2) + steps / sigma**2 * noise
+    return np.asarray(losses, np.float64), np.asarray(weights / weights.sum(), np.float64)
+
+
+def on_grid(losses: FloatArray, weights: FloatArray, width: float) -> tuple[int, FloatArray]:
+    """Return the first grid point of a loss, and its masses on the grid."""
     below = np.floor(losses / width)
     # The share of the lower neighbour is (e^(width - rest) - 1)/(e^width - 1), rest being the distance from it; less is safe.
     share = np.expm1(width - (losses - below * width)) / math.expm1(width) * (1 - RELATIVE)
     share = np.clip(share, 0.0, 1.0)
-    start = int(below[0])
+    start = int(below.min())
     place = (below - start).astype(np.int64)
-    masses = np.zeros(int(place[-1]) + 2)
+    masses = np.zeros(int(place.max()) + 2)
     np.add.at(masses, place, weights * share)
     np.add.at(masses, place + 1, weights * (1 - share))
-    return start, masses / weights.sum()
+    return start, masses
 
 
 def sigma_steps(sigma: Fraction, step: Fraction) -> float:

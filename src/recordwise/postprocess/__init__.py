@@ -10,6 +10,7 @@ In reading order:
 - ``least_squares``: with and without the sign, and reweighted
 - ``sequential``: groups in order of priority
 - ``maxfit``: the smallest worst deviation
+- ``top_down``: unbiased totals handed down to nonnegative cells
 - ``rounding``: records with weights or whole counts, and controlled rounding
 - ``uncertainty``: what no private microdata can do
 - ``solvers``: the solvers behind the fits

@@ -21,6 +21,7 @@ from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit
 from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
+from recordwise.postprocess.top_down import Forest, Grid, top_down
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
 from recordwise.release.nesting import Nesting, finest_of, nesting_of
@@ -33,9 +34,11 @@ from recordwise.release.spread import (
     REFITS,
     AnswerNoise,
     FittedColumn,
+    adds_up,
     best_fit,
+    chunks,
     draws_for,
-    fit_again,
+    linear,
     noise_of,
     public_seed,
 )
@@ -55,16 +58,13 @@ from recordwise.release.tables import (
 
 
 BIASED = "biased: fitted to be nonnegative, which raises small cells; NAME is unbiased, and so is NAME_best"
+CUT = "that of NAME_best, cut at 0 and widened to hold NAME_fit"
+WIDENED = "that of NAME_best, widened to hold NAME_fit"
 NEARLY = "nearly unbiased: the weights of the fit depend on the fitted totals"
 UNCHANGED = (
     "The public keys are not declared complete and no rest is published, so coarser cells may contain records of no finer cell: "
     "the best linear estimate of every cell is its own noisy answer."
 )
-MEASURED = (
-    "on average over the cells of a tree such intervals held in 92 to 98 of 100 at .95 and in 88 to 95 at .9 (docs/consistent.md), "
-    "but in cells of one size in far fewer (docs/coverage.md)"
-)
-
 MEASURED_MOVED = (
     "when measured, such intervals held in 94 to 99 of 100 cells of every size at .95 (docs/consistent.md); where the relative "
     "error is above a half the interval is that of NAME itself, made to contain NAME_best"
@@ -80,18 +80,17 @@ def flags_of(name: str, *, biased: bool, best: FittedColumn) -> dict[str, str]:
 def _how(column: FittedColumn) -> dict[str, Any]:
     found: dict[str, Any] = {"intervals": column.how}
     found |= {"draws": column.draws} if column.draws else {}
-    told = {BOOTSTRAP: MEASURED, MOVED: MEASURED_MOVED}
-    return found | ({"accuracy": told[column.how]} if column.how in told else {})
+    return found | ({"accuracy": MEASURED_MOVED} if column.how == MOVED else {})
 
 
-def columns_json(method: str) -> dict[str, str]:
+def columns_json(method: str, *, drawn: bool) -> dict[str, str]:
     """A description of every kind of column that is added."""
     kind = (
         "fitted by least squares" if method == "ols" else f"fitted to be nonnegative ({method}), biased in small cells"
     )
     return {
         f"NAME{FITTED}": f"the value of NAME {kind}; finer cells add up to coarser ones",
-        f"NAME{FITTED}_sd": f"its standard error: the root mean squared error of NAME{FITTED}",
+        **({f"NAME{FITTED}_sd": f"the root mean squared error of NAME{FITTED}, by draws"} if drawn else {}),
         f"NAME{FITTED}_low": "the lower end of its interval",
         f"NAME{FITTED}_high": "the upper end of its interval",
         f"NAME{BEST}": "the best linear unbiased estimate from all tables of the query; it may be negative",
@@ -259,6 +258,9 @@ def _with_queries(statistic: PublishedStatistic, queries: Sequence[PublishedQuer
 # The fit.
 
 
+LEAST_SD = 1e-9
+"""Standard errors below this part of the largest count as this."""
+
 METHODS: dict[str, Callable[..., Fit]] = {
     "ols": ols,
     "nnls": nnls,
@@ -266,6 +268,8 @@ METHODS: dict[str, Callable[..., Fit]] = {
     "sequential": sequential_fit,
     "reweighted": reweighted_fit,
 }
+TOP_DOWN = "top_down"
+"""The method that hands the best linear estimate down, and the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -279,6 +283,8 @@ class Setting:
     confidence: float
     draws: int | None
     digest: str
+    count: Iterator[str]
+    """How many of all fits are begun: "3 of 9"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -308,7 +314,7 @@ class FittedVariable:
 def consistent(
     release: Release,
     *,
-    method: str = "nnls",
+    method: str = TOP_DOWN,
     priority: Sequence[str] | None = None,
     complete: bool = False,
     zero_counts: bool = False,
@@ -324,7 +330,9 @@ def consistent(
     fits: dict[str, FittedVariable] = {}
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
-    for query in tracked(queries, "fitting tables"):
+    several = sum(sum(each.rules.fitted for each in query.statistics) for query in queries)
+    count = (f"{number} of {several}" for number in range(1, several + 1))
+    for query in tracked(queries, "reading how tables nest"):
         nesting = nesting_of(release, query, complete=complete)
         setting = Setting(
             method=method,
@@ -334,6 +342,7 @@ def consistent(
             confidence=release.published.confidence,
             draws=draws,
             digest=f"{release.digest}:q{query.numbers[0]}",
+            count=count,
         )
         for found in _fits(nesting, setting):
             statistic = next(each for each in nesting.statistics if each.name == found.name)
@@ -352,7 +361,7 @@ def consistent(
         at_most=below,
         together=tuple(tuple(table.name for table in query.tables) for query in queries if len(query.numbers) > 1),
         fits={name: found.note() for name, found in fits.items()},
-        columns=columns_json(method),
+        columns=columns_json(method, drawn=method == "ols" or draws is not None),
         # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
         digest=digest_of({table.name: table.data for table in tables}, release.policy),
     )
@@ -366,7 +375,8 @@ def _names_by_table(nesting: Nesting, statistic: PublishedStatistic) -> Iterator
 
 def _named_columns(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
     yield name, column.value
-    for end in ("sd", "low", "high"):
+    # The error of a nonnegative column is known by draws only, which are made on request.
+    for end in ("low", "high") if column.how in (CUT, WIDENED) and not column.draws else ("sd", "low", "high"):
         yield f"{name}_{end}", getattr(column, end)
 
 
@@ -383,10 +393,11 @@ def _check(
     release: Release, method: str, priority: Sequence[str] | None, at_most: Mapping[str, str], *, zero_counts: bool
 ) -> None:
     """Refuse arguments that fit no query of the release."""
-    if method not in METHODS:
-        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
+    known = (TOP_DOWN, *METHODS)
+    if method not in known:
+        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(known)}, not {method!r}")
     if method == "ols" and at_most:
-        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
+        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use top_down.")
     if any(query.external for query in release.published.queries):
         raise ParameterError(
             parameter="release", problem="comes from an external mechanism, so its tables have no known cells to fit"
@@ -418,7 +429,7 @@ def _fits(nesting: Nesting, setting: Setting) -> list[FittedVariable]:
     kept = np.ones(nesting.rows.shape[1], dtype=bool)
     found: list[FittedVariable] = []
     ordered = sorted((s for s in wanted if s.name not in rules), key=lambda s: s.rules.contribution == SUM)
-    for statistic in tracked(ordered, lambda s: f"fitting {s.name}"):
+    for statistic in tracked(ordered, lambda s: f"fitting {next(setting.count)}: {s.name}"):
         chain = chain_to(statistic, wanted, rules)
         signed = [s.name for s in chain if s.of in nesting.signed]
         if signed and len(chain) > 1:
@@ -436,26 +447,30 @@ def _solve(
     nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
 ) -> Iterator[FittedVariable]:
     """Fit one variable, or several of which each includes the previous."""
-    layers = len(statistics)
-    workload, asked = _workload(nesting, statistics, setting, free)
-    answers = np.concatenate([nesting.column(s, "")[asked] for s in statistics])
     noises = [noise_of(nesting, statistic) for statistic in statistics]
-    totals: list[FloatArray | None] = [None] * layers
-    for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
-        variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
-        fit = _fit_by_method(workload, answers, variances, setting, statistics)
-        totals = [_scatter(part, asked) for part in np.split(workload.answer(fit.x), layers)]
-
-    def refit(drawn: FloatArray) -> FloatArray:
-        return workload.answer(_fit_by_method(workload, drawn, variances, setting, statistics).x)
-
     best = [_best(nesting, s, noise, setting) for s, noise in zip(statistics, noises)]
-    fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
+    if not np.any(free):
+        yield from (_nothing(s, each, setting) for s, each in zip(statistics, best))
+        return
+    problem = Problem.of(nesting, statistics, setting, free, best)
+    raw = np.concatenate([nesting.column(s, "")[problem.answered] for s in statistics])
+    totals: list[FloatArray | None] = [None] * len(statistics)
+    handed = setting.method == TOP_DOWN
+    for _ in range(REFITS + 1 if any(noise.varies for noise in noises) and not handed else 1):
+        variances = np.concatenate([noise.variance(total)[problem.answered] for noise, total in zip(noises, totals)])
+        fit = problem.fit(problem.best if handed else raw, variances)
+        totals = [
+            _scatter(part, problem.answered) for part in np.split(problem.workload.answer(fit.x), len(statistics))
+        ]
+    fitted = [np.zeros(len(problem.answered)) if total is None else total for total in totals]
     if setting.method == "ols" and np.all(free):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
         columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
-        columns = _bootstrap(nesting, statistics, noises, fitted, asked, refit, setting)
+        columns = [_around(each, value, cut=setting.method != "ols") for each, value in zip(best, fitted)]
+        if setting.draws is not None:
+            again = _Again(problem, nesting, noises, variances)
+            columns = [replace(c, sd=sd, draws=setting.draws) for c, sd in zip(columns, again.errors(fitted))]
     for statistic, estimate, column in zip(statistics, best, columns):
         yield FittedVariable(
             name=statistic.name,
@@ -466,17 +481,121 @@ def _solve(
         )
 
 
-def _workload(
-    nesting: Nesting, statistics: list[PublishedStatistic], setting: Setting, free: Any
-) -> tuple[Workload, Any]:
-    """Return the joint workload, and the answers with a kept cell."""
-    if len(statistics) == 1 and np.all(free) and setting.method != "sequential":
-        return nesting.workload, np.diff(nesting.rows.indptr) > 0
-    used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
-    asked = np.diff(used.indptr) > 0
-    included = np.tril(np.ones((len(statistics), len(statistics))))
-    block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
-    return Workload.matrix(block, _group_sizes(nesting, asked, statistics)), asked
+def _nothing(statistic: PublishedStatistic, best: FittedColumn, setting: Setting) -> FittedVariable:
+    """Return a variable that is 0 everywhere, because every count is."""
+    zeros, biased = np.zeros(len(best.value)), setting.method != "ols"
+    reached = Fit(x=zeros[:0], fitted=zeros, kkt=zeros[:1], primal=zeros[:1], iterations=np.zeros(1, dtype=np.int64))
+    column = _around(best, zeros, cut=biased)
+    return FittedVariable(name=statistic.name, best=best, fit=column, biased=biased, reached=reached)
+
+
+def _around(best: FittedColumn, value: FloatArray, *, cut: bool) -> FittedColumn:
+    """Return a fitted column with the linear estimate's intervals (T-CUT).
+
+    They are cut at 0, which no total of an unsigned measure is below, and widened to hold the fitted value.
+    """
+    least = 0.0 if cut else -np.inf
+    return FittedColumn(
+        value=value,
+        sd=np.full(len(value), np.nan),
+        low=np.minimum(np.fmax(best.low, least), value),
+        high=np.maximum(np.maximum(best.high, least), value),
+        how=CUT if cut else WIDENED,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """What a method fits: answers over cells, and unbiased estimates of the answers."""
+
+    workload: Workload
+    answered: Any
+    """The answers that have a free cell."""
+    shape: Forest | Grid | None
+    setting: Setting
+    statistics: list[PublishedStatistic]
+    best: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        nesting: Nesting,
+        statistics: list[PublishedStatistic],
+        setting: Setting,
+        free: Any,
+        best: list[FittedColumn],
+    ) -> "Problem":
+        """Return the joint problem of variables of which each includes the previous."""
+        full, shape = len(statistics) == 1 and bool(np.all(free)), None
+        if full and setting.method != "sequential":
+            workload, answered = nesting.workload, np.diff(nesting.rows.indptr) > 0
+        else:
+            used = sparse.csr_array(nesting.rows[:, np.flatnonzero(free)])
+            answered = np.diff(used.indptr) > 0
+            included = np.tril(np.ones((len(statistics), len(statistics))))
+            block = sparse.csr_array(sparse.kron(included, used[answered], format="csr"))
+            workload = Workload.matrix(block, _group_sizes(nesting, answered, statistics))
+        if setting.method == TOP_DOWN and len(statistics) == 1:
+            shape = nesting.descent if full else Forest.of(block)
+        spread = np.concatenate([each.sd[answered] for each in best])
+        least = np.finfo(np.float64).tiny if not np.any(spread > 0) else float(np.nanmax(spread)) * LEAST_SD
+        return cls(
+            workload=workload,
+            answered=answered,
+            shape=shape,
+            setting=setting,
+            statistics=statistics,
+            best=np.concatenate([each.value[answered] for each in best]),
+            sd=np.fmax(spread, least),
+        )
+
+    def fit(self, answers: FloatArray, variances: FloatArray) -> Fit:
+        """Return the fit by the chosen method; ``top_down`` takes estimates for answers."""
+        if self.setting.method == TOP_DOWN:
+            return top_down(self.workload, answers, self.sd, shape=self.shape)
+        if self.setting.method != "sequential":
+            return METHODS[self.setting.method](self.workload, answers, variances, noise="gaussian")
+        groups = [f"{statistic.name}:{table}" for table in self.setting.order for statistic in self.statistics]
+        present = {group.name for group in self.workload.groups}
+        order = [group for group in groups if group in present]
+        return sequential_fit(self.workload, answers, variances, noise="gaussian", priority=order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Again:
+    """Root mean squared errors of a fit, by noise drawn around the fitted values and fitted again."""
+
+    problem: Problem
+    nesting: Nesting
+    noises: list[AnswerNoise]
+    variances: FloatArray
+
+    def errors(self, fitted: list[FloatArray]) -> list[FloatArray]:
+        """Return the error of each answer; NaN for answers without a cell."""
+        problem, setting = self.problem, self.problem.setting
+        assert setting.draws is not None
+        sources = [public_seed(setting.digest, each.name, "fit") for each in problem.statistics]
+        start = np.concatenate([total[problem.answered] for total in fitted])
+        squares = np.zeros(len(start))
+        for some in tracked(list(chunks(setting.draws, len(start))), "fitting noise drawn anew"):
+            drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
+            refitted = problem.fit(self._answers(drawn, fitted), self.variances)
+            squares += np.sum((problem.workload.answer(refitted.x) - start) ** 2, axis=0)
+        parts = np.split(np.sqrt(squares / setting.draws), len(fitted))
+        return [_scatter(part, problem.answered, np.nan) for part in parts]
+
+    def _answers(self, drawn: list[FloatArray], fitted: list[FloatArray]) -> FloatArray:
+        """Return what the method fits: the draws, or their best linear estimates."""
+        if self.problem.setting.method == TOP_DOWN and not self.nesting.undetermined:
+            pairs = zip(self.problem.statistics, self.noises, drawn, fitted)
+            drawn = [
+                linear(self.nesting, noise.variance(total if noise.varies else None)).fit(each)
+                if adds_up(self.nesting, statistic)
+                else each
+                for statistic, noise, each, total in pairs
+            ]
+        return np.concatenate([each[:, self.problem.answered] for each in drawn], axis=1)
 
 
 def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:
@@ -488,55 +607,6 @@ def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, s
         draws=draws_for(len(nesting.rows.indptr) if nesting.tree is None else 0, setting.confidence, setting.draws),
         source=public_seed(setting.digest, statistic.name, "best"),
     )
-
-
-def _bootstrap(
-    nesting: Nesting,
-    statistics: list[PublishedStatistic],
-    noises: list[AnswerNoise],
-    fitted: list[FloatArray],
-    answered: Any,
-    refit: Callable[[FloatArray], FloatArray],
-    setting: Setting,
-) -> list[FittedColumn]:
-    """Return each variable's spread when noise is redrawn and refitted."""
-    draws = draws_for(len(answered), setting.confidence, setting.draws)
-    sources = [public_seed(setting.digest, statistic.name, "fit") for statistic in statistics]
-
-    def errors(some: int) -> FloatArray:
-        drawn = [noise.errors(total, some, source) for noise, total, source in zip(noises, fitted, sources)]
-        return np.concatenate([each[:, answered] for each in drawn], axis=1)
-
-    start = np.concatenate([total[answered] for total in fitted])
-    sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
-    parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
-    found = [(_scatter(one, answered, np.nan), _scatter(other, answered, np.nan)) for one, other in parts]
-    least = -np.inf if setting.method == "ols" else 0.0
-    return [
-        FittedColumn(
-            value=value,
-            sd=one,
-            low=np.maximum(value - reach, least),
-            high=value + reach,
-            how=BOOTSTRAP,
-            draws=draws,
-        )
-        for value, (one, reach) in zip(fitted, found)
-    ]
-
-
-def _fit_by_method(
-    workload: Workload,
-    answers: FloatArray,
-    variances: FloatArray,
-    setting: Setting,
-    statistics: list[PublishedStatistic],
-) -> Fit:
-    if setting.method != "sequential":
-        return METHODS[setting.method](workload, answers, variances, noise="gaussian")
-    groups = [f"{statistic.name}:{table}" for table in setting.order for statistic in statistics]
-    present = {group.name for group in workload.groups}
-    return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
 
 
 def _group_sizes(nesting: Nesting, answered: Any, statistics: list[PublishedStatistic]) -> dict[str, int]:

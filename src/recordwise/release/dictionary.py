@@ -18,7 +18,7 @@ from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.release.published import Published, PublishedGroup, PublishedQuery
-from recordwise.release.tables import FITTED, BasicNote, ReleasedTable
+from recordwise.release.tables import BASIC, BEST, FITTED, BasicNote, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable
@@ -164,6 +164,8 @@ def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: L
     for name in table.variables:
         value = _value(query, name, words, None, None)
         computed = f"made of the research table: the fitted value, rounded to a multiple of {note.rounded_to[name]}"
+        signed = name in published.signed_variables(table.name.removesuffix(BASIC))
+        computed += f". {note.bias.replace('NAME', name)}" if note.bias and not signed else ""
         if query is None or f"q{query.numbers[0]}:{name}" not in note.largest_change:
             computed = "the value of the research table, rounded to the digits that mean something"
         missing = f"empty: withheld because it is {withheld}; the research table has it" if withheld else EMPTY
@@ -257,7 +259,7 @@ def value_column(table: ReleasedTable, variable: str) -> str:
 
 def sd_column(table: ReleasedTable, variable: str) -> str:
     """Return the sd column of the value to publish."""
-    candidates = (f"{value_column(table, variable)}_sd", f"{variable}_sd")
+    candidates = (f"{value_column(table, variable)}_sd", f"{variable}{BEST}_sd", f"{variable}_sd")
     return next(name for name in candidates if name in table.data.column_names)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
 from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.json import PAPER, TIGHT, PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
@@ -105,6 +106,7 @@ def read_release(published: Published, policies: PolicyFile, tables: dict[str, p
         private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_from_json(page, bands),
         lattice=policies.lattice,
+        values=None if policies.values_form is None else ValuePolicy.from_json(policies.values_form, bands),
         firms=policies.firms,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,

@@ -26,6 +26,7 @@ from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.linear import AnswerTree, Crossing, grid_workload, tree_of
 from recordwise.postprocess.solvers.trees import joint_labels
+from recordwise.postprocess.top_down import Forest, Grid
 from recordwise.postprocess.workload import Workload
 from recordwise.release.published import (
     CodeLists,
@@ -195,7 +196,7 @@ class Nesting:
     @cached_property
     def workload(self) -> Workload:
         """The answers with a cell, whose system all statistics share."""
-        grid = self._grid()
+        grid = None if self.crossed is None else grid_workload(*self.crossed)
         if grid is not None:
             return grid
         asked = np.diff(self.rows.indptr) > 0
@@ -203,8 +204,9 @@ class Nesting:
         groups = {name: int(np.sum(part)) for name, part in sizes if np.any(part)}
         return Workload.matrix(sparse.csr_array(self.rows[asked]), groups)
 
-    def _grid(self) -> Workload | None:
-        """Return the workload of two fully crossed codes, or None."""
+    @cached_property
+    def crossed(self) -> tuple[tuple[int, int], dict[str, IntArray]] | None:
+        """The grid of two fully crossed codes and every cell's answer by table, or None."""
         keys, tables = self.tables[0].keys, len(self.tables)
         if len(keys) != 2 or self.remainders or ALL_OTHER in keys:
             return None
@@ -219,7 +221,16 @@ class Nesting:
         by_cell.sort_indices()
         starts = np.cumsum([0, *self.sizes.values()])[:-1]
         labels = by_cell.indices.reshape(self.finest_count, tables).astype(np.int64) - starts
-        return grid_workload(shape, dict(zip(self.sizes, np.ascontiguousarray(labels.T))))
+        return shape, dict(zip(self.sizes, np.ascontiguousarray(labels.T)))
+
+    @cached_property
+    def descent(self) -> Forest | Grid | None:
+        """How totals are handed down to the cells; None if tables cross otherwise."""
+        forest = Forest.of(sparse.csr_array(self.rows[np.diff(self.rows.indptr) > 0]))
+        if forest is not None or self.crossed is None:
+            return forest
+        shape, labels = self.crossed
+        return Grid.of(shape, list(labels.values()))
 
     @property
     def remainders(self) -> bool:

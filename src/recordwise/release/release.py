@@ -12,6 +12,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import PolicyFile
@@ -60,6 +61,8 @@ class Release:
     """What the establishments of a firm lose together; None for a release saved before it was kept."""
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
+    values: ValuePolicy | None = None
+    """The numbers that depend on the measures of a record: how closely an attacker who knows all else can tell them."""
     basic_tables: tuple[ReleasedTable, ...] = ()
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Labels = field(default_factory=Labels)
@@ -122,7 +125,7 @@ class Release:
     def consistent(
         self,
         *,
-        method: str = "nnls",
+        method: str = "top_down",
         priority: Sequence[str] | None = None,
         complete: bool = False,
         zero_counts: bool = False,
@@ -132,23 +135,25 @@ class Release:
         """Return the release with fitted columns next to counts and sums.
 
         ``NAME_fit`` is not negative (but for ``"ols"``) and adds up, and ``NAME_best`` is the best linear unbiased
-        estimate (T-FITVAR), each with ``_sd``, ``_low`` and ``_high``.
+        estimate (T-FITVAR), each with ``_low`` and ``_high``, the latter with ``_sd``.
 
-        The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``,
-        ``"sequential"`` (tables in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of
+        The noisy answers stay, and nothing is spent. ``method`` is ``"top_down"`` (coarse totals stay the best linear
+        estimate and are handed down, T-DOWN), ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables in order
+        of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of
         its published finer ones unless the keys are ``complete``. ``zero_counts=True``: sums are 0 where the fitted
         count is. ``at_most={"payqtr1": "payann"}``: the first never exceeds the second; columns of the tables, or
         measures that are summed once, in every query that has both, or with ``"q2:payqtr1"`` in the second query
         alone. release.json states the residuals that each fit reached.
 
         Args:
-            method: "nnls", "ols", "max_fit", "sequential" or "reweighted".
+            method: "top_down", "nnls", "ols", "max_fit", "sequential" or "reweighted".
             priority: For "sequential": the names of the tables, the most important first.
             complete: Whether the keys list every cell that can hold records, so that finer cells add up to coarser ones exactly.
             zero_counts: Whether sums are 0 where the fitted count is.
             at_most: For a variable, the one that it never exceeds.
-            draws: How often noise is drawn again for intervals that have no formula; 400 unless given, and 40 for nonnegative
-                fits of more than 20,000 cells. The draws are from a public seed and cost nothing.
+            draws: How often noise is drawn again for root mean squared errors of nonnegative fits (``NAME_fit_sd``), which are
+                left out unless given, and for intervals that have no formula, 400 unless given. The draws are from a public
+                seed and cost nothing.
 
         Returns:
             A new release.
@@ -168,7 +173,7 @@ class Release:
     def basic(
         self,
         *,
-        fit: str = "nnls",
+        fit: str = "top_down",
         complete: bool = False,
         units: Mapping[str, Number] | None = None,
         rules: StatusRules | None = None,
@@ -352,7 +357,12 @@ class Release:
     def _policies(self) -> PolicyFile:
         """The content of policy.json."""
         return PolicyFile.of(
-            self.policy, self.paper_policy, privacy_label=self.privacy_label, firms=self.firms, lattice=self.lattice
+            self.policy,
+            self.paper_policy,
+            privacy_label=self.privacy_label,
+            firms=self.firms,
+            lattice=self.lattice,
+            values=self.values,
         )
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:

@@ -30,7 +30,6 @@ from recordwise.postprocess.linear import (
     moved_variance,
     rank_of,
 )
-from recordwise.progress import tracked
 from recordwise.release.nesting import Nesting
 from recordwise.release.published import PublishedStatistic
 
@@ -419,18 +418,16 @@ def _narrow(
 # that does not depend on the truth. It is normal where noise is Gaussian, except for half a lattice step
 # (T-HALFSTEP); otherwise it is as wide as draws of the public noise law, sent through the same fit, show. Under
 # transforms the error does depend on the truth, and the interval holds the totals under which the fit is not
-# surprising (T-MOVED). Nonnegative fits are drawn again at their own fitted values (a parametric bootstrap), which is
-# approximate.
+# surprising (T-MOVED). Nonnegative fits have the same intervals, cut at 0 (T-CUT).
 
 
 DRAWS = 400
 FEWER_DRAWS = 40
 LARGE = 20_000
-"""With more answers than this a nonnegative fit is repeated ``FEWER_DRAWS`` times unless told otherwise."""
+"""With more answers than this noise is drawn ``FEWER_DRAWS`` times unless told otherwise."""
 MOST_VALUES = 4_000_000
 """The numbers that are drawn together."""
 ROUNDING = 2.0**-40
-FINEST = 2.0**-46
 REFITS = 3
 """The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
 
@@ -554,27 +551,6 @@ def _moved_column(
     return FittedColumn(value=value, sd=np.sqrt(weights.fitted), low=low, high=high, how=MOVED)
 
 
-def fit_again(
-    refit: Callable[[FloatArray], FloatArray],
-    fitted: FloatArray,
-    errors: Callable[[int], FloatArray],
-    *,
-    confidence: float,
-    draws: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Return a fit's standard error and reach by refitting."""
-    largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
-    squares = np.zeros(len(fitted))
-    for some in tracked(list(chunks(draws, len(fitted))), "fitting new noise"):
-        error = refit(fitted + errors(some)) - fitted
-        squares += np.sum(error**2, axis=0)
-        largest.add(np.abs(error))
-    reach = largest.value()
-    # As above, of fitted values that are off by roundings of the largest.
-    slack = ROUNDING * (np.abs(fitted) + reach) + FINEST * np.max(np.abs(fitted), initial=0.0)
-    return np.sqrt(squares / draws), reach + slack
-
-
 def chunks(draws: int, answers: int) -> Iterator[int]:
     """How many draws are made at a time."""
     size = max(1, MOST_VALUES // max(answers, 1))
@@ -583,7 +559,7 @@ def chunks(draws: int, answers: int) -> Iterator[int]:
 
 
 def draws_for(answers: int, confidence: float, draws: int | None) -> int:
-    """Return how often a nonnegative fit is repeated."""
+    """Return how often noise is drawn for intervals without a formula."""
     if draws is not None:
         rank_of(draws, confidence)
         return draws

@@ -18,7 +18,6 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array
 from recordwise.plan.cost import Part
 from recordwise.plan.describe import table_name
-from recordwise.plan.expressions import Case, leaves, operand_name
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.statistics.base import OTHER
@@ -269,6 +268,8 @@ class BasicNote:
     """How many numbers changed by a unit or more."""
     rules: StatusRules
     digest: str
+    bias: str = ""
+    """What is left of the bias of nonnegative values."""
 
     @classmethod
     def read(cls, form: Form) -> "BasicNote":
@@ -280,6 +281,7 @@ class BasicNote:
             moved_more=form.get("moved_more", {}),
             rules=StatusRules.from_json(form["status"]),
             digest=str(form["digest"]),
+            bias=str(form.get("bias", "")),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -290,6 +292,7 @@ class BasicNote:
             "largest_change": dict(self.largest_change),
             "moved_more": dict(self.moved_more),
             "status": self.rules.to_json(),
+            **({"bias": self.bias} if self.bias else {}),
             "digest": self.digest,
         }
 
@@ -329,7 +332,7 @@ def external_part(name: str, policy: Policy) -> PagePart:
 
 
 def _page_part(part: Part, table: str) -> PagePart:
-    statistic, stays = part.statistic, not _looks_at_measures(part)
+    statistic, stays = part.statistic, part.stays
     if statistic is None:
         noise = "Gaussian noise on the number that decides whether a cell is listed"
         return PagePart(
@@ -348,17 +351,3 @@ def _page_part(part: Part, table: str) -> PagePart:
         stays=stays,
         cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
     )
-
-
-def _looks_at_measures(part: Part) -> bool:
-    """Return whether a table's condition or group depends on a measure."""
-    table, measures = part.table, set(part.schema.measure_names())
-    predicates = [] if table.condition is None else [table.condition]
-    names: set[str] = set()
-    for group in table.shape.groups:
-        if isinstance(group.expression, Case):
-            predicates += [test for test, _ in group.expression.branches]
-        else:
-            names.add(operand_name(group.expression))
-    names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
-    return bool(measures & names)

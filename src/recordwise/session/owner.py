@@ -33,7 +33,6 @@ from recordwise.engines.owner import (
     firm_tables,
     read_summaries,
     read_summary,
-    realized_tree,
     realized_trees,
 )
 from recordwise.errors import GroupLossError, ParameterError, RecordwiseError, UnkeptLedgerWarning
@@ -276,6 +275,7 @@ class Owner:
         *more: Query,
         bound: str = "tight",
         edges: Sequence[float] = EDGES,
+        data: str = "confidential",
         pure: bool = False,
     ) -> LossSummary:
         """Return the distribution of firms' total losses.
@@ -287,6 +287,7 @@ class Owner:
             more: Further queries.
             bound: For a policy alone: ``"tight"``, ``"simple"`` or ``"advanced"``, as in ``group_loss``.
             edges: The bins of the losses, ascending.
+            data: What the records are, as for ``view``.
             pure: Whether the losses are pure epsilons; a policy alone may be pure itself.
 
         Returns:
@@ -297,18 +298,18 @@ class Owner:
             ParameterError: Pure epsilons are asked for, and something has none.
         """
         if isinstance(of, Policy):
-            return self._summarize_firms(of.pure() if pure else of, bound, edges)
+            return self._summarize_firms(of.pure() if pure else of, bound, edges, data)
         plan = Plan(schema=self._schema, queries=(of, *more))
         if pure:
             plan_policy(plan).pure()
         tables, passes = firm_tables([plan], pure=pure), self._engine.owner_passes()
-        self._looks.enter("owner.firm_loss_summary", plan.queries)
+        self._looks.enter("owner.firm_loss_summary", plan.queries, data=data)
         asked = (edges, DELTA_EDGES) if plan_policy(plan).delta_terms else (edges,)
         found = passes.summarize_firms_of_plan(tables, asked, self._engine.dialect).reveal()
         rho, *deltas = read_summaries(found, asked)
         return replace(rho, deltas=deltas[0]) if deltas else rho
 
-    def _summarize_firms(self, policy: Policy, bound: str, edges: Sequence[float]) -> LossSummary:
+    def _summarize_firms(self, policy: Policy, bound: str, edges: Sequence[float], data: str) -> LossSummary:
         if policy.delta_terms:
             raise GroupLossError(
                 reason="private key selection has a delta, and a policy does not say which units share a key; give the queries"
@@ -316,20 +317,31 @@ class Owner:
         if bound not in FIRM_BOUNDS:
             raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
         terms, joint = check_policy(policy, self._schema).rho, PURE_SUM if policy.is_pure else bound
-        self._looks.enter("owner.firm_loss_summary")
+        self._looks.enter("owner.firm_loss_summary", data=data)
         found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=joint)
         return read_summary(found.reveal(), edges)
 
-    def realized_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
-        """Return the realized losses of the records in public cells."""
-        plan = Plan(schema=self._schema, queries=(query,))
-        if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
-            raise ParameterError(parameter="query", problem="must have one table with public keys for realized losses")
-        (table,) = plan.tables()
-        self._looks.enter("owner.realized_loss_summary", plan.queries)
-        found = self._engine.summarize_beside_totals(
-            plan, table, realized_tree(plan, table, self._engine.dialect), edges
-        )
+    def realized_loss_summary(
+        self, *queries: Query, firms: bool = False, edges: Sequence[float] = EDGES, data: str = "confidential"
+    ) -> LossSummary:
+        """Return the distribution of the losses that records or firms really incur.
+
+        Over all tables of the queries together, beside the other records of each cell ([S] (8) and (9)); never above the policy. A
+        look at confidential records.
+
+        Args:
+            queries: The queries that are published together, all with public keys.
+            firms: Whether firms are counted, each with all its records, instead of records.
+            edges: The bins of the losses, ascending.
+            data: What the records are, as for ``view``.
+
+        Returns:
+            How many records or firms lose at most each edge; 0 if in no public cell.
+        """
+        plan = public_plan(self._schema, queries)
+        self._looks.enter("owner.realized_loss_summary", plan.queries, data=data)
+        passes = self._engine.owner_passes()
+        found = passes.summarize_realized(plan, edges, self._engine.dialect, firms=firms)
         return read_summary(found.reveal(), edges)
 
 
@@ -388,6 +400,13 @@ class OwnerView:
         trees = realized_trees(plan, table, extra, self._engine.dialect)
         counted = self._engine.owner_passes().summarize_many_beside_totals(plan, table, list(trees.values())).reveal()
         return dict(zip(trees, read_summaries(counted, [BIN_EDGES] * len(trees))))
+
+    def realized_loss_bins(self, queries: Sequence[Query], *, firms: bool = False) -> LossSummary:
+        """Return the realized losses of records or firms over all tables of queries with public keys."""
+        plan = public_plan(self.schema, queries)
+        passes = self._engine.owner_passes()
+        found = passes.summarize_realized(plan, BIN_EDGES, self._engine.dialect, firms=firms)
+        return read_summary(found.reveal(), BIN_EDGES)
 
     def lone_pieces(self, query: Query) -> FloatArray:
         """Return the pieces of records alone in their selected key."""
@@ -467,6 +486,14 @@ def one_table(plan: Plan) -> PlannedTable:
             advice="Ask for one table at a time: a query without levels.",
         )
     return plan.tables()[0]
+
+
+def public_plan(schema: Schema, queries: Sequence[Query]) -> Plan:
+    """Return a plan of queries with public keys."""
+    plan = Plan(schema=schema, queries=tuple(queries))
+    if not queries or any(plan.selection(table) is not None for table in plan.tables()):
+        raise ParameterError(parameter="queries", problem="must have public keys for realized losses")
+    return plan
 
 
 def without_delta(policy: Policy) -> Policy:

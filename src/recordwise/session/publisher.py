@@ -16,7 +16,7 @@ from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.external import declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
+from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy, value_policy
 from recordwise.plan.describe import (
     ReleaseIdentity,
     plan_json,
@@ -203,7 +203,14 @@ class Publisher:
                 is_pure=policy.pure_problem() is None,
             )
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
-            drawn = replace(drawn, paper_policy=paper, parts=page_parts(plan), firms=firms, lattice=lattice)
+            drawn = replace(
+                drawn,
+                paper_policy=paper,
+                parts=page_parts(plan),
+                firms=firms,
+                lattice=lattice,
+                values=value_policy(plan),
+            )
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.

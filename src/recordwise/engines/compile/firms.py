@@ -97,8 +97,8 @@ def single_units_tree(
     for number, each in enumerate(tables):
         if each.table.condition is not None:
             amounts = amounts.select(aliased(predicate_tree(each.table.condition, schema), f"table_of_unit_{number}"))
-    rho = [_sum_tree(_terms(tables, number, dialect, delta=False)) for number in range(count)]
-    delta = [_sum_tree(_terms(tables, number, dialect, delta=True)) for number in range(count)]
+    rho = [sum_tree(_terms(tables, number, dialect, delta=False)) for number in range(count)]
+    delta = [sum_tree(_terms(tables, number, dialect, delta=True)) for number in range(count)]
     values = [*rho, *(least(float_tree(1.0), chance) for chance in delta)]
     named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
     return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS, copy=False))
@@ -144,7 +144,7 @@ FIRM_ID, TIMES = "firm_of_unit", "times_of_unit"
 def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, dialect: str) -> Iterator[exp.Select]:
     """Yield one branch for joined cells, and one per quantile tree."""
     units = units_tree(table.table, schema, several, _bands([table]))
-    cells = _Cells(units, schema, dialect)
+    cells = FirmCells(units, schema, dialect)
     rho: list[list[exp.Expr]] = [[] for _ in range(count)]
     delta: list[list[exp.Expr]] = [[] for _ in range(count)]
     for number, parts in enumerate(table.parts):
@@ -159,7 +159,7 @@ def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, 
         yield cells.branch(rho, delta)
 
 
-class _Cells:
+class FirmCells:
     """The units of each firm in each cell of a table."""
 
     def __init__(self, units: Units, schema: Schema, dialect: str) -> None:
@@ -212,7 +212,7 @@ class _Cells:
             loss = self._over_cells(terms_sql(part.policy.rho, self.dialect), {name: joined}, part)
             nothing = exp.EQ(this=joined.copy(), expression=zero.copy())
             losses.append(exp.Case(ifs=[exp.If(this=nothing, true=zero.copy())], default=loss))
-        return _sum_tree(losses)
+        return sum_tree(losses)
 
     def _over_cells(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
         """Rewrite a formula over a record's columns for a cell's."""
@@ -220,6 +220,17 @@ class _Cells:
         groups |= {each.key: self.aggregate(exp.Min(this=band_sql(each))) for each in part.policy.bands().values()}
         known = groups | names
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
+
+    def at_total(self, tree: exp.Expr, measure: str) -> exp.Expr:
+        """Rewrite a record's loss beside its cell's total for a firm that leaves the cell."""
+        value = exp.cast(column(measure), exp.DType.DOUBLE)
+
+        def known(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            return self.aggregate(exp.Sum(this=value) if node.name == measure else exp.Min(this=column(node.name)))
+
+        return tree.transform(known)
 
     def chance(self, part: FirmPart) -> exp.Expr:
         """Return the chance that a firm's pieces list a key."""
@@ -236,12 +247,12 @@ class _Cells:
         joined = joined.from_(inner.subquery(UNITS, copy=False)).group_by(column(self.schema.firm or "", UNITS), *keys)
         chances = [each for plan in delta for each in plan]
         each_cell = exp.select(
-            column(FIRM_ID, CELLS), *(aliased(_sum_tree(list(plan)), f"l{i}") for i, plan in enumerate(rho))
+            column(FIRM_ID, CELLS), *(aliased(sum_tree(list(plan)), f"l{i}") for i, plan in enumerate(rho))
         )
         each_cell = each_cell.select(*(aliased(tree, f"d{i}") for i, tree in enumerate(chances)))
         each_cell = each_cell.from_(joined.subquery(CELLS, copy=False))
         place = iter(range(len(chances)))
-        deltas = [_sum_tree([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
+        deltas = [sum_tree([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
         values = [*(exp.Sum(this=column(f"l{i}", EACH)) for i in range(len(rho))), *deltas]
         named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
         select = exp.select(column(FIRM_ID, EACH), *named).from_(each_cell.subquery(EACH, copy=False))
@@ -272,7 +283,7 @@ def least(first: exp.Expr, second: exp.Expr) -> exp.Expr:
     return exp.Least(this=first, expressions=[second], ignore_nulls=False)
 
 
-def _sum_tree(trees: Sequence[exp.Expr]) -> exp.Expr:
+def sum_tree(trees: Sequence[exp.Expr]) -> exp.Expr:
     if not trees:
         return float_tree(0.0)
     total = trees[0]

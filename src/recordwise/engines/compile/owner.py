@@ -371,25 +371,14 @@ def _double(tree: exp.Expr) -> exp.Expr:
     return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.DOUBLE))
 
 
-def beside_tree(
-    value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
-) -> exp.Expr:
-    """Return a histogram over public cells, with their totals usable.
-
-    ``value`` may use ``total0``, ``total1``... of the record's cell.
-    """
-    valued = exp.select(aliased(value.copy(), VALUE))
-    return binned_tree(_join_totals(valued, [value], base, table, names, keys, schema), edges)
-
-
 def many_beside_tree(
     values: Sequence[exp.Expr], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """Several such histograms in one pass over the records."""
-    return many_binned_tree(_join_totals(named_values(values), values, base, table, names, keys, schema), len(values))
+    return many_binned_tree(join_totals(named_values(values), values, base, table, names, keys, schema), len(values))
 
 
-def _join_totals(
+def join_totals(
     select: exp.Select,
     values: Sequence[exp.Expr],
     base: Base,
@@ -397,23 +386,26 @@ def _join_totals(
     names: Names,
     keys: str,
     schema: Schema,
+    ids: Sequence[str] = (),
 ) -> exp.Select:
     totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
     assert totals is not None
     cell_totals = totals.subquery("cell", copy=False)
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
-    located = _locate_records(table, keys, schema, values).subquery("located", copy=False)
+    located = _locate_records(table, keys, schema, values, ids).subquery("located", copy=False)
     return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
 
 
-def _locate_records(table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
+def _locate_records(
+    table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = (), ids: Sequence[str] = ()
+) -> exp.Select:
     """Return records of public cells with the positions of those."""
-    inner = amounts_tree(schema, values)
+    inner = amounts_tree(schema, values).select(*map(column, ids))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
     inner = inner.select(*key_columns(table, lambda each: expression_tree(each, schema)))
     names = [*schema.column_names(), *([schema.firm] if schema.firm else []), *schema.measure_names()]
-    names += [each.key for each in bands_in(values)]
+    names += [*(each.key for each in bands_in(values)), *ids]
     return at_positions(inner, table, keys, names)
 
 

@@ -48,14 +48,17 @@ from recordwise.policy.series import Series
 
 
 KINDS = ("research", "basic")
-BASIC = (Entry("fit", one_of("nnls", "ols", "max_fit", "sequential", "reweighted")), Entry("complete", Node.flag))
+BASIC = (
+    Entry("fit", one_of("top_down", "nnls", "ols", "max_fit", "sequential", "reweighted")),
+    Entry("complete", Node.flag),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BasicOutputs:
     """The arguments of ``Release.basic``."""
 
-    fit: str = "nnls"
+    fit: str = "top_down"
     complete: bool = False
     units: dict[str, Number] = field(default_factory=dict)
     rules: StatusRules = field(default_factory=StatusRules)

@@ -18,7 +18,7 @@ from recordwise.exact.text import digits_text, formula_text, prose_text, share_t
 from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
-from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.gaussian import Clamped, Gaussian
 from recordwise.mechanisms.registry import planning_families
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.expressions import ALL_OTHER, Level
@@ -62,7 +62,8 @@ class Goal:
         within: The largest relative error.
         confidence: The probability with which a cell stays within it.
         share: The share of the cells that must meet the goal.
-        at_least: Totals below this do not count.
+        at_least: Totals below this do not count. Or by statistic: ``{"count": 100}`` leaves out cells of fewer records, and
+            ``{"pay": 1000}`` those with less of another measure.
         statistic: The published name, where the plan has several statistics of the measure.
         levels: The numbers of the query's tables that the goal is about, from 0; all of them unless given.
     """
@@ -73,6 +74,8 @@ class Goal:
     confidence: float
     share: Fraction
     at_least: Fraction
+    others_at_least: tuple[tuple[str, Fraction], ...]
+    """What other statistics of a cell must reach, by measure or "count"."""
     statistic: str | None
     levels: tuple[int, ...]
 
@@ -84,7 +87,7 @@ class Goal:
         within: Number,
         confidence: float = 0.95,
         share: Number = 1,
-        at_least: Number = 0,
+        at_least: Number | Mapping[str, Number] = 0,
         statistic: str | None = None,
         levels: Sequence[int] | None = None,
     ) -> None:
@@ -92,13 +95,16 @@ class Goal:
         if part > 1:
             raise ParameterError(parameter="share", problem="must be at most 1")
         shape = bare(query)
+        least = dict(at_least) if isinstance(at_least, Mapping) else {measure: at_least}
+        others = {name: nonnegative(number, parameter="at_least") for name, number in least.items() if name != measure}
         values = {
             "measure": measure,
             "query": shape,
             "within": positive(within, parameter="within"),
             "confidence": read_confidence(confidence),
             "share": part,
-            "at_least": nonnegative(at_least, parameter="at_least"),
+            "at_least": nonnegative(least.get(measure, 0), parameter="at_least"),
+            "others_at_least": tuple(others.items()),
             "statistic": statistic,
             "levels": tuple(range(len(shape.tables()))) if levels is None else tuple(levels),
         }
@@ -125,7 +131,7 @@ class Goal:
             within=self.within,
             confidence=self.confidence,
             share=self.share,
-            at_least=self.at_least,
+            at_least={self.measure: self.at_least, **dict(self.others_at_least)},
             statistic=self.statistic,
             levels=self.levels,
         )
@@ -134,6 +140,7 @@ class Goal:
         """The goal as a reader says it."""
         which = "every cell" if self.share == 1 else f"{share_text(float(self.share))} of the cells"
         least = f" of at least {prose_text(self.at_least)}" if self.at_least else ""
+        least += "".join(f" with {name} of at least {prose_text(number)}" for name, number in self.others_at_least)
         error = f"error at most {digits_text(float(self.within), 3)} of the total"
         return f"{self.statistic or self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
 
@@ -147,7 +154,8 @@ class Goals(TypedDict, total=False):
     within: Required[Number | Mapping[str, Number]]
     confidence: float
     share: Number
-    at_least: Number | Mapping[str, Number]
+    at_least: Number | Mapping[str, Number | Mapping[str, Number]]
+    """For one statistic also by others: ``{"emp": {"count": 100}}``."""
 
 
 def plan_goals(
@@ -344,7 +352,7 @@ def goal_tables(
     """Return every table of every target, with its totals read in as few passes as a release would take."""
     goals = {each.asked.place: each.goal for each in targets}
     part = Scope(plan=scope.plan, drawn=tuple(each.asked for each in targets), is_whole=False)
-    return tuple(_goal_table(goals[each.asked.place], each) for each in plan_totals(view, part, choices))
+    return tuple(_goal_table(view, goals[each.asked.place], each) for each in plan_totals(view, part, choices))
 
 
 def tables_of(view: OwnerView, goals: Sequence[Goal], candidates: Mapping[str, Any]) -> tuple[GoalTable, ...]:
@@ -365,8 +373,8 @@ def choices_of(candidates: Mapping[str, Any], targets: Sequence[Target]) -> dict
     return {name: choice(each) for name, each in candidates.items()}
 
 
-def _goal_table(goal: Goal, part: PlanTotals) -> GoalTable:
-    counted = counted_cells(goal, part)
+def _goal_table(view: OwnerView, goal: Goal, part: PlanTotals) -> GoalTable:
+    counted = counted_cells(view, goal, part)
     if not counted.any():
         groups = " x ".join(part.level.names()) or "the grand total"
         raise ParameterError(
@@ -385,9 +393,20 @@ def _goal_table(goal: Goal, part: PlanTotals) -> GoalTable:
     )
 
 
-def counted_cells(goal: Goal, part: PlanTotals) -> Any:
-    """Return which cells count for a goal: no published rest, and none whose total is 0 or below ``at_least``."""
+def counted_cells(view: OwnerView, goal: Goal, part: PlanTotals) -> Any:
+    """Return which cells count for a goal: no published rest, and none whose total is 0 or below ``at_least``.
+
+    Other statistics that must reach something are read in a pass of their own.
+    """
     counted = (part.total > 0) & (part.total >= float(goal.at_least))
+    if goal.others_at_least:
+        query = bare(at_level(part.plan.queries[part.asked.query], part.level))
+        for name, _ in goal.others_at_least:
+            check_measure(name, view.schema)
+            query = with_statistic(query, name, FOR_OWNER, alias=f"least_{name}")
+        (found,) = view.cell_totals(query)
+        for name, number in goal.others_at_least:
+            counted &= found.totals[f"least_{name}"] >= float(number)
     if ALL_OTHER in part.cells.column_names:
         counted &= ~np.asarray(part.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
     return counted
@@ -456,16 +475,19 @@ CLOSE = 0.02
 """Offsets have two digits: their logarithm need not be known any closer."""
 
 
-def families(*, offset: Number = 100) -> dict[str, Any]:
+def families(*, offset: Number = 100, clamps: Sequence[Number] = ()) -> dict[str, Any]:
     """One mechanism of each family, before its noise is set.
 
     Args:
         offset: The offset of the transforms, in the measure's units.
+        clamps: Bounds at which contributions are cut, the zCDP baseline of [S] 6.2: a candidate for each, of which ``recommend``
+            ranks the best one next to the others. A bound that cuts too much meets no goal.
 
     Returns:
         The families by name, those of installed packages among them.
     """
-    return planning_families(offset=offset)
+    cut = {f"clamped at {prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in clamps}
+    return planning_families(offset=offset) | cut
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:

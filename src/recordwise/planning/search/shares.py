@@ -330,8 +330,7 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     scope, _ = goal_scope(goals, view.schema, full=True)
     found = plan_totals(view, scope, {})
     return [
-        _levels(goal, [each for each in found if each.asked.query == number], view.schema)
-        for number, goal in enumerate(goals)
+        _levels(view, goal, [each for each in found if each.asked.query == number]) for number, goal in enumerate(goals)
     ]
 
 
@@ -350,7 +349,8 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
             raise ParameterError(parameter="fitted", problem=problem)
 
 
-def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLevels:
+def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals]) -> GoalLevels:
+    schema = view.schema
     names = [str(each.number) for each in found]
     by = {
         name: read_groups(group_json(group, schema) for group in each.level.groups) for name, each in zip(names, found)
@@ -367,7 +367,7 @@ def _levels(goal: Goal, found: Sequence[PlanTotals], schema: Schema) -> GoalLeve
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
         total = found[n].total
-        counted = counted_cells(goal, found[n]) & (n in goal.levels)
+        counted = counted_cells(view, goal, found[n]) & (n in goal.levels)
         level.append(np.full(len(total), n))
         sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
         reach.append(np.where(counted, float(goal.within) * total / z, np.inf))

@@ -89,19 +89,32 @@
     }
     return low;
   };
-  const band = (record, field) => {
+  const around = (record, field, hidden) => {
     const [up, down] = field.step, value = steps => steps * up / down;
     const raw = record[field.name] * down / up;
     const own = raw < 0 ? Math.round(raw) : Math.floor(raw * (1 + 1e-15));
     const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
     const least = field.signed ? -most : 0;
     const at = steps => ({...record, [field.name]: value(steps)});
-    const hidden = (low, high) => model.change(at(low), at(high)) <= data.bandLoss;
-    const alike = furthest(away => hidden(Math.max(least, own - away), own + away), Math.max(0, most - own));
+    const hides = (low, high) => hidden(at(low), at(high));
+    const alike = furthest(away => hides(Math.max(least, own - away), own + away), Math.max(0, most - own));
     let low = Math.max(least, own - alike), high = own + alike;
-    low -= furthest(away => hidden(low - away, high), low - least);
-    high += furthest(away => hidden(low, high + away), Math.max(0, most - high));
-    return {field, low: value(low), high: high >= most ? null : value(high)};
+    low -= furthest(away => hides(low - away, high), low - least);
+    high += furthest(away => hides(low, high + away), Math.max(0, most - high));
+    const reach = high < most && Math.abs(2 * own - low - high) <= 1 ? Math.max(own - low, high - own) : null;
+    return {field, low: value(low), high: high >= most ? null : value(high), reach: reach === null ? null : value(reach), open: low === least && high >= most};
+  };
+  const band = (record, field) => around(record, field, (one, other) => model.change(one, other) <= data.bandLoss);
+  // What an attacker who knows all else can tell (T-INFER): recordwise.mechanisms.inference.is_hidden.
+  const told = (record, field) => {
+    const numbers = model.numbers[field.name], {joint, squares} = data.reaches[field.name];
+    const places = numbers.map((_, at) => at).filter(at => numbers[at][0](record)), together = joint[places.join(",")];
+    const [first] = places, gaussian = places.every(at => numbers[at][3] > 0);
+    if (!places.length || (places.length > 1 && together === undefined && !gaussian)) return null;
+    const most = places.length === 1 ? numbers[first][2] : together;
+    const found = around(record, field, (one, other) => most !== undefined ? numbers[first][1](one, other) <= most
+      : places.reduce((sum, at) => sum + numbers[at][3] * Math.pow(numbers[at][1](one, other), 2), 0) <= squares);
+    return found.open ? null : found;
   };
 
   // What was typed.
@@ -157,6 +170,13 @@
   const bandText = each => each.high === null
     ? fill("open band", {low: amountText(each.low, each.field), label: each.field.label})
     : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: each.field.label});
+  const toldText = each => {
+    const label = each.field.label, unit = data.units[each.field.name] ? " (" + data.units[each.field.name] + ")" : "";
+    if (each.low === each.high) return fill("told exactly", {label, unit});
+    if (each.reach !== null) return fill("told within", {label, unit, reach: amountText(each.reach, each.field)});
+    return each.high === null ? fill("told from", {label, unit, low: amountText(each.low, each.field)})
+      : fill("told between", {label, unit, low: amountText(each.low, each.field), high: amountText(each.high, each.field)});
+  };
   const listed = clauses => [clauses.slice(0, -1).join(", "), clauses[clauses.length - 1]].filter(Boolean).join(" or ");
   const leadText = (rho, bands, own = 0) => {
     if (rho === 0) return data.sentences.nothing;
@@ -166,18 +186,20 @@
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
     return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
   };
-  const detailText = (rho, own, best) => {
+  const detailText = (rho, own, best, values) => {
     const told = [fill("test", {power: percent(best, 1)})];
+    if (values.length) told.push(fill("told", {values: values.map(toldText).join(" and ")}));
     if (own) told.push(fill("selected", {own: chance(own)}));
     if (rho > 0 && rho <= 100) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
     if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
     return told.join(" ");
   };
   const bandsOf = (record, rho) => model.change && rho > 0 && rho < Infinity ? amounts.map(field => band(record, field)) : [];
+  const valuesOf = (record, rho) => rho > 0 && rho < Infinity ? amounts.filter(field => data.reaches[field.name]).map(field => told(record, field)).filter(Boolean) : [];
   const answer = (record, {rho, delta}) => {
     const bands = bandsOf(record, rho), exact = lookedUp(record, {rho, delta});
     say("#lead", leadText(rho, bands, delta));
-    say("#details", detailText(rho, delta, exact.power));
+    say("#details", detailText(rho, delta, exact.power, valuesOf(record, rho)));
     find("#reliably").hidden = !bands.length;
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
@@ -344,5 +366,5 @@
   }
   update();
   together();
-  window.recordwise = {...model, lookedUp, power, epsilon, factor, groupLoss, band, leadText, fields: data.fields, words: {find, all, make, say, grouped, percent}};
+  window.recordwise = {...model, lookedUp, power, epsilon, factor, groupLoss, band, told, reaches: data.reaches, leadText, fields: data.fields, words: {find, all, make, say, grouped, percent}};
 })();

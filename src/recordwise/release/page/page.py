@@ -19,6 +19,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
+from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import PURE_PRELUDE, firm_js, knots_js, prelude_of, terms_js
@@ -30,7 +31,7 @@ from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
-from recordwise.release.page.value_change import change_js, has_band
+from recordwise.release.page.value_change import change_js, has_band, numbers_js
 from recordwise.release.page.view import View, payload
 from recordwise.release.published import CodeList, Published
 from recordwise.release.tables import PRIVATE, PagePart
@@ -49,8 +50,9 @@ def model_js(
     firms: FirmPolicy | None = None,
     periods: Sequence[Policy] = (),
     labels: Mapping[str, str] | None = None,
+    values: ValuePolicy | None = None,
 ) -> str:
-    """``{loss, pure, parts, bands, budget, change, firm, periods, sizes}``.
+    """``{loss, pure, parts, bands, budget, change, numbers, firm, periods, sizes}``.
 
     ``change`` is null where a band has no meaning, ``firm`` where no cells are known; without a pure loss there is no ``pure``.
     """
@@ -65,6 +67,7 @@ def model_js(
         f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
+        f"numbers: {numbers_js(values)}",
         f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
         f"periods: [{','.join(f'r => {terms_js(each.rho)}' for each in periods)}]",
         f"sizes: [{', '.join(_size_js(each) for each in sizes_of_cells(policy, labels))}]",
@@ -291,7 +294,7 @@ def page_html(view: View) -> str:
 def _script(view: View) -> str:
     release = view.release
     periods = [period.policy for period in view.periods]
-    model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
+    model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels, release.values)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
     levels = page_file("levels.js") if view.firm_columns.lists else "const withLevels = place => place;\n"
     is_pure = release.policy.pure_problem() is None

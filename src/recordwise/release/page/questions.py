@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import RecordError
-from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, formula_text, share_text
+from recordwise.exact.text import GREAT_LOG_ODDS, amount_text, chance_text, factor_text, formula_text, share_text
+from recordwise.mechanisms.inference import ValueWindow
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
@@ -300,6 +301,14 @@ SENTENCES = {
         "A membership test with a 5% false-positive rate detects your record with probability at most {power} "
         "(without the publication: 5%)."
     ),
+    "told": (
+        "Someone who knows every other record, and everything about you but one number, can tell {values}, "
+        "right 95% of the time, and no closer."
+    ),
+    "told exactly": "your exact {label}",
+    "told within": "your {label} within ± {reach}{unit}",
+    "told between": "your {label} as {low} to {high}{unit}",
+    "told from": "your {label} as {low}{unit} or more",
     "reliably": (
         "“Reliably” means: a test between two numbers in that range, run by someone who knows everything else about you and "
         "every other record, with a 5% false-positive rate, is right at most half the time."
@@ -345,9 +354,27 @@ def _band_sentence(band: Band) -> str:
     return SENTENCES["one band"].format(low=band.low, high=band.high, label=band.label)
 
 
-def details(rho: float, own: float) -> list[str]:
+def told_sentence(windows: Sequence[ValueWindow], labels: Mapping[str, str], units: Mapping[str, str]) -> str:
+    """How closely an attacker can tell the values of a record (T-INFER)."""
+    return SENTENCES["told"].format(values=" and ".join(_told(each, labels, units) for each in windows))
+
+
+def _told(window: ValueWindow, labels: Mapping[str, str], units: Mapping[str, str]) -> str:
+    decimals = len(str(window.step.denominator - 1)) if window.step.denominator > 1 else 0
+    low, high, reach = (
+        None if end is None else amount_text(end, decimals) for end in (window.low, window.high, window.reach)
+    )
+    kind = "exactly" if low == high else "within" if reach is not None else "from" if high is None else "between"
+    unit = f" ({units[window.measure]})" if units.get(window.measure) else ""
+    label = labels.get(window.measure, window.measure)
+    return SENTENCES[f"told {kind}"].format(label=label, unit=unit, low=low, high=high, reach=reach)
+
+
+def details(rho: float, own: float, told_values: str = "") -> list[str]:
     """The sentences below it."""
     told = [SENTENCES["test"].format(power=f"{share_text(power_beside_delta(rho, own), 1)}")]
+    if told_values:
+        told.append(told_values)
     if own:
         told.append(SENTENCES["selected"].format(own=chance_text(own)))
     if 0 < rho <= LIMITLESS:

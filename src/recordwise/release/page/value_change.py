@@ -5,7 +5,7 @@ employees". One formula is evaluated with error bounds in Python and as JavaScri
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from flint import arb
 
 from recordwise.errors import GroupLossError
 from recordwise.exact.numbers import arb_float_upper, ball, constant_ball, float_upper, working_precision
+from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, gap, widest
 from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.policy.atoms import (
     Additive,
@@ -29,7 +30,7 @@ from recordwise.policy.atoms import (
 )
 from recordwise.policy.conditions import EVERY, holds
 from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
-from recordwise.policy.evaluate.javascript import JAVASCRIPT, absolute_js, condition_js, js_number, signed_js
+from recordwise.policy.evaluate.javascript import JAVASCRIPT, absolute_js, condition_js, js_number, js_text, signed_js
 from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.policy import Maximum
 from recordwise.release.tables import PagePart
@@ -112,14 +113,6 @@ def _absolute(evaluator: Evaluator[T], x: T) -> T:
     return evaluator.maximum(x, evaluator.multiply(evaluator.constant(arb(-1)), x))
 
 
-def gap(evaluator: Evaluator[T], x: T, y: T) -> T:
-    """|x - y|."""
-    minus = evaluator.constant(arb(-1))
-    return evaluator.maximum(
-        evaluator.add(x, evaluator.multiply(minus, y)), evaluator.add(y, evaluator.multiply(minus, x))
-    )
-
-
 def _transformed_term(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
     rise = gap(evaluator, atom.function.increase(evaluator, x), atom.function.increase(evaluator, y))
     shift = evaluator.add(rise, evaluator.constant(constant_ball(atom.grid)))
@@ -147,20 +140,49 @@ def band(
     def hidden(low: int, high: int) -> bool:
         return change_upper(parts, {**record, name: step * low}, {**record, name: step * high}) <= BAND_LOSS
 
-    alike = _furthest(lambda away: hidden(max(least, own - away), own + away), max(0, most_steps - own))
-    low, high = max(least, own - alike), own + alike
-    low -= _furthest(lambda away: hidden(low - away, high), low - least)
-    high += _furthest(lambda away: hidden(low, high + away), max(0, most_steps - high))
+    low, high = widest(hidden, own, least, most_steps)
     return step * low, step * high
 
 
-def _furthest(holds_at: Callable[[int], bool], most: int) -> int:
-    """Return the largest number up to ``most`` before a condition fails."""
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2 if low else min(high - 1, max(1, high // 2**16))
-        if holds_at(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+# What an attacker learns about a value (T-INFER), as the page computes it.
+
+
+def numbers_js(values: ValuePolicy | None) -> str:
+    """Return the numbers behind each measure as JavaScript source.
+
+    Whether a record changes one, its gap between two records, how far it hides a value alone, its weight among others. Equal texts
+    are written once.
+    """
+    if values is None:
+        return "{}"
+    texts: dict[str, int] = {}
+    rows: dict[str, int] = {}
+    members = []
+    for name in values.bounds:
+        found = []
+        for number, reach in zip(values.of(name), values.reaches(name).single):
+            where, apart = (texts.setdefault(text, len(texts)) for text in _number_js(number))
+            row = f"[t[{where}],t[{apart}],{js_number(reach)},{js_number(number.weight())}]"
+            found.append(rows.setdefault(row, len(rows)))
+        members.append(f"{js_text(name)}: [{','.join(map(str, found))}].map(at=>n[at])")
+    return f"(() => {{ const t = [{','.join(texts)}], n = [{','.join(rows)}]; return {{{', '.join(members)}}}; }})()"
+
+
+def _number_js(number: ValueNumber) -> tuple[str, str]:
+    """Return whether a record changes a number, and the gap of two records."""
+    measure = number.measure
+    one, two = (signed_js(measure, each) if measure.signed else absolute_js(measure, each) for each in "rs")
+    where = "true" if number.condition == EVERY else condition_js(number.condition)
+    return f"r => {where}", f"(r, s) => {number.gap(JAVASCRIPT, one, two)}"
+
+
+def reaches_json(values: ValuePolicy | None) -> dict[str, Any]:
+    """Return what the numbers of a measure hide together, as the page reads it."""
+    if values is None:
+        return {}
+    found = {name: values.reaches(name) for name in values.bounds}
+    return {
+        name: {"joint": {",".join(map(str, active)): reach for active, reach in each.joint.items()}}
+        | {"squares": each.squares}
+        for name, each in found.items()
+    }

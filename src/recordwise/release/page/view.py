@@ -41,7 +41,7 @@ from recordwise.release.page.questions import (
     reach_of,
     start_record,
 )
-from recordwise.release.page.value_change import BAND_LOSS, has_band
+from recordwise.release.page.value_change import BAND_LOSS, has_band, reaches_json
 from recordwise.release.published import Period, Published
 from recordwise.release.tables import PRIVATE, PagePart
 
@@ -140,6 +140,8 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
+        "reaches": reaches_json(release.values),
+        "units": {name: view.content.words.unit(name) for name in names if view.content.words.unit(name)},
         **view.firm_columns.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
