@@ -117,7 +117,9 @@ class _Lines:
 
     def show(self, doing: str, share: float) -> None:
         """Print a line if something else is done now."""
+        from recordwise.exact.text import seconds_text, share_text
+
         if doing != self._doing:
             self._doing = doing
             taken = time.monotonic() - self._begun
-            print(f"recordwise: {doing} ({share:.0%}, {taken:.1f} s)", file=sys.stderr, flush=True)
+            print(f"recordwise: {doing} ({share_text(share)}, {seconds_text(taken)})", file=sys.stderr, flush=True)

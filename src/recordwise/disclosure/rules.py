@@ -100,7 +100,16 @@ class Method(Protocol):
     """One of the older ways to publish tables."""
 
     def publish(self, cells: Cells, found: Contributions, seed: int) -> Published:
-        """Return what is published of exact tables."""
+        """Return what is published of exact tables.
+
+        Args:
+            cells: The cells of all tables.
+            found: The contributions to them.
+            seed: The seed of what is drawn.
+
+        Returns:
+            The published values and their bounds.
+        """
 
 
 def sensitive_cells(rules: Sequence[Any], found: Contributors) -> tuple[Any, FloatArray]:
@@ -117,7 +126,16 @@ class Suppression:
     complementary: bool = True
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
-        """Return exact values, NaN where they are withheld."""
+        """Return exact values, NaN where they are withheld.
+
+        Args:
+            cells: The cells of all tables.
+            found: The contributions to them.
+            seed: The seed of what is drawn.
+
+        Returns:
+            The published values and their bounds.
+        """
         marked, distance = sensitive_cells(self.rules, found)
         withheld, unprotected = marked, np.empty(0, np.int64)
         if self.complementary:
@@ -157,7 +175,16 @@ class Coarsening:
     """The dimension; the one with the most levels unless given."""
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
-        """Return exact values, NaN below the level that is published."""
+        """Return exact values, NaN below the level that is published.
+
+        Args:
+            cells: The cells of all tables.
+            found: The contributions to them.
+            seed: The seed of what is drawn.
+
+        Returns:
+            The published values and their bounds.
+        """
         names = [each.name for each in cells.dimensions]
         if self.along is not None and self.along not in names:
             raise ParameterError(parameter="along", problem=f"must be one of {', '.join(names)}")
@@ -181,7 +208,16 @@ class Rounding:
     at_random: bool = False
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
-        """Return rounded values; a nearest one is off by half the base at most."""
+        """Return rounded values; a nearest one is off by half the base at most.
+
+        Args:
+            cells: The cells of all tables.
+            found: The contributions to them.
+            seed: The seed of what is drawn.
+
+        Returns:
+            The published values and their bounds.
+        """
         below = np.floor(found.total / self.base)
         part = found.total / self.base - below
         if self.at_random:
@@ -203,7 +239,16 @@ class Ranges:
     edges: tuple[float, ...] = EDGES
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
-        """Return the middle of the class where a rule withholds the value."""
+        """Return the middle of the class where a rule withholds the value.
+
+        Args:
+            cells: The cells of all tables.
+            found: The contributions to them.
+            seed: The seed of what is drawn.
+
+        Returns:
+            The published values and their bounds.
+        """
         marked, _ = sensitive_cells(self.rules, found)
         ends = np.array([0.0, *self.edges, np.inf])
         place = np.searchsorted(ends, found.total, side="right") - 1

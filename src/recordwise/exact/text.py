@@ -77,6 +77,11 @@ def share_text(share: float, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def seconds_text(seconds: float) -> str:
+    """How long something took."""
+    return f"{seconds:.1f} s"
+
+
 def tick_text(share: float) -> str:
     """Return an axis tick as a percentage with its decimals."""
     return _trim_zeros(f"{share * 100:.10f}") + "%"
