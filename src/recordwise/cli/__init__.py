@@ -15,12 +15,14 @@ In reading order:
 - ``loss``: loss: what an establishment, a firm or a history of periods loses
 - ``ledger``: ledger show and verify
 - ``audit``: audit
+- ``attack``: attack: what published tables without noise give away
 """
 
 from typing import Annotated
 
 import typer
 
+from recordwise.cli.attack import attack
 from recordwise.cli.audit import audit
 from recordwise.cli.check import check, preflight, rehearse
 from recordwise.cli.demo import demo, init
@@ -39,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, audit)
+COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, audit, attack)
 for command in COMMANDS:
     app.command()(command)
 for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):

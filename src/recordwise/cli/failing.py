@@ -191,6 +191,7 @@ EXAMPLES: dict[str, str] = {
     "loss": "recordwise loss published/policy.json emp=1000 payann=52000",
     "demo": "recordwise demo --establishments 100000",
     "audit": "recordwise audit --cells 20000",
+    "attack": "recordwise attack tables.toml --out intervals.csv",
     "ledger show": "recordwise ledger show shops.ledger --plan plan.toml",
     "ledger verify": "recordwise ledger verify shops.ledger --against published",
     "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",

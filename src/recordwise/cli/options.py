@@ -105,7 +105,13 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         default="relative_error",
     ),
     "by": option(str, "A key column, a level of a hierarchy, a prefix as county:2, or size."),
-    "baseline": option(list[str], "clamped, p-percent, multiplicative, release:FOLDER or plan:FILE; may be repeated."),
+    "baseline": option(
+        list[str],
+        "suppression, coarsening, rounding, ranges, multiplicative, p-percent, clamped, release:FOLDER or plan:FILE; "
+        "several with commas, or repeated.",
+        "--baseline",
+        "--against",
+    ),
     "clamp_to": option(list[str], "For clamped: the bound of a measure.", metavar="MEASURE=BOUND"),
     "clamped_rho": option(str, "For clamped: the loss of each count and sum.", "--rho", default="0.5"),
     "fit": option(str, "Fit the tables: top_down, nnls, ols, max_fit, sequential, reweighted."),

@@ -300,6 +300,7 @@ def _value(text: str) -> Any:
 
 
 CLAMPED, PERCENT, MULTIPLIED, RELEASE, PLAN = "clamped", "p-percent", "multiplicative", "release:", "plan:"
+SUPPRESSION, COARSENING, ROUNDING, RANGES = "suppression", "coarsening", "rounding", "ranges"
 
 
 @plan.command()
@@ -395,12 +396,21 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
 
 def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: str) -> Any:
     """What the plan is compared with."""
+    from recordwise.disclosure.rules import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule
     from recordwise.errors import ParameterError
-    from recordwise.planning.simulate.baselines import MultiplicativeNoise, PercentRule, clamped
+    from recordwise.planning.simulate.baselines import MultiplicativeNoise, clamped
     from recordwise.release.files import load_release
 
-    if text == PERCENT:
-        return PercentRule()
+    rules = (PercentRule(), ThresholdRule())
+    older = {
+        PERCENT: PercentRule(),
+        SUPPRESSION: Suppression(rules),
+        COARSENING: Coarsening(rules),
+        ROUNDING: Rounding(),
+        RANGES: Ranges(rules),
+    }
+    if text in older:
+        return older[text]
     if text == MULTIPLIED:
         return MultiplicativeNoise()
     if text == CLAMPED:
@@ -412,7 +422,7 @@ def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: 
     raise ParameterError(
         parameter="--baseline",
         problem=f"is not known: '{text}'",
-        advice=f"Use {CLAMPED}, {PERCENT}, {MULTIPLIED}, {RELEASE}FOLDER or {PLAN}FILE.",
+        advice=f"Use {', '.join(older)}, {CLAMPED}, {MULTIPLIED}, {RELEASE}FOLDER or {PLAN}FILE.",
     )
 
 

@@ -22,6 +22,12 @@ In reading order:
 - ``plots``: the figures
 """
 
+from recordwise.disclosure.rules import Coarsening as Coarsening
+from recordwise.disclosure.rules import PercentRule
+from recordwise.disclosure.rules import Ranges as Ranges
+from recordwise.disclosure.rules import Rounding as Rounding
+from recordwise.disclosure.rules import Suppression as Suppression
+from recordwise.disclosure.rules import ThresholdRule as ThresholdRule
 from recordwise.plan.file.write import PlanText as PlanText
 from recordwise.plan.file.write import plan_text
 from recordwise.planning.check import Check as Check
@@ -36,7 +42,7 @@ from recordwise.planning.recommend import Recommendation as Recommendation
 from recordwise.planning.recommend import recommend
 from recordwise.planning.search.goals import Goal, families, plan_goals
 from recordwise.planning.search.shares import Allocation as Allocation
-from recordwise.planning.simulate.baselines import MultiplicativeNoise, PercentRule, clamped
+from recordwise.planning.simulate.baselines import MultiplicativeNoise, clamped
 from recordwise.planning.simulate.evaluate import METRICS as METRICS
 from recordwise.planning.simulate.evaluate import Evaluation as Evaluation
 from recordwise.planning.simulate.evaluate import evaluate

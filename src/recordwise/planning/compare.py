@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from recordwise.disclosure.rules import PercentRule
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
@@ -36,7 +37,7 @@ from recordwise.planning.scope import (
     step_of,
     viewed,
 )
-from recordwise.planning.simulate.baselines import Disclosure, MultiplicativeNoise, PercentRule, disclosure
+from recordwise.planning.simulate.baselines import Disclosure, MultiplicativeNoise, disclosure
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, OwnerView

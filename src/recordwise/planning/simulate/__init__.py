@@ -5,5 +5,6 @@ In reading order:
 - ``generate``: records for any schema, from public lists alone
 - ``rehearse``: the whole way from records to files, thrown away afterwards
 - ``evaluate``: a metric over simulated releases, by group of cells
-- ``baselines``: clamping, earlier releases, the p% rule, multiplicative noise
+- ``baselines``: clamping, earlier releases, multiplicative noise
+- ``older_rules``: suppression, coarsening, rounding and ranges over all tables of a query
 """

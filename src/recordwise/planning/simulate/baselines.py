@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from recordwise.disclosure.rules import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
@@ -28,7 +29,7 @@ from recordwise.planning.scope import PlanLike, at_level, bare, describes_plan, 
 from recordwise.release.dictionary import value_column
 from recordwise.release.release import Release
 from recordwise.release.tables import BASIC
-from recordwise.session.owner import FOR_OWNER, Contributors, OwnerView
+from recordwise.session.owner import Contributors, OwnerView
 from recordwise.session.simulated import SimulatedTable, Simulation
 from recordwise.synthetic.establishments import uniforms
 
@@ -36,33 +37,6 @@ from recordwise.synthetic.establishments import uniforms
 # noise). Only primary suppression is counted. Complementary suppression, which withholds further cells so that the
 # first cannot be recovered by subtraction, often doubles the number. Neither rule has a privacy loss or bounds what
 # an insider or a second table can learn.
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class PercentRule:
-    """The p%-rule, which withholds cells that reveal their largest contributor.
-
-    The second largest could estimate the largest to within ``percent`` of it.
-    """
-
-    percent: Fraction
-
-    def __init__(self, percent: Number = 10) -> None:
-        object.__setattr__(self, "percent", positive(percent, parameter="percent"))
-
-    def withheld(self, found: Contributors) -> Any:
-        """Return the cells that the rule withholds.
-
-        All but the two largest contributions are below ``percent`` of the largest.
-
-        Args:
-            found: The contributors of each cell.
-
-        Returns:
-            Whether each cell is withheld.
-        """
-        rest = found.total - found.largest - found.second
-        return (found.number > 0) & (rest < float(self.percent) / 100 * found.largest)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -143,7 +117,7 @@ class Disclosure:
 
 def disclosure(found: Contributors, rule: PercentRule, noise: MultiplicativeNoise) -> Disclosure:
     """Both rules on the contributors of one table."""
-    withheld, deviations = rule.withheld(found), noise.relative_deviations(found)
+    withheld, deviations = rule.sensitive(found), noise.relative_deviations(found)
     return Disclosure(
         cells=int((found.number > 0).sum()),
         withheld=int(withheld.sum()),
@@ -238,28 +212,6 @@ class Earlier:
         }
 
 
-class Suppressed:
-    """Exact values, and nothing in the cells that a p%-rule withholds."""
-
-    def __init__(self, rule: PercentRule) -> None:
-        self.rule = rule
-        self._found: dict[Place, Stages] | None = None
-
-    def draw(self, case: Case, number: int) -> Mapping[Place, Stages]:
-        """Return the exact values, NaN where they are withheld.
-
-        The same for every draw; complementary suppression would withhold more.
-        """
-        if self._found is None:
-            self._found = {}
-            for table, part in sums(case):
-                query = one_level(case, table)
-                held = case.view.contributors(query.sum(str(part.of), FOR_OWNER), str(part.of))
-                shown = np.where(self.rule.withheld(held), np.nan, table.exact[part.alias])
-                self._found[table.name, part.alias] = {OTHER: shown}
-        return self._found
-
-
 class Multiplied:
     """Every contribution times a random 1 + u or 1 - u.
 
@@ -347,16 +299,20 @@ def published(release: Release, table: SimulatedTable, variable: str) -> FloatAr
 
 def read_rival(name: str, given: Any, view: OwnerView, fit: Fit | None) -> Rival:
     """What is given as a baseline, as something that can be drawn."""
+    from recordwise.planning.simulate.older_rules import Ruled
+
     if isinstance(given, Release):
         return Earlier(given)
-    if isinstance(given, PercentRule):
-        return Suppressed(given)
+    if isinstance(given, (PercentRule, ThresholdRule)):
+        given = Suppression((given,))
+    if isinstance(given, (Suppression, Coarsening, Rounding, Ranges)):
+        return Ruled(given)
     if isinstance(given, MultiplicativeNoise):
         return Multiplied(given)
     if not describes_plan(given):
         raise ParameterError(
             parameter=f"baselines['{name}']",
-            problem="is neither a plan, a release, a PercentRule nor MultiplicativeNoise",
+            problem="is neither a plan, a release, one of the older rules nor MultiplicativeNoise",
         )
     return Drawn(view.simulation(*read_queries(given)), fit)
 

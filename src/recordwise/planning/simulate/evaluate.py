@@ -167,7 +167,7 @@ def by_words(by: Grouping) -> str:
 def labels_of(table: SimulatedTable, by: Grouping, schema: Schema) -> tuple[Any, list[str]]:
     """Return each cell's group number, and the groups' names."""
     rows = table.cells.num_rows if table.cells.num_columns else 1
-    column = None if by is None or by == SIZE else _column(table, by, schema)
+    column = None if by is None or by == SIZE else column_of(table, by, schema)
     if column is None:
         return np.zeros(rows, np.int64), [ALL]
     made = pa.array(["none" if each is None else str(each) for each in column.to_pylist()]).dictionary_encode()
@@ -177,10 +177,10 @@ def labels_of(table: SimulatedTable, by: Grouping, schema: Schema) -> tuple[Any,
     return rank[made.indices.to_numpy()], [made.dictionary[int(each)].as_py() for each in order]
 
 
-def _column(table: SimulatedTable, by: Any, schema: Schema) -> Any:
+def column_of(table: SimulatedTable, by: Any, schema: Schema) -> Any:
     """Return the labels of the cells, or None without groups."""
     if isinstance(by, Prefix):
-        own = _column(table, by.column, schema)
+        own = column_of(table, by.column, schema)
         return None if own is None else pc.utf8_slice_codeunits(own.cast(pa.string()), 0, by.length)
     if isinstance(by, Field):
         by = by.name
@@ -241,6 +241,8 @@ class EvaluatedGroup:
     """The mean of the metric over the cells of the group and all draws; NaN if there is none."""
     withheld: float
     """The share of the cells without a published value."""
+    withheld_total: float
+    """The share of the exact total that lies in those cells."""
     sources: dict[str, float] = field(default_factory=dict)
     """What each stage adds to the metric; the parts add up to ``value``."""
 
@@ -375,7 +377,8 @@ def evaluate(
             tenfold classes of the exact value, or a function from a table of cells to a label for each. Tables without such a
             column have one group.
         baselines: What to compare with, by name: other queries with the same names (``clamped`` makes those of ordinary zCDP),
-            an earlier release, ``PercentRule()``, or ``MultiplicativeNoise()``, which is drawn for each record.
+            an earlier release, ``PercentRule()`` (with the complementary cells that protect it), ``Suppression``, ``Coarsening``,
+            ``Rounding`` or ``Ranges``, or ``MultiplicativeNoise()``, which is drawn for each record.
         fit: What is done to each release before it is published, such as ``lambda release: release.consistent()``.
         tables: The tables to evaluate, by name or by the name or number of their query; all unless given.
         statistics: The statistics to evaluate, by published name or measure, or "count"; all unless given.
@@ -486,7 +489,9 @@ def _grouped(
     codes, names = labels[place[0]] if by != SIZE else size_labels(table.exact[place[1]], place[1])
     stages = [stage for stage in drawn[0] if stage != POSSIBLE]
     means = {stage: _means([each[stage] for each in drawn], codes, len(names)) for stage in stages}
-    missing = _missing([each[stages[-1]] for each in drawn], [each[POSSIBLE] for each in drawn], codes, len(names))
+    exact = np.abs(np.nan_to_num(table.exact[place[1]]))
+    last, possible = [each[stages[-1]] for each in drawn], [each[POSSIBLE] for each in drawn]
+    missing, lost = (_missing(last, possible, codes, len(names), weight) for weight in (np.ones(len(exact)), exact))
     cells = np.bincount(codes, minlength=len(names))
     found = []
     for group, label in enumerate(names):
@@ -503,6 +508,7 @@ def _grouped(
                 cells=int(cells[group]),
                 value=after[-1],
                 withheld=float(missing[group]),
+                withheld_total=float(lost[group]),
                 sources=start | parts,
             )
         )
@@ -519,14 +525,17 @@ def _means(draws: list[FloatArray], codes: Any, groups: int) -> FloatArray:
         return np.asarray(np.where(counted > 0, total / np.maximum(counted, 1), np.nan))
 
 
-def _missing(draws: list[FloatArray], possible: list[FloatArray], codes: Any, groups: int) -> FloatArray:
-    """Return the share of cells that have no metric as published.
+def _missing(
+    draws: list[FloatArray], possible: list[FloatArray], codes: Any, groups: int, weight: FloatArray
+) -> FloatArray:
+    """Return the share of cells, or of their weight, that have no metric as published.
 
     Of those with a metric without error.
     """
     gone, all_of = np.zeros(groups), np.zeros(groups)
     for values, without in zip(draws, possible):
         known = np.isfinite(without)
-        all_of += np.bincount(codes[known], minlength=groups)
-        gone += np.bincount(codes[known & ~np.isfinite(values)], minlength=groups)
-    return np.asarray(gone / np.maximum(all_of, 1))
+        hidden = known & ~np.isfinite(values)
+        all_of += np.bincount(codes[known], weights=weight[known], minlength=groups)
+        gone += np.bincount(codes[hidden], weights=weight[hidden], minlength=groups)
+    return np.asarray(gone / np.where(all_of > 0, all_of, 1))
