@@ -118,8 +118,6 @@ class _Lines:
 
     def show(self, doing: str, share: float) -> None:
         """Print a line if something else is done now."""
-        from recordwise.exact.text import seconds_text, share_text
-
         if doing != self._doing:
             self._doing = doing
             taken = round(time.monotonic() - self._begun, 1)
