@@ -91,6 +91,37 @@ def test_errors_are_those_of_the_exact_totals(found, table):
     assert found["clamped"].errors.max() == pytest.approx((totals - kept)[worst] + 1.6448536 * 100, rel=0.01)
 
 
+def test_errors_are_about_the_cells_that_reach_any_statistic(session, table):
+    """Cells of so many establishments or more ([S] 6), by measure, published name or number."""
+    cells = {cell: values for cell, values in cell_sums(table, "emp").items() if values}
+    least = sorted(map(len, cells.values()))[len(cells) // 2]
+    wanted = sorted(9.5 / sum(values) for values in cells.values() if len(values) >= least)
+    assert 0 < len(wanted) < len(cells)
+    noise = rw.Gaussian(sigma=9)
+    named = shape().count(noise, alias="shops").sum("emp", noise)
+    for asked in (
+        {"measure": "emp", "query": shape(), "at_least": {"count": least}},
+        {"query": named, "statistics": ["emp"], "at_least": {"shops": least, "count": 1}},
+    ):
+        found = compare(session, {"g": noise}, data="synthetic", **asked)
+        error = found["g"].errors[0]
+        np.testing.assert_allclose(np.sort(found.relative_errors("g")), np.array(wanted) * error / 9.5)
+        assert found.to_json()["counted_cells"] == len(wanted)
+        assert found.table_rows()[1][0][1:3] == ["12", f"{len(wanted)}"]
+    largest = max(sum(values) for values in cells.values())
+    assert len(compare(session, {"g": noise}, measure="emp", query=shape(), at_least=largest).relative_errors("g")) == 1
+    with pytest.raises(ParameterError, match="'nothing' is not a measure"):
+        compare(session, {"g": noise}, measure="emp", query=shape(), at_least={"nothing": 1})
+
+
+def test_published_rests_reach_what_their_own_records_reach(session, table):
+    keys = rw.Keys.product(county=["01", "02"])
+    by = rw.query().group_by("county", keys=keys, all_other="publish")
+    sizes = [int((table["county"] == each).sum()) for each in ("01", "02", "03")]
+    found = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=by, at_least={"count": max(sizes)})
+    assert found.counted.tolist() == [size == max(sizes) for size in sizes]
+
+
 def test_the_percent_rule_and_multiplicative_noise_look_at_the_contributors(session, table):
     rule, noise = PercentRule(15), MultiplicativeNoise("0.05", "0.15")
     narrow = rw.query().where("emp > 300").group_by("county", "naics", keys=shape().key_lists[0])

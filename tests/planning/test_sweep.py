@@ -23,6 +23,17 @@ def test_every_point_has_the_expected_error_and_the_share_above_the_threshold(se
         assert point.mean_error == pytest.approx(relative.mean())
 
 
+def test_points_are_about_the_cells_that_reach_any_statistic(session):
+    cells = [values for values in cell_sums(rows(), "emp").values() if values]
+    least = sorted(map(len, cells))[len(cells) // 2]
+    (point,) = compare(
+        session, measure="emp", query=shape(), thresholds=[60], rhos=[1], at_least={"count": least}
+    ).points
+    totals = np.array([sum(values) for values in cells if len(values) >= least])
+    sigma = rw.UnitSplit(at=60, rho=1).noise_sigma
+    assert point.mean_error == pytest.approx((DiscreteGaussian(sigma).mean_abs / totals).mean())
+
+
 def test_joint_thresholds_count_the_pieces_of_every_measure(session):
     joint = [{"emp": 60, "pay": 300}]
     found = compare(session, measure="emp", query=shape(), thresholds=joint, rhos=[1], tight=False)

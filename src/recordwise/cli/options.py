@@ -67,6 +67,13 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         "Cells with a smaller total do not count: for all statistics, or for one by its measure or name; may be repeated.",
         metavar=BY_NAME,
     ),
+    "cells_of": option(
+        list[str],
+        "Cells that reach less do not count in the errors: a number for each published total, or by any statistic of the cell, "
+        "such as count=100; may be repeated.",
+        "--at-least",
+        metavar=BY_NAME,
+    ),
     "variance": option(
         list[str], "Give all mechanisms the same variance (transforms: at --at-total).", metavar=BY_MEASURE
     ),

@@ -47,6 +47,7 @@ WRITTEN = ("out", "tuning_reason")
 @plan.command()
 @plan_command(
     *SELECTED,
+    "cells_of",
     "variance",
     "relative_error",
     "at_total",
@@ -75,7 +76,7 @@ def compare(options: SimpleNamespace) -> None:
         raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     shared: dict[str, Any] = {"query": file, "tables": options.table or (), "statistics": options.statistic or ()}
-    shared["data"] = options.data
+    shared |= {"data": options.data, "at_least": by_measure(options.cells_of, "--at-least") or 0}
     total = by_measure(options.at_total, "--at-total")
     usual = usual_families(file.plan, options.offset or total) if options.variance or options.relative_error else {}
     with Session.from_plan(file, data=options.data) as session:

@@ -12,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.base import Mechanism, read_confidence
+from recordwise.mechanisms.base import BoolArray, Mechanism, read_confidence
 from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -23,6 +23,7 @@ from recordwise.planning.scope import (
     TODAY,
     Asked,
     Choice,
+    Least,
     PlanLike,
     PlanTotals,
     Scope,
@@ -31,6 +32,7 @@ from recordwise.planning.scope import (
     named,
     part_name,
     plan_totals,
+    reaching,
     read_origin,
     same_for_all,
     scope_of,
@@ -87,6 +89,9 @@ class Comparison(Result):
     above: tuple[float, ...]
     totals: FloatArray
     """The exact total of each cell, table by table."""
+    counted: BoolArray
+    """Which cells the errors are about: those with a total above 0 that reach ``at_least``."""
+    at_least: Least
     tables: tuple[ComparedTable, ...]
     candidates: tuple[Candidate, ...]
 
@@ -113,7 +118,7 @@ class Comparison(Result):
         return candidate_named(self.candidates, name)
 
     def relative_errors(self, name: str, table: str | None = None) -> FloatArray:
-        """Return the relative error of each cell with positive total.
+        """Return the relative error of each cell that counts.
 
         Args:
             name: The name of a mechanism.
@@ -123,8 +128,8 @@ class Comparison(Result):
             A share for each cell.
         """
         cells = slice(None) if table is None else next(each.cells for each in self.tables if each.name == table)
-        totals, errors = self.totals[cells], self[name].errors[cells]
-        return np.asarray(errors[totals > 0] / totals[totals > 0])
+        totals, errors, counted = self.totals[cells], self[name].errors[cells], self.counted[cells]
+        return np.asarray(errors[counted] / totals[counted])
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return losses and cumulative record shares for each mechanism."""
@@ -135,6 +140,7 @@ class Comparison(Result):
             "measure": self.measure,
             "confidence": self.confidence,
             "cells": len(self.totals),
+            "counted_cells": int(self.counted.sum()),
             "mechanisms": [self._candidate_json(each) for each in self.candidates],
             "tables": [self._table_json(each) for each in self.tables],
             "instead": None if self.rules is None else self.rules.to_json(),
@@ -142,7 +148,9 @@ class Comparison(Result):
 
     def _table_json(self, table: ComparedTable) -> dict[str, Any]:
         errors = {each.name: _error_json(self.relative_errors(each.name, table.name)) for each in self.candidates}
-        return {"name": table.name, "cells": table.cells.stop - table.cells.start, "relative_error": errors}
+        counted = self.counted[table.cells]
+        cells = {"cells": len(counted), "counted_cells": int(counted.sum())}
+        return {"name": table.name, **cells, "relative_error": errors}
 
     def _candidate_json(self, each: Candidate) -> dict[str, Any]:
         relative = self.relative_errors(each.name)
@@ -180,13 +188,14 @@ class Comparison(Result):
 
     def table_rows(self) -> Rows:
         """The errors table by table: headers and rows."""
-        headers = ["table", "cells", "mechanism", "median error", "p90 error"]
+        headers = ["table", "cells", *(["counted"] if self.at_least else []), "mechanism", "median error", "p90 error"]
         rows = []
         for table in self.tables:
-            first = [table.name, f"{table.cells.stop - table.cells.start:,}"]
+            counted = self.counted[table.cells]
+            first = [table.name, f"{len(counted):,}", *([f"{int(counted.sum()):,}"] if self.at_least else [])]
             for each in self.candidates:
                 rows.append([*first, each.name, *_error_words(self.relative_errors(each.name, table.name))])
-                first = ["", ""]
+                first = [""] * len(first)
         return headers, rows
 
     def notes(self) -> tuple[str, ...]:
@@ -308,6 +317,7 @@ def compare(
     measure: str | None = None,
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
+    at_least: Least = 0,
     tight: bool = True,
     data: str = "confidential",
 ) -> Sweep: ...
@@ -322,6 +332,7 @@ def compare(
     measure: str | None = None,
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
+    at_least: Least = 0,
     variance: Number | Mapping[str, Number] | None = None,
     relative_error: Number | Mapping[str, Number] | None = None,
     at_total: Number | Mapping[str, Number] | None = None,
@@ -345,6 +356,7 @@ def compare(
     measure: str | None = None,
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
+    at_least: Least = 0,
     variance: Number | Mapping[str, Number] | None = None,
     relative_error: Number | Mapping[str, Number] | None = None,
     at_total: Number | Mapping[str, Number] | None = None,
@@ -378,6 +390,8 @@ def compare(
         measure: A measure to sum in all the tables, or "count", instead of the statistics of the plan.
         tables: The tables that are meant, by name or by the number or name of their query; all unless given.
         statistics: The statistics that are meant, by published name or measure; all unless given.
+        at_least: Cells that reach less do not count in the errors: a number for the total that is published, or by any statistics
+            of the cell, such as ``{"count": 100}`` for its records.
         variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``. One number, or
             one for each measure.
         relative_error: Sets the noise of all mechanisms to this relative error at ``at_total``.
@@ -405,7 +419,7 @@ def compare(
     origin, view = read_origin(data), viewed(session, data, "plan compare", query)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
     if grid:
-        points = _grid_points(session, view, scope, measure, thresholds or (), rhos or (), tight=tight)
+        points = _grid_points(session, view, scope, measure, thresholds or (), rhos or (), at_least, tight=tight)
         return Sweep(data=origin, points=tuple(points))
     choices = _choices(scope, mechanisms, equal, view)
     step = steps(3)
@@ -434,6 +448,8 @@ def compare(
         confidence=confidence,
         above=tuple(float(loss) for loss in above),
         totals=np.concatenate([each.total for each in totals]),
+        counted=np.concatenate(counted_rows(view, totals, at_least)),
+        at_least=at_least,
         tables=tuple(_compared_tables(totals, rules)),
         candidates=tuple(found),
     )
@@ -453,6 +469,11 @@ def _errors(totals: Sequence[PlanTotals], name: str, choice: Choice, confidence:
     """Return the error of each cell of all tables under one candidate."""
     found = [each.by_cell("error_quantiles", choice(each.asked), kept=name, confidence=confidence) for each in totals]
     return np.concatenate(found)
+
+
+def counted_rows(view: OwnerView, totals: Sequence[PlanTotals], at_least: Least) -> list[BoolArray]:
+    """Return which cells of each table the errors are about."""
+    return [(each.total > 0) & reached for each, reached in zip(totals, reaching(view, totals, at_least))]
 
 
 def _compared_tables(
@@ -614,6 +635,10 @@ def _rules(
 # Unit splitting over a grid of thresholds and losses.
 
 
+Counted: TypeAlias = tuple[PlanTotals, BoolArray]
+"""A table and which of its cells count."""
+
+
 def _grid_points(
     session: Session,
     view: OwnerView,
@@ -621,6 +646,7 @@ def _grid_points(
     measure: str | None,
     thresholds: Thresholds,
     rhos: Sequence[Number],
+    at_least: Least,
     *,
     tight: bool,
 ) -> Iterator[SweepPoint]:
@@ -629,7 +655,8 @@ def _grid_points(
     if not summed:
         raise ParameterError(parameter="query", problem="sums no measure, and a count has no thresholds")
     for each in summed:
-        yield from _swept(session, view, scope, each, _thresholds(thresholds, each, summed), rhos, tight=tight)
+        own = _thresholds(thresholds, each, summed)
+        yield from _swept(session, view, scope, each, own, rhos, at_least, tight=tight)
 
 
 def _thresholds(given: Any, measure: str, summed: Sequence[str]) -> Sequence[Any]:
@@ -654,6 +681,7 @@ def _swept(
     measure: str,
     thresholds: Sequence[Any],
     rhos: Sequence[Number],
+    at_least: Least,
     *,
     tight: bool,
 ) -> list[SweepPoint]:
@@ -665,17 +693,21 @@ def _swept(
     own = {each.query: each for each in reversed(scope.asked()) if each.measure == measure}
     part = Scope(plan=scope.plan, drawn=tuple(own[number] for number in sorted(own)), is_whole=False)
     totals = plan_totals(view, part, {})
-    if not any(each.total.any() for each in totals):
-        raise ParameterError(parameter="query", problem="has no cell with a total above 0", advice="Check the keys.")
+    held = [(each, rows) for each, rows in zip(totals, counted_rows(view, totals, at_least)) if rows.any()]
+    if not held:
+        raise ParameterError(
+            parameter="query",
+            problem="has no cell with a total above 0 that reaches at_least",
+            advice="Lower at_least, or check the keys.",
+        )
     plans = {str(key): part.queries(same_for_all(each)) for key, each in grid.items()}
     losses = _losses(session, view, plans, tight=tight)
-    return [_point(measure, own_threshold(at, measure), rho, totals, losses[str((at, rho))].rho) for at, rho in grid]
+    return [_point(measure, own_threshold(at, measure), rho, held, losses[str((at, rho))].rho) for at, rho in grid]
 
 
-def _point(measure: str, at: Fraction, rho: Fraction, totals: Sequence[PlanTotals], losses: Losses) -> SweepPoint:
+def _point(measure: str, at: Fraction, rho: Fraction, held: Sequence[Counted], losses: Losses) -> SweepPoint:
     """Return one point. A record exactly at the threshold loses rho and no more; rounding outward must not count it."""
     mechanism = UnitSplit(at=at, rho=rho)
-    held = [(each, each.total > 0) for each in totals if each.total.any()]
     errors = [each.by_cell("mean_errors", mechanism, only=rows) / each.total[rows] for each, rows in held]
     relative = np.concatenate(errors)
     return SweepPoint(

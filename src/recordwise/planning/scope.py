@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number
+from recordwise.exact.numbers import Number, nonnegative
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.describe import table_name
@@ -434,3 +434,48 @@ def _read(
     return PlanTotals(
         plan=plan, asked=asked, number=table.level, table=table, cells=found.cells, total=np.abs(total), kept=kept
     )
+
+
+Least: TypeAlias = Number | Mapping[str, Number]
+"""What the totals of a cell must reach: its own one number, or any statistics, by measure, published name or "count"."""
+
+
+def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> list[Any]:
+    """Return which cells of each part reach what is asked for.
+
+    Statistics other than a part's own are read in one more pass.
+    """
+    if not isinstance(at_least, Mapping):
+        least = float(nonnegative(at_least, parameter="at_least"))
+        return [each.total >= least for each in parts]
+    plan = parts[0].plan
+    wanted = _read_least(plan, at_least)
+    numbers = list(dict.fromkeys(each.asked.query for each in parts if set(wanted) - {each.asked.measure}))
+    queries = []
+    for number in numbers:
+        query = bare(plan.queries[number])
+        for at, measure in enumerate(wanted):
+            query = with_statistic(query, measure, FOR_OWNER, alias=f"least_{at}")
+        queries.append(query)
+    found = iter(view.cell_totals(*queries) if queries else ())
+    held = {(number, level): next(found) for number in numbers for level in range(len(plan.queries[number].tables()))}
+    reached = []
+    for each in parts:
+        rows = np.ones(len(each.total), bool)
+        for at, (measure, least) in enumerate(wanted.items()):
+            own = measure == each.asked.measure
+            total = each.total if own else np.abs(held[each.asked.query, each.number].totals[f"least_{at}"])
+            rows &= total >= least
+        reached.append(rows)
+    return reached
+
+
+def _read_least(plan: Plan, at_least: Mapping[str, Number]) -> dict[str, float]:
+    """Return what the totals of a cell must reach, by measure or "count"."""
+    published = {each.alias: each.planned_as for query in plan.queries for each in query.draws() if each.planned_as}
+    found: dict[str, float] = {}
+    for name, number in at_least.items():
+        measure = name if plan.schema.measure(name) is not None else published.get(name, name)
+        check_measure(measure, plan.schema)
+        found[measure] = max(found.get(measure, 0.0), float(nonnegative(number, parameter="at_least")))
+    return found

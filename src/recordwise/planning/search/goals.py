@@ -38,6 +38,7 @@ from recordwise.planning.scope import (
     check_measure,
     part_name,
     plan_totals,
+    reaching,
     scope_of,
     with_statistic,
 )
@@ -394,19 +395,10 @@ def _goal_table(view: OwnerView, goal: Goal, part: PlanTotals) -> GoalTable:
 
 
 def counted_cells(view: OwnerView, goal: Goal, part: PlanTotals) -> Any:
-    """Return which cells count for a goal: no published rest, and none whose total is 0 or below ``at_least``.
-
-    Other statistics that must reach something are read in a pass of their own.
-    """
-    counted = (part.total > 0) & (part.total >= float(goal.at_least))
-    if goal.others_at_least:
-        query = bare(at_level(part.plan.queries[part.asked.query], part.level))
-        for name, _ in goal.others_at_least:
-            check_measure(name, view.schema)
-            query = with_statistic(query, name, FOR_OWNER, alias=f"least_{name}")
-        (found,) = view.cell_totals(query)
-        for name, number in goal.others_at_least:
-            counted &= found.totals[f"least_{name}"] >= float(number)
+    """Return which cells count for a goal: no published rest, and none whose total is 0 or below ``at_least``."""
+    least = {goal.measure: goal.at_least, **dict(goal.others_at_least)}
+    (reached,) = reaching(view, [part], least)
+    counted = (part.total > 0) & reached
     if ALL_OTHER in part.cells.column_names:
         counted &= ~np.asarray(part.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
     return counted
