@@ -82,6 +82,23 @@ def test_realized_losses_are_those_of_each_records_own_cell(found, table, name):
         assert wanted * 0.999 <= held.quantile(p) <= wanted * 1.025 + 1e-8
 
 
+def test_realized_losses_of_firms_are_those_of_the_owners_view(session, found):
+    """And no quantile is above what firms may lose."""
+    for name in ("splitting", "log"):
+        asked = shape().sum("emp", MECHANISMS[name])
+        exact = session.owner.realized_loss_summary(asked, firms=True, data="synthetic")
+        held, most = found[name].realized_firms.rho, found[name].firms.rho
+        assert held.number == most.number
+        assert all(held.quantile(p) <= most.quantile(p) for p in (0.1, 0.5, 0.9, 0.99, 1))
+        assert held.quantile(0.9) == pytest.approx(exact.quantile(0.9), rel=0.05)
+        assert held.quantile(0.5) >= found[name].realized.rho.quantile(0.5)
+    assert found["log"].realized_firms.rho.quantile(0.9) < 0.9 * found["log"].firms.rho.quantile(0.9)
+    headers, body = found.rows()
+    assert "realized firm p99" in headers
+    assert all(len(row) == len(headers) for row in body)
+    assert "realized_firm_losses" in found.to_json()["mechanisms"][0]
+
+
 def test_errors_are_those_of_the_exact_totals(found, table):
     totals = np.array([sum(values) for values in cell_sums(table, "emp").values()])
     np.testing.assert_array_equal(np.sort(found.totals), np.sort(totals))
@@ -116,9 +133,10 @@ def test_errors_are_about_the_cells_that_reach_any_statistic(session, table):
 
 def test_published_rests_reach_what_their_own_records_reach(session, table):
     keys = rw.Keys.product(county=["01", "02"])
-    by = rw.query().group_by("county", keys=keys, all_other="publish")
+    by = rw.query().levels((), "county", keys=keys, all_other="publish")
     sizes = [int((table["county"] == each).sum()) for each in ("01", "02", "03")]
-    found = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=by, at_least={"count": max(sizes)})
+    asked = {"measure": "emp", "query": by, "tables": ["county"], "at_least": {"count": max(sizes)}}
+    found = compare(session, {"g": rw.Gaussian(sigma=9)}, **asked)
     assert found.counted.tolist() == [size == max(sizes) for size in sizes]
 
 

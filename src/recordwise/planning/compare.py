@@ -60,6 +60,8 @@ class Candidate:
     """What firms lose together, by cell (T-CELLS); upper ends of bins."""
     realized: LossPair | None
     """What the records would actually lose given the rest of their cells; upper ends of bins."""
+    realized_firms: LossPair | None
+    """The same of firms, each with all its records; where keys are public."""
     errors: FloatArray
     """The bound that the error of each cell stays below, with the confidence of the comparison."""
 
@@ -164,17 +166,14 @@ class Comparison(Result):
             "firm_delta": each.firms.delta if each.firms else None,
             "realized_losses": each.realized.rho if each.realized else None,
             "realized_delta": each.realized.delta if each.realized else None,
+            "realized_firm_losses": each.realized_firms.rho if each.realized_firms else None,
         }
         return found | {name: part.to_json() for name, part in parts.items() if part is not None}
 
     def rows(self) -> Rows:
         """A table for a reader: headers and rows."""
         above = [f"above {formula_text(loss)}" for loss in self.above]
-        more = [
-            name
-            for name, held in (("firm p99", "firms"), ("realized p99", "realized"))
-            if getattr(self.candidates[0], held)
-        ]
+        more = [name for name, each in _more(self.candidates[0]).items() if each]
         headers = ["mechanism", "median", "p99", "maximum", *above, *more, "median error", "p90 error"]
         return headers, [self._row(each) for each in self.candidates]
 
@@ -182,8 +181,7 @@ class Comparison(Result):
         rho, relative = each.losses.rho, self.relative_errors(each.name)
         numbers = [loss_figure(rho.quantile(0.5)), loss_figure(rho.quantile(0.99)), loss_figure(rho.maximum)]
         numbers += [f"{share_text(rho.share_above(loss), 2)}" for loss in self.above]
-        numbers += [loss_figure(each.firms.rho.quantile(0.99))] if each.firms else []
-        numbers += [loss_figure(each.realized.rho.quantile(0.99))] if each.realized else []
+        numbers += [loss_figure(more.rho.quantile(0.99)) for more in _more(each).values() if more]
         return [each.name, *numbers, *_error_words(relative)]
 
     def table_rows(self) -> Rows:
@@ -207,6 +205,11 @@ class Comparison(Result):
 
     def _title(self) -> str:
         return f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
+
+
+def _more(each: Candidate) -> dict[str, LossPair | None]:
+    """The losses that are shown on request."""
+    return {"firm p99": each.firms, "realized p99": each.realized, "realized firm p99": each.realized_firms}
 
 
 def _error_json(relative: FloatArray) -> dict[str, float | None]:
@@ -402,7 +405,8 @@ def compare(
         confidence: The confidence of the errors.
         above: Losses for which the share of records above them is counted.
         firms: Whether the joint losses of firms are computed too.
-        realized: Whether the losses that records really incurred are computed too, over all tables and statistics of the scope.
+        realized: Whether the losses that records really incurred are computed too, over all tables and statistics of the scope;
+            with ``firms`` also those of firms, where keys are public.
         rule: A p% rule to compare with, in the table of each measure with the most cells.
         noise: Multiplicative noise to compare with.
         tight: Whether losses are those of the tight policy; otherwise of the one printed in the papers.
@@ -428,6 +432,7 @@ def compare(
     losses = _losses(session, view, asked, tight=tight)
     joint = firm_losses(view, asked) if firms else {}
     real = _realized(view, scope, choices, losses) if realized else {}
+    together = _realized_firms(view, asked, joint) if realized and firms else {}
     step("adding up totals")
     totals = plan_totals(view, scope, choices)
     rules = _rules(view, scope, totals, rule or PercentRule(), noise or MultiplicativeNoise())
@@ -439,6 +444,7 @@ def compare(
             losses=losses[name],
             firms=joint.get(name),
             realized=real.get(name),
+            realized_firms=together.get(name),
             errors=_errors(totals, name, choice, confidence),
         )
         for name, choice in tracked(choices.items(), lambda item: f"the errors of {item[0]}")
@@ -597,9 +603,7 @@ def _realized(
     Where keys are selected privately, for one statistic of one table.
     """
     asked = {name: scope.queries(choice) for name, choice in choices.items()}
-    if not any(
-        query.selection_of(level) is not None for own in asked.values() for query in own for level in query.tables()
-    ):
+    if not _selects(asked):
         found = {name: Losses.of_bins(view.realized_loss_bins(own)) for name, own in asked.items()}
         return {name: LossPair(rho=each.at_most(losses[name].rho)) for name, each in found.items()}
     if len(scope.drawn) != 1 or len(scope.drawn[0].levels) != 1:
@@ -613,6 +617,23 @@ def _realized(
     level = query.tables()[only.levels[0]]
     chosen = {name: choice(only) for name, choice in choices.items()}
     return realized_losses(view, bare(at_level(query, level)), str(only.measure), chosen)
+
+
+def _realized_firms(
+    view: OwnerView, asked: Mapping[str, Sequence[Query]], joint: Mapping[str, LossPair]
+) -> dict[str, LossPair]:
+    """Return what firms really lose under each plan; nothing where keys are selected privately."""
+    if _selects(asked):
+        return {}
+    found = {name: Losses.of_bins(view.realized_loss_bins(own, firms=True)) for name, own in asked.items()}
+    return {name: LossPair(rho=each.at_most(joint[name].rho)) for name, each in found.items()}
+
+
+def _selects(asked: Mapping[str, Sequence[Query]]) -> bool:
+    """Return whether a plan selects keys privately."""
+    return any(
+        query.selection_of(level) is not None for own in asked.values() for query in own for level in query.tables()
+    )
 
 
 def _rules(
