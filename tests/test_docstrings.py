@@ -13,7 +13,7 @@ from recordwise.exact import functions
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan import SumAndCount
-from recordwise.planning.compare import Candidate, ComparedTable, SweepPoint
+from recordwise.planning.compare import Candidate, ComparedTable
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.new_plan import PlanChange
 from recordwise.planning.recommend import RankedCandidate
@@ -21,6 +21,7 @@ from recordwise.planning.search.fits import Calibrated
 from recordwise.planning.search.reliable import FrontierPoint
 from recordwise.planning.simulate.baselines import Disclosure
 from recordwise.planning.simulate.evaluate import EvaluatedGroup
+from recordwise.planning.sweep import SweepPoint
 
 MODULES = {"rw": rw, "functions": functions, **{name: getattr(rw, name) for name in (*rw.MODULES, "sources")}}
 SECTION = r"^ *(?:Returns|Yields|Raises|Example|Examples):"

@@ -91,6 +91,13 @@ def test_sweep_takes_thresholds_for_each_measure(levels, run_json):
     assert [(each["measure"], each["at"]) for each in points] == [("emp", 20), ("emp", 50), ("payann", 1000)]
 
 
+def test_sweep_takes_clamps_and_names_the_best(folder, run):
+    words = ("--clamp", "5", "--clamp", "50", "--rho", "1", "--statistic", "emp", "--at-least", "count=1")
+    shown = run("plan", "compare", folder / "plan.toml", *words, "--data", "synthetic").stdout
+    assert "Clamping of emp" in shown
+    assert "the least mean error is at a clamp of" in " ".join(shown.split())
+
+
 @pytest.mark.costly
 def test_fitness_takes_the_whole_plan(levels, run_json):
     words = ("--within", "0.3", "--share", "0.8", "--at-least", "payann=100", "--data", "synthetic")

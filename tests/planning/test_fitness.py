@@ -183,3 +183,26 @@ def test_the_best_clamp_of_a_grid_is_a_candidate_next_to_the_families(session):
     held = ranked[f"clamped at {largest:,}"].calibrated[0].mechanism
     splitting = ranked["splitting"].calibrated[0].mechanism
     assert float(held.noise_sigma) == pytest.approx(float(splitting.noise_sigma), rel=1e-4)
+
+
+def test_the_best_of_the_usual_clamps_is_found_and_ranked_alone(session):
+    """Which Python finds too: of the bounds that cut little enough, the one whose most noise makes records lose least."""
+    goal = Goal("emp", shape(), within="0.3", share="0.5")
+    chosen = {name: each for name, each in families(clamps=True).items() if name.startswith("clamped")}
+    assert len(chosen) == 10
+    found = recommend(session, goal, candidates=chosen, data="synthetic", rank_by="maximum")
+    (best,) = found.candidates
+    assert not found.infeasible
+    alone = {}
+    for name, each in chosen.items():
+        try:
+            (one,) = recommend(session, goal, candidates={"it": each}, data="synthetic", rank_by="maximum").candidates
+        except ParameterError:
+            continue
+        alone[name] = one.losses.rho.maximum
+    assert len(alone) > 1
+    assert best.losses.rho.maximum == min(alone.values())
+    assert best.name in alone
+    hopeless = {name: chosen[name] for name in list(chosen)[:2]} | {"splitting": FAMILIES["splitting"]}
+    tight = Goal("emp", shape(), within="0.01")
+    assert list(recommend(session, tight, candidates=hopeless, data="synthetic").infeasible) == ["clamped at 30"]

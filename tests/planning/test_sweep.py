@@ -1,5 +1,7 @@
 """A sweep is what Python works out for each threshold and each rho."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,51 @@ def test_levels_get_their_shares_of_rho(session):
         totals = np.array([table["emp"][table[column] == value].sum() for value in np.unique(table[column])])
         relative.append(DiscreteGaussian(split.shared(share).noise_sigma).mean_abs / totals)
     assert point.mean_error == pytest.approx(np.concatenate(relative).mean())
+
+
+def mean_error(sigma, bias):
+    """E |Z - bias| of discrete Gaussian noise, summed."""
+    reach = np.arange(-int(12 * sigma) - 2, int(12 * sigma) + 3)
+    weights = np.exp(-(reach**2) / (2 * sigma**2))
+    return float(weights @ np.abs(reach - bias) / weights.sum())
+
+
+@pytest.mark.parametrize("sigma", ["0.4", 3, 40, 1500])
+def test_the_mean_error_of_a_clamped_sum_has_noise_and_what_was_cut(sigma):
+    clamped = rw.Clamped(to=10, variance=Fraction(sigma) ** 2)
+    cut = np.array([0, 1, 2, 5, 30, 200, 100_000])
+    found = clamped.mean_errors(np.full(7, 100_000.0), kept=100_000.0 - cut)
+    exact = [mean_error(float(clamped.noise_sigma), each) for each in cut]
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    halves = clamped.mean_errors(np.full(7, 50_000.0), kept=50_000.0 - cut / 2, step="0.5")
+    twice = rw.Clamped(to=20, variance=4 * Fraction(sigma) ** 2)
+    assert halves[2] == pytest.approx(mean_error(float(twice.noise_sigma), 2) / 2, rel=1e-6)
+
+
+def test_the_best_clamp_is_the_bound_with_the_least_error_and_rises_with_the_loss(session):
+    """What Python works out over the records ([S] 6.2, figure 1)."""
+    bounds, cells = [5, 50, 500, 5000], [np.array(each) for each in cell_sums(rows(), "emp").values() if each]
+    found = compare(
+        session, measure="emp", query=shape(), thresholds=[60], clamps=bounds, rhos=["0.01", 1, 100], data="synthetic"
+    )
+    assert [each.mechanism for each in found.points] == ["split"] * 3 + ["clamp"] * 12
+    best = {}
+    for point in found.points[3:]:
+        sigma = float(rw.Clamped(to=int(point.at), rho=str(point.rho)).noise_sigma)
+        cut = [int((each - np.minimum(each, point.at)).sum()) for each in cells]
+        relative = [mean_error(sigma, bias) / each.sum() for bias, each in zip(cut, cells)]
+        assert point.mean_error == pytest.approx(np.mean(relative), rel=1e-4)
+        assert point.share_above == 0
+        best.setdefault(point.rho, []).append((np.mean(relative), point.at))
+    assert [(each.rho, each.at) for each in found.best_clamps()] == [(rho, min(own)[1]) for rho, own in best.items()]
+    assert len({each.at for each in found.best_clamps()}) > 1
+    assert list(found.curves()) == ["ρ = 0.01", "ρ = 1", "ρ = 100"]
+    assert found.words() == "Unit splitting and clamping of emp"
+    headers, body = found.rows()
+    assert headers[:2] == ["mechanism", "at"]
+    assert all(len(row) == len(headers) for row in body)
+    with pytest.raises(ParameterError, match="must be one of mean_error"):
+        found.best_clamps("error")
 
 
 def test_results_can_be_read_in_several_ways(session):

@@ -86,7 +86,12 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         "A threshold of unit splitting, of one measure where the plan sums several; may be repeated.",
         metavar=BY_MEASURE,
     ),
-    "rho": option(list[str], "A loss at the threshold; may be repeated."),
+    "clamp": option(
+        list[str],
+        "A bound at which contributions are cut, of one measure where the plan sums several; may be repeated.",
+        metavar=BY_MEASURE,
+    ),
+    "rho": option(list[str], "A loss at the threshold or bound; may be repeated."),
     "offset": option(str, "The offset of the usual transforms; by default 100, or --at-total where that is given."),
     "firms": flag("--firms", "Also show the joint losses of firms."),
     "realized": flag("--realized", "Also show the losses the records would actually incur in their cells."),

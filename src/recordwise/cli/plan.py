@@ -29,8 +29,8 @@ from recordwise.cli.options import (
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.query import Query
-    from recordwise.planning.compare import Sweep
     from recordwise.planning.search.shares import Allocation
+    from recordwise.planning.sweep import Sweep
 
 plan = typer.Typer(
     help="Choose mechanisms: compare, recommend, frontier, evaluate. Costs no budget.", no_args_is_help=True
@@ -52,6 +52,7 @@ WRITTEN = ("out", "tuning_reason")
     "relative_error",
     "at_total",
     "threshold",
+    "clamp",
     "rho",
     "offset",
     "confidence",
@@ -63,7 +64,8 @@ def compare(options: SimpleNamespace) -> None:
     """Show losses of the records and errors of the cells in all tables of a plan, next to suppression and EZS noise.
 
     Shows the plan as it stands and, with --variance or --relative-error, the usual families at equal error. With --threshold and
-    --rho, unit splitting at each of them: cell errors against the share of records that lose more than rho.
+    --rho, unit splitting at each of them: cell errors against the share of records that lose more than rho. With --clamp and --rho,
+    clamping at each bound, and the bound with the least error.
     """
     from recordwise.cli import screen
     from recordwise.errors import ParameterError
@@ -72,17 +74,22 @@ def compare(options: SimpleNamespace) -> None:
     from recordwise.planning.search.goals import usual_families
     from recordwise.session import Session
 
-    if bool(options.threshold) != bool(options.rho):
-        raise ParameterError(parameter="--threshold, --rho", problem="must be given together")
+    if bool(options.threshold or options.clamp) != bool(options.rho):
+        raise ParameterError(parameter="--rho", problem="must be given together with --threshold or --clamp")
+    if options.plot and options.clamp and not options.threshold:
+        raise ParameterError(parameter="--plot", problem="draws thresholds", advice="Give --threshold too.")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     shared: dict[str, Any] = {"query": file, "tables": options.table or (), "statistics": options.statistic or ()}
     shared |= {"data": options.data, "at_least": by_measure(options.cells_of, "--at-least") or 0}
     total = by_measure(options.at_total, "--at-total")
     usual = usual_families(file.plan, options.offset or total) if options.variance or options.relative_error else {}
     with Session.from_plan(file, data=options.data) as session:
-        if options.threshold:
-            grid = lists_by_measure(options.threshold, "--threshold")
-            return _show_grid(compared(session, thresholds=grid, rhos=options.rho, **shared), options)
+        if options.rho:
+            grid = {
+                "thresholds": lists_by_measure(options.threshold or [], "--threshold"),
+                "clamps": lists_by_measure(options.clamp or [], "--clamp"),
+            }
+            return _show_grid(compared(session, rhos=options.rho, **grid, **shared), options)
         found = compared(
             session,
             usual,
@@ -108,12 +115,16 @@ def compare(options: SimpleNamespace) -> None:
 
 
 def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
-    """Print unit splitting over thresholds and rho."""
+    """Print unit splitting, and clamping, over thresholds, bounds and rho."""
     from recordwise.cli import screen
+    from recordwise.exact.text import figure, share_text
 
     if not print_as_json(found, options.as_json):
-        screen.heading(f"Unit splitting of {found.measure}: expected relative error of the cells")
+        screen.heading(f"{found.words()}: expected relative error of the cells")
         screen.table(*found.rows())
+        for each in found.best_clamps():
+            told = f"{each.measure}, rho {figure(each.rho)}: the least mean error is at a clamp of {figure(each.at)}"
+            screen.note(f"{told}, {share_text(each.mean_error, 2)}.")
 
     def draw() -> Any:
         from recordwise.planning.plots import plot_sweep

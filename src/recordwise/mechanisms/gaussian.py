@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
-from recordwise.mechanisms.accuracy import ROUNDING, AdditiveNoise, lattice_cdf, over_totals, short, smallest
+from recordwise.mechanisms.accuracy import (
+    MOST_SUMMED,
+    ROUNDING,
+    AdditiveNoise,
+    lattice_cdf,
+    over_totals,
+    short,
+    smallest,
+)
 from recordwise.mechanisms.base import (
     GAUSSIAN_GOALS,
     BoolArray,
@@ -359,6 +367,15 @@ class Clamped(GaussianNoise):
 
     smooth_error_quantiles = Mechanism.smooth_error_quantiles
 
+    def mean_errors(self, totals: FloatArray, *, step: Number = 1, kept: FloatArray | None = None) -> FloatArray:
+        """With ``kept``, E |Z - amount removed by clamping|."""
+        noise = AdditiveNoise.mean_errors(self, totals, step=step)
+        if kept is None:
+            return noise
+        lattice = float(read_step(step))
+        biases = np.abs(np.asarray(totals, np.float64) - kept) / lattice
+        return np.asarray(noise + lattice * _mean_rise(biases, float(self.noise_sigma) / lattice))
+
     def chances(
         self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
@@ -417,6 +434,21 @@ class Clamped(GaussianNoise):
         sql = evaluator_of(dialect)
         size = sql.minimum(amount_sql(measure), number(float(self.to)))
         return sql.multiply(number(float_upper(1 / (2 * self.noise_sigma**2))), sql.power(size, Fraction(2)))
+
+
+def _mean_rise(biases: FloatArray, sigma: float) -> FloatArray:
+    """Return E |Z - bias| - E |Z| for noise on the whole numbers.
+
+    It rises by 2 P(Z <= k) - 1 from k to k + 1; beyond a thousand steps per sigma, as for the normal law.
+    """
+    if sigma > MOST_SUMMED:
+        density = np.exp(-((biases / sigma) ** 2) / 2) / math.sqrt(2 * math.pi)
+        fallen = 2 * sigma * (1 / math.sqrt(2 * math.pi) - density)
+        return np.asarray(biases * (2 * normal_cdf(biases / sigma) - 1) - fallen)
+    places = np.arange(math.ceil(10 * sigma) + 2, dtype=np.float64)
+    risen = np.append(0.0, np.cumsum(2 * lattice_cdf(places, sigma) - 1))
+    last = float(len(risen) - 1)
+    return np.interp(biases, np.arange(len(risen)), risen) + np.maximum(biases - last, 0.0)
 
 
 # UnitSplit: a large record is split into pieces and pays for each of them.

@@ -13,7 +13,8 @@ In reading order:
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
 - ``check``: what a plan would cost, before any record is read
-- ``compare``: mechanisms side by side, or thresholds
+- ``sweep``: thresholds and clamps over a grid
+- ``compare``: mechanisms side by side
 - ``search``: goals, candidates, shares and the search among them
 - ``recommend``: from goals to a plan file
 - ``frontier``: what records lose against how many cells are reliable
@@ -33,7 +34,6 @@ from recordwise.plan.file.write import plan_text
 from recordwise.planning.check import Check as Check
 from recordwise.planning.check import check
 from recordwise.planning.compare import Comparison as Comparison
-from recordwise.planning.compare import Sweep as Sweep
 from recordwise.planning.compare import compare
 from recordwise.planning.frontier import Frontier as Frontier
 from recordwise.planning.frontier import ReliablePlan as ReliablePlan
@@ -48,6 +48,7 @@ from recordwise.planning.simulate.evaluate import Evaluation as Evaluation
 from recordwise.planning.simulate.evaluate import evaluate
 from recordwise.planning.simulate.rehearse import Rehearsal as Rehearsal
 from recordwise.planning.simulate.rehearse import rehearse
+from recordwise.planning.sweep import Sweep as Sweep
 
 __all__ = [
     "Goal",

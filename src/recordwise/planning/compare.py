@@ -1,22 +1,20 @@
-"""Compare mechanisms, or thresholds, on a plan: losses of records and errors of cells."""
+"""Compare mechanisms on a plan: losses of records and errors of cells."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 
 from recordwise.disclosure.rules import PercentRule
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number, positive
+from recordwise.exact.numbers import Number
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import BoolArray, Mechanism, read_confidence
-from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
-from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
+from recordwise.planning.losses import Losses, LossPair, firm_losses, realized_losses
 from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import (
     COUNT,
@@ -29,17 +27,17 @@ from recordwise.planning.scope import (
     Scope,
     at_level,
     bare,
+    counted_rows,
     named,
     part_name,
     plan_totals,
-    reaching,
     read_origin,
-    same_for_all,
     scope_of,
     step_of,
     viewed,
 )
 from recordwise.planning.simulate.baselines import Disclosure, MultiplicativeNoise, disclosure
+from recordwise.planning.sweep import GridSize, Sweep, Thresholds, grid_points, plan_losses, read_rho
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, OwnerView
@@ -225,89 +223,10 @@ def _error_words(relative: FloatArray) -> list[str]:
     return [share_text(error, 1) for error in errors]
 
 
-# The result of a grid: unit splitting at each threshold and rho.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPoint:
-    """One threshold at one rho."""
-
-    measure: str
-    at: float
-    rho: float
-    share_above: float
-    """The share of the records with a loss above rho."""
-    median_error: float
-    """Half of the cells have an expected absolute relative error of at most this value."""
-    mean_error: float
-    p90_error: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Sweep(Result):
-    """Results by threshold and rho; confidential if the records are."""
-
-    data: str
-    points: tuple[SweepPoint, ...]
-
-    @property
-    def measure(self) -> str:
-        """What is summed, in words."""
-        return ", ".join(self._measures())
-
-    def _measures(self) -> list[str]:
-        return list(dict.fromkeys(point.measure for point in self.points))
-
-    def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """Return thresholds, exceeding shares and median errors for each rho.
-
-        Exceeding is a record with a loss above rho; of several measures, each.
-        """
-        found, several = {}, len(self._measures()) > 1
-        for measure in self._measures():
-            own = [point for point in self.points if point.measure == measure]
-            for rho in sorted({point.rho for point in own}):
-                chosen = sorted((point for point in own if point.rho == rho), key=lambda point: point.at)
-                columns = [(point.at, point.share_above, point.median_error) for point in chosen]
-                at, share, error = (np.array(column) for column in zip(*columns))
-                name = f"ρ = {formula_text(rho)}"
-                found[f"{measure}, {name}" if several else name] = (at, share, error)
-        return found
-
-    def _numbers(self) -> dict[str, Any]:
-        points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
-        return {"measure": self.measure, "points": points}
-
-    def rows(self) -> Rows:
-        """Headers and rows of a table to show."""
-        headers = ["threshold", "rho", "records above rho", "median error", "mean error", "p90 error"]
-        several = len(self._measures()) > 1
-        return (["measure", *headers] if several else headers), [
-            [
-                *([point.measure] if several else []),
-                loss_figure(point.at),
-                loss_figure(point.rho),
-                f"{share_text(point.share_above, 2)}",
-                *(f"{share_text(error, 2)}" for error in (point.median_error, point.mean_error, point.p90_error)),
-            ]
-            for point in self.points
-        ]
-
-    def _about(self) -> str:
-        return f"of {len(self.points)} points for '{self.measure}'"
-
-    def _title(self) -> str:
-        return f"Unit splitting of {self.measure}"
-
-
 # The comparison.
 
 
 ABOVE = (1.0, 10.0)
-
-
-Thresholds: TypeAlias = Sequence[Number | Mapping[str, Number]] | Mapping[str, Sequence[Number]]
-"""For joint splitting a threshold is a mapping from measures; of several measures, a mapping from each to its thresholds."""
 
 
 @overload
@@ -315,8 +234,9 @@ def compare(
     session: Session,
     *,
     query: PlanLike,
-    thresholds: Thresholds,
     rhos: Sequence[Number],
+    thresholds: Thresholds | None = None,
+    clamps: Thresholds | None = None,
     measure: str | None = None,
     tables: Sequence[str] = (),
     statistics: Sequence[str] = (),
@@ -364,6 +284,7 @@ def compare(
     relative_error: Number | Mapping[str, Number] | None = None,
     at_total: Number | Mapping[str, Number] | None = None,
     thresholds: Thresholds | None = None,
+    clamps: Thresholds | None = None,
     rhos: Sequence[Number] | None = None,
     confidence: float = 0.95,
     above: Sequence[float] = ABOVE,
@@ -382,8 +303,9 @@ def compare(
     result is confidential unless ``data`` says otherwise.
 
     With ``thresholds`` and ``rhos`` unit splitting is compared over their grid instead, every measure by itself:
-    the expected absolute relative error of the cells, and the share of records that lose more than rho. Where the
-    query has levels, each gets its share of rho, as in a release.
+    the expected absolute relative error of the cells, and the share of records that lose more than rho. With ``clamps``
+    clamping at each of these bounds is compared too; ``best_clamps()`` of the result are those with the least error.
+    Where the query has levels, each gets its share of rho, as in a release.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -401,6 +323,7 @@ def compare(
         at_total: The total at which the goal is stated: one number, or one for each measure.
         thresholds: The thresholds of a grid, in the measure's units; for joint splitting, mappings from measures to thresholds. Of
             several measures, a mapping from each to its thresholds.
+        clamps: The bounds of a grid of clamped sums, as ``thresholds``. Choose them without looking at the records.
         rhos: The losses of the grid.
         confidence: The confidence of the errors.
         above: Losses for which the share of records above them is counted.
@@ -416,20 +339,21 @@ def compare(
     Returns:
         Losses and errors of each mechanism, or at each point of the grid.
     """
-    grid = thresholds is not None or rhos is not None
+    grid = any(each is not None for each in (thresholds, clamps, rhos))
     if grid:
         _check_grid(mechanisms, variance, relative_error, firms, realized, rule, noise)
     equal = EqualError(variance, relative_error, at_total, read_confidence(confidence))
     origin, view = read_origin(data), viewed(session, data, "plan compare", query)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
     if grid:
-        points = _grid_points(session, view, scope, measure, thresholds or (), rhos or (), at_least, tight=tight)
+        asked_for = GridSize(thresholds or (), clamps or (), tuple(map(read_rho, rhos or ())))
+        points = grid_points(session, view, scope, measure, asked_for, at_least, tight=tight)
         return Sweep(data=origin, points=tuple(points))
     choices = _choices(scope, mechanisms, equal, view)
     step = steps(3)
     step("counting losses")
     asked = {name: scope.queries(choice) for name, choice in choices.items()}
-    losses = _losses(session, view, asked, tight=tight)
+    losses = plan_losses(session, view, asked, tight=tight)
     joint = firm_losses(view, asked) if firms else {}
     real = _realized(view, scope, choices, losses) if realized else {}
     together = _realized_firms(view, asked, joint) if realized and firms else {}
@@ -465,9 +389,9 @@ def _check_grid(*others: Any) -> None:
     """Refuse a grid together with what is not about it."""
     if any(others):
         raise ParameterError(
-            parameter="thresholds, rhos",
-            problem="are a grid of unit splitting, with no mechanisms, equal errors, firms, realized losses or rules",
-            advice="Compare them in a call without thresholds and rhos.",
+            parameter="thresholds, clamps, rhos",
+            problem="are a grid, with no mechanisms, equal errors, firms, realized losses or rules",
+            advice="Compare them in a call without thresholds, clamps and rhos.",
         )
 
 
@@ -475,11 +399,6 @@ def _errors(totals: Sequence[PlanTotals], name: str, choice: Choice, confidence:
     """Return the error of each cell of all tables under one candidate."""
     found = [each.by_cell("error_quantiles", choice(each.asked), kept=name, confidence=confidence) for each in totals]
     return np.concatenate(found)
-
-
-def counted_rows(view: OwnerView, totals: Sequence[PlanTotals], at_least: Least) -> list[BoolArray]:
-    """Return which cells of each table the errors are about."""
-    return [(each.total > 0) & reached for each, reached in zip(totals, reaching(view, totals, at_least))]
 
 
 def _compared_tables(
@@ -496,18 +415,6 @@ def _compared_tables(
             rules=rules.get((*each.asked.place, each.number)),
         )
         start += len(each.total)
-
-
-def _losses(
-    session: Session, view: OwnerView, plans: Mapping[str, Sequence[Query]], *, tight: bool = True
-) -> dict[str, LossPair]:
-    """Return what the records that the queries are about lose under several plans, in one pass."""
-    policies = {
-        name: session.policy_of(*queries, tight=tight)
-        for name, queries in tracked(plans.items(), lambda item: f"the policy of {item[0]}")
-    }
-    conditions = {each.condition for queries in plans.values() for each in queries}
-    return policy_losses(view, policies, condition=conditions.pop() if len(conditions) == 1 else None)
 
 
 def _only(mechanisms: Sequence[Mechanism]) -> Any:
@@ -651,114 +558,3 @@ def _rules(
             view.contributors(held.queries[0], str(measure)), rule, noise
         )
     return found
-
-
-# Unit splitting over a grid of thresholds and losses.
-
-
-Counted: TypeAlias = tuple[PlanTotals, BoolArray]
-"""A table and which of its cells count."""
-
-
-def _grid_points(
-    session: Session,
-    view: OwnerView,
-    scope: Scope,
-    measure: str | None,
-    thresholds: Thresholds,
-    rhos: Sequence[Number],
-    at_least: Least,
-    *,
-    tight: bool,
-) -> Iterator[SweepPoint]:
-    """Yield every threshold at every rho for each summed measure, in two passes for each."""
-    summed = [each for each in scope.measures() if each != COUNT or each == measure]
-    if not summed:
-        raise ParameterError(parameter="query", problem="sums no measure, and a count has no thresholds")
-    for each in summed:
-        own = _thresholds(thresholds, each, summed)
-        yield from _swept(session, view, scope, each, own, rhos, at_least, tight=tight)
-
-
-def _thresholds(given: Any, measure: str, summed: Sequence[str]) -> Sequence[Any]:
-    """The thresholds of one measure."""
-    if not isinstance(given, Mapping):
-        if len(summed) > 1 and not all(isinstance(each, Mapping) for each in given):
-            raise ParameterError(
-                parameter="thresholds",
-                problem=f"must be given for each of {', '.join(summed)}",
-                advice="Use a mapping from measures to thresholds, or choose one statistic.",
-            )
-        return list(given)
-    if measure not in given:
-        raise ParameterError(parameter="thresholds", problem=f"has none for '{measure}'")
-    return list(given[measure])
-
-
-def _swept(
-    session: Session,
-    view: OwnerView,
-    scope: Scope,
-    measure: str,
-    thresholds: Sequence[Any],
-    rhos: Sequence[Number],
-    at_least: Least,
-    *,
-    tight: bool,
-) -> list[SweepPoint]:
-    """Return the points of one measure."""
-    grid = {(at, rho): _splitting(at, rho) for at in map(_read_threshold, thresholds) for rho in map(_read_rho, rhos)}
-    if not grid:
-        raise ParameterError(parameter="thresholds, rhos", problem="must each contain at least one number")
-    # One statistic for each query, so that a measure which is published twice is swept once.
-    own = {each.query: each for each in reversed(scope.asked()) if each.measure == measure}
-    part = Scope(plan=scope.plan, drawn=tuple(own[number] for number in sorted(own)), is_whole=False)
-    totals = plan_totals(view, part, {})
-    held = [(each, rows) for each, rows in zip(totals, counted_rows(view, totals, at_least)) if rows.any()]
-    if not held:
-        raise ParameterError(
-            parameter="query",
-            problem="has no cell with a total above 0 that reaches at_least",
-            advice="Lower at_least, or check the keys.",
-        )
-    plans = {str(key): part.queries(same_for_all(each)) for key, each in grid.items()}
-    losses = _losses(session, view, plans, tight=tight)
-    return [_point(measure, own_threshold(at, measure), rho, held, losses[str((at, rho))].rho) for at, rho in grid]
-
-
-def _point(measure: str, at: Fraction, rho: Fraction, held: Sequence[Counted], losses: Losses) -> SweepPoint:
-    """Return one point. A record exactly at the threshold loses rho and no more; rounding outward must not count it."""
-    mechanism = UnitSplit(at=at, rho=rho)
-    errors = [each.by_cell("mean_errors", mechanism, only=rows) / each.total[rows] for each, rows in held]
-    relative = np.concatenate(errors)
-    return SweepPoint(
-        measure=measure,
-        at=float(at),
-        rho=float(rho),
-        share_above=losses.share_above(float(rho) * (1 + 1e-9)),
-        median_error=float(np.median(relative)),
-        mean_error=float(np.mean(relative)),
-        p90_error=float(np.quantile(relative, 0.9)),
-    )
-
-
-Threshold = Fraction | tuple[tuple[str, Fraction], ...]
-
-
-def _read_threshold(at: Number | Mapping[str, Number]) -> Threshold:
-    if isinstance(at, Mapping):
-        return tuple((name, positive(value, parameter=f"thresholds['{name}']")) for name, value in at.items())
-    return positive(at, parameter="thresholds")
-
-
-def _read_rho(rho: Number) -> Fraction:
-    return positive(rho, parameter="rhos")
-
-
-def own_threshold(at: Threshold, measure: str) -> Fraction:
-    """The threshold of the summed measure, among those of a joint splitting."""
-    return at if isinstance(at, Fraction) else dict(at)[measure]
-
-
-def _splitting(at: Threshold, rho: Fraction) -> UnitSplit:
-    return UnitSplit(at=at if isinstance(at, Fraction) else dict(at), rho=rho)

@@ -55,6 +55,7 @@ from recordwise.planning.search.fits import (
     ranking_size,
 )
 from recordwise.planning.search.goals import (
+    CLAMPED,
     Goal,
     GoalTable,
     amount,
@@ -195,6 +196,17 @@ def ranked(candidates: Sequence[RankedCandidate], rank_by: str) -> tuple[RankedC
     return tuple(sorted(candidates, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
 
 
+def with_best_clamp(
+    found: Sequence[RankedCandidate], infeasible: Mapping[str, str], rank_by: str
+) -> tuple[tuple[RankedCandidate, ...], dict[str, str]]:
+    """Keep the best clamp alone or, where none meets the goals, why the last one does not."""
+    clamps = [each.name for each in ranked(found, rank_by) if each.name.startswith(CLAMPED)]
+    misses = [name for name in infeasible if name.startswith(CLAMPED)]
+    left_out = {*clamps[1:], *(misses if clamps else misses[:-1])}
+    kept = {name: told for name, told in infeasible.items() if name not in left_out}
+    return tuple(each for each in found if each.name not in left_out), kept
+
+
 def _candidate_json(each: RankedCandidate) -> dict[str, Any]:
     tables = [
         {
@@ -263,6 +275,7 @@ def plan_advice(
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
     calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
     found = _measured(session, view, calibrated, queries, None, firms=firms)
+    found, infeasible = with_best_clamp(found, infeasible, search.rank_by)
     left, order = left_of(session, plan), ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
     best, own = None, order[0].name
@@ -707,6 +720,7 @@ def recommend(
         conditions = {goal.query.condition for goal in wanted}
         condition = conditions.pop() if len(conditions) == 1 else None
         found = _measured(session, view, calibrated, queries, condition, firms=firms)
+        found, infeasible = with_best_clamp(found, infeasible, rank_by)
     return Recommendation(
         goals=wanted,
         data=origin,

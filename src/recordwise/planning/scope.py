@@ -11,7 +11,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative
-from recordwise.mechanisms.base import Mechanism
+from recordwise.mechanisms.base import BoolArray, Mechanism
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Level
@@ -440,7 +440,7 @@ Least: TypeAlias = Number | Mapping[str, Number]
 """What the totals of a cell must reach: its own one number, or any statistics, by measure, published name or "count"."""
 
 
-def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> list[Any]:
+def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> list[BoolArray]:
     """Return which cells of each part reach what is asked for.
 
     Statistics other than a part's own are read in one more pass.
@@ -468,6 +468,11 @@ def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> l
             rows &= total >= least
         reached.append(rows)
     return reached
+
+
+def counted_rows(view: OwnerView, totals: Sequence[PlanTotals], at_least: Least) -> list[BoolArray]:
+    """Return which cells of each table the errors are about."""
+    return [(each.total > 0) & reached for each, reached in zip(totals, reaching(view, totals, at_least))]
 
 
 def _read_least(plan: Plan, at_least: Mapping[str, Number]) -> dict[str, float]:

@@ -467,18 +467,25 @@ CLOSE = 0.02
 """Offsets have two digits: their logarithm need not be known any closer."""
 
 
-def families(*, offset: Number = 100, clamps: Sequence[Number] = ()) -> dict[str, Any]:
+CLAMPED = "clamped at "
+CLAMPS = tuple(factor * 10**power for power in range(1, 6) for factor in (1, 3))
+"""The usual bounds at which contributions are cut, from 10 to 300,000: public, whatever the records are."""
+
+
+def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> dict[str, Any]:
     """One mechanism of each family, before its noise is set.
 
     Args:
         offset: The offset of the transforms, in the measure's units.
-        clamps: Bounds at which contributions are cut, the zCDP baseline of [S] 6.2: a candidate for each, of which ``recommend``
-            ranks the best one next to the others. A bound that cuts too much meets no goal.
+        clamps: Bounds at which contributions are cut, the zCDP baseline of [S] 6.2, or True for the usual ones, from 10 to
+            300,000: a candidate for each, of which ``recommend`` ranks the best one next to the others. A bound that cuts too
+            much meets no goal.
 
     Returns:
         The families by name, those of installed packages among them.
     """
-    cut = {f"clamped at {prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in clamps}
+    bounds = (CLAMPS if clamps else ()) if isinstance(clamps, bool) else clamps
+    cut = {f"{CLAMPED}{prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in bounds}
     return planning_families(offset=offset) | cut
 
 
