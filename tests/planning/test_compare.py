@@ -118,7 +118,7 @@ def test_errors_are_about_the_cells_that_reach_any_statistic(session, table):
     """Cells of so many establishments or more ([S] 6), by measure, published name or number."""
     cells = {cell: values for cell, values in cell_sums(table, "emp").items() if values}
     least = sorted(map(len, cells.values()))[len(cells) // 2]
-    wanted = sorted(9.5 / sum(values) for values in cells.values() if len(values) >= least)
+    wanted = sorted(1 / sum(values) for values in cells.values() if len(values) >= least)
     assert 0 < len(wanted) < len(cells)
     noise = rw.Gaussian(sigma=9)
     named = shape().count(noise, alias="shops").sum("emp", noise)
@@ -128,7 +128,7 @@ def test_errors_are_about_the_cells_that_reach_any_statistic(session, table):
     ):
         found = compare(session, {"g": noise}, data="synthetic", **asked)
         error = found["g"].errors[0]
-        np.testing.assert_allclose(np.sort(found.relative_errors("g")), np.array(wanted) * error / 9.5)
+        np.testing.assert_allclose(np.sort(found.relative_errors("g")), np.array(wanted) * error)
         assert found.to_json()["counted_cells"] == len(wanted)
         assert found.table_rows()[1][0][1:3] == ["12", f"{len(wanted)}"]
     largest = max(sum(values) for values in cells.values())

@@ -10,7 +10,7 @@ from scipy import sparse
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.planning import Goal, recommend
+from recordwise.planning import Goal, plan_goals, recommend
 from recordwise.planning.scope import level_shares
 from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares, fitted_split
 from recordwise.postprocess.linear import AnswerTree, Crossing
@@ -116,6 +116,37 @@ def test_goals_about_tables_that_cross_are_met_by_the_release(session):
         sd = table.data.column("sum_emp_best_sd").to_numpy()
         worst = max(worst, float(np.max(1.959964 * sd / (0.05 * cells.totals["exact"]))))
     assert worst == pytest.approx(found.worst, rel=1e-3)
+
+
+@pytest.mark.theorem("T-FITSHARES")
+def test_shares_of_the_sum_both_margins_and_the_cells_are_the_best_of_a_grid(session):
+    """The queries of [A] 5, with fitted variances from the inverse of the normal equations."""
+    keys = rw.Keys.product(county=["01", "02", "03"], naics=["311", "312", "313", "321", "441", "442"])
+    query = rw.query().levels((), "county").levels((), "naics", keys=keys)
+    noise, sides = rw.Gaussian(sigma=30), {"county": 3, "naics": 6}
+    blocks = [
+        np.kron(*(np.eye(size) if name in level.names() else np.ones((1, size)) for name, size in sides.items()))
+        for level in query.tables()
+    ]
+    rows, level = np.vstack(blocks), np.repeat(np.arange(4), [len(each) for each in blocks])
+    read = session.owner.view(data="synthetic").cell_totals(query.sum("emp", noise, alias="exact"))
+    totals = np.concatenate([each.totals["exact"] for each in read])
+    np.testing.assert_allclose(totals, rows @ read[-1].totals["exact"])
+
+    def worst(shares):
+        covariance = np.linalg.inv(rows.T @ (rows * shares[level][:, None] / 900))
+        return float(np.max(1.959964 * np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)) / (0.05 * totals)))
+
+    grid = np.linspace(0.02, 0.98, 49)
+    best = min(worst(np.outer([a, 1 - a], [b, 1 - b]).ravel()) for a in grid for b in grid)
+    how = {"fitted": True, "complete": True, "data": "synthetic"}
+    alone = recommend(session, Goal("emp", query, within="0.05"), keep_mechanisms=noise, **how)
+    plan = query.sum("emp", noise)
+    planned = recommend(session, plan_goals(session, plan, within="0.05"), plan=plan, keep_mechanisms=True, **how)
+    for found in (alone, planned):
+        assert found.worst == pytest.approx(worst(level_shares(found.queries()[0])), rel=1e-4)
+        assert found.worst <= 1.01**0.5 * best
+    assert best < 0.99 * worst(np.full(4, 0.25))
 
 
 def test_cells_that_may_miss_do_not_decide():

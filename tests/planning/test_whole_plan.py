@@ -194,7 +194,7 @@ def test_mechanisms_that_are_kept_are_not_chosen_too(session, how, words):
 
 @pytest.mark.parametrize("how", [{"mechanisms": {"Gaussian": rw.Gaussian(sigma=1)}}, {"variance": 4}, {"firms": True}])
 def test_a_grid_is_compared_by_itself(session, how):
-    with pytest.raises(ParameterError, match="a grid of unit splitting"):
+    with pytest.raises(ParameterError, match="are a grid, with no mechanisms"):
         compare(session, query=ladder(), thresholds={"emp": [5], "pay": [5]}, rhos=[1], data="synthetic", **how)
 
 

@@ -448,7 +448,7 @@ def _mean_rise(biases: FloatArray, sigma: float) -> FloatArray:
     places = np.arange(math.ceil(10 * sigma) + 2, dtype=np.float64)
     risen = np.append(0.0, np.cumsum(2 * lattice_cdf(places, sigma) - 1))
     last = float(len(risen) - 1)
-    return np.interp(biases, np.arange(len(risen)), risen) + np.maximum(biases - last, 0.0)
+    return np.asarray(np.interp(biases, np.arange(len(risen)), risen) + np.maximum(biases - last, 0.0))
 
 
 # UnitSplit: a large record is split into pieces and pays for each of them.

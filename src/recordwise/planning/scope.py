@@ -459,7 +459,7 @@ def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> l
         queries.append(query)
     found = iter(view.cell_totals(*queries) if queries else ())
     held = {(number, level): next(found) for number in numbers for level in range(len(plan.queries[number].tables()))}
-    reached = []
+    reached: list[BoolArray] = []
     for each in parts:
         rows = np.ones(len(each.total), bool)
         for at, (measure, least) in enumerate(wanted.items()):

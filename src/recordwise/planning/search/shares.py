@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
@@ -355,7 +356,7 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
         name: read_groups(group_json(group, schema) for group in each.level.groups) for name, each in zip(names, found)
     }
     tables = [
-        ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
+        ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=_with_a_column(each))
         for name, each in zip(names, found)
     ]
     order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
@@ -390,6 +391,11 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
         if any(each is None for each in sizes)
         else np.concatenate([each for each in sizes if each is not None]),
     )
+
+
+def _with_a_column(part: PlanTotals) -> pa.Table:
+    """Return the cells with their totals: a table without columns, as of a grand total, would have no rows."""
+    return pa.table([*part.cells.columns, pa.array(part.total)], names=[*part.cells.column_names, "_total"])
 
 
 def fitted_split(query: Query, tree: LevelTree) -> Query:
