@@ -116,8 +116,7 @@ def _round_variables(
 ) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
     """Return each variable's rounded columns and its changes in units."""
     family = nesting_of(release, query, complete=complete)
-    by = {table.name: table.by for table in query.tables}
-    nesting = rounding_nesting(family.tables, by, release.published.lists)
+    nesting = rounding_nesting(family)
     found = []
     for statistic in [each for each in query.statistics if each.rules.fitted]:
         unit = _common_unit([units[name] for name in statistic.names], statistic)
