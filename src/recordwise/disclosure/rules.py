@@ -16,6 +16,7 @@ from recordwise.disclosure.suppress import complementary_suppression
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.synthetic.establishments import uniforms
 
 
 class Contributors(Protocol):
@@ -71,11 +72,25 @@ class ThresholdRule:
     percent: float = 10.0
 
     def sensitive(self, found: Contributors) -> Any:
-        """Return the cells that the rule withholds."""
+        """Return the cells that the rule withholds.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            Whether each cell is withheld.
+        """
         return (found.number > 0) & (found.number < self.at_least)
 
     def protection(self, found: Contributors) -> FloatArray:
-        """Return how far off the total everybody must be left."""
+        """Return how far off the total everybody must be left.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            A number for each cell, 0 where the rule withholds nothing.
+        """
         return np.where(self.sensitive(found), self.percent / 100 * found.total, 0.0)
 
 
@@ -221,7 +236,7 @@ class Rounding:
         below = np.floor(found.total / self.base)
         part = found.total / self.base - below
         if self.at_random:
-            up = np.random.default_rng(seed).random(len(part)) < part
+            up = uniforms(seed, 0, 0, len(part)) < part
             value, reach = (below + up) * self.base, float(self.base)
         else:
             value, reach = np.floor(found.total / self.base + 0.5) * self.base, self.base / 2
@@ -274,6 +289,12 @@ class PercentRule:
         """Return the cells that the rule withholds.
 
         All but the two largest contributions are below ``percent`` of the largest.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            Whether each cell is withheld.
         """
         return (found.number > 0) & (self._lacking(found) > 0)
 
@@ -281,6 +302,12 @@ class PercentRule:
         """Return how far off the total everybody must be left.
 
         The second largest then misses the largest by ``percent`` of it.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            A number for each cell, 0 where the rule withholds nothing.
         """
         return np.where(self.sensitive(found), self._lacking(found), 0.0)
 
