@@ -71,6 +71,10 @@ class ThresholdRule:
     at_least: int = 3
     percent: float = 10.0
 
+    def __post_init__(self) -> None:
+        positive(self.at_least, parameter="at_least")
+        positive(self.percent, parameter="percent")
+
     def sensitive(self, found: Contributors) -> Any:
         """Return the cells that the rule withholds.
 
@@ -127,6 +131,14 @@ class Method(Protocol):
         """
 
 
+def _check_rules(rules: Any) -> None:
+    """Refuse anything but some rules."""
+    if not isinstance(rules, tuple) or not rules or not all(hasattr(each, "sensitive") for each in rules):
+        raise ParameterError(
+            parameter="rules", problem="must be a tuple of rules", advice="Such as (PercentRule(10), ThresholdRule(3))."
+        )
+
+
 def sensitive_cells(rules: Sequence[Any], found: Contributors) -> tuple[Any, FloatArray]:
     """Return which cells any rule withholds, and the protection they need."""
     marked = np.any([rule.sensitive(found) for rule in rules], axis=0)
@@ -139,6 +151,9 @@ class Suppression:
 
     rules: tuple[Any, ...]
     complementary: bool = True
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN where they are withheld.
@@ -189,6 +204,9 @@ class Coarsening:
     along: str | None = None
     """The dimension; the one with the most levels unless given."""
 
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
+
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN below the level that is published.
 
@@ -222,6 +240,9 @@ class Rounding:
     base: int = 10
     at_random: bool = False
 
+    def __post_init__(self) -> None:
+        positive(self.base, parameter="base")
+
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return rounded values; a nearest one is off by half the base at most.
 
@@ -252,6 +273,11 @@ class Ranges:
 
     rules: tuple[Any, ...]
     edges: tuple[float, ...] = EDGES
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
+        if not self.edges or np.any(np.diff([0.0, *self.edges]) <= 0):
+            raise ParameterError(parameter="edges", problem="must increase from above 0")
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return the middle of the class where a rule withholds the value.
