@@ -55,3 +55,15 @@ def table(*, only_measured: bool = False) -> str:
     version, goals = read_goals()
     chosen = [goal for name, goal in goals.items() if name in _measured or not only_measured]
     return "\n".join(goal.line(_measured.get(goal.name), version) for goal in chosen)
+
+
+def rows(start: str) -> list[str]:
+    """What was recorded under names with this start, as rows of a Markdown table."""
+    found = []
+    for name, goal in read_goals()[1].items():
+        value = _measured.get(name)
+        if name.startswith(start):
+            now = "not measured" if value is None else f"{value:.2f}{goal.unit}"
+            wanted = "" if goal.goal is None else f"{goal.goal:g}{goal.unit}"
+            found.append(f"| {goal.what} | {now} | {wanted} | {goal.verdict(value)} |")
+    return found

@@ -45,6 +45,7 @@ from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.search.waste import Waste, wasted_variance
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
 from recordwise.policy.meaning import meaning
@@ -78,6 +79,8 @@ class Check(Result):
     """The error that a release would raise, if the budget does not cover it."""
     sizes: dict[str, Any]
     """Where the public sizes of cells are from, and what that means for the promise over time."""
+    shares: tuple[Waste, ...]
+    """What the shares of tables waste, where their totals are public."""
     warnings: tuple[str, ...]
 
     @property
@@ -148,6 +151,7 @@ class Check(Result):
         if usual:
             told = ", ".join(f"{name} {brief_text(size)}" for name, size in usual.items())
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
+        yield from (each.text() for each in self.shares)
 
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
@@ -165,6 +169,7 @@ class Check(Result):
             "pure": None if self.policy.pure_problem() is not None else self.policy.pure().to_json(),
             "examples": list(self.examples),
             "expected_error": [each.to_json() for each in self.expected],
+            "shares": [each.to_json() for each in self.shares],
             "budget": self.budget,
             "refusal": None if self.refusal is None else str(self.refusal),
             "hierarchies": [each.about() for each in self.file.plan.schema.hierarchies],
@@ -222,6 +227,7 @@ def check(
         expected=expected_errors(file.plan, examples=file.examples, last=last),
         refusal=_refusal(file, policy),
         sizes=_sizes_of(file),
+        shares=wasted_variance(file.plan, Known(plan=file.plan, usual={}, last=last).public),
         warnings=tuple(_warnings(file)),
     )
 
@@ -468,6 +474,10 @@ class Known:
         if records is not None:
             return _whole(records * self._record(part), part, self.plan), FROM_OTHERS
         return _whole(np.array(RECORDS) * self._record(part), part, self.plan), FROM_RECORDS
+
+    def public(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
+        """Return the public totals of a statistic by cell; None where nothing is known."""
+        return self._sizes(table, part)
 
     def used(self, parts: Sequence[Drawable]) -> dict[str, float]:
         """The usual sizes that the totals of these parts were made of."""

@@ -30,17 +30,17 @@ from recordwise.release.tables import BASIC, FITTED, BasicNote, ReleasedTable, d
 
 SMALL = (
     "Values are not negative, and therefore biased where cells are small against their noise. "
-    "Measured on tables of counties by industries: "
+    "Measured on other releases, of counties by industries (docs/consistent.md, where the bias goes), and not on this one: "
 )
 LEFT = {
     TOP_DOWN: SMALL
     + "cells without records come out .03 to .11 standard errors (of NAME_best) too high on average, cells of up "
     "to three standard errors .15 to .19 too low, larger ones up to .08 too low; those of 1,000 employees and more are off by at "
-    "most .03 (docs/consistent.md)."
+    "most .03."
 } | {
     method: SMALL
     + f"fitted by {method}, cells of every size are off on average, some totals of many cells by several standard "
-    "errors; top_down moves small cells only (docs/consistent.md)."
+    "errors; top_down moves small cells only."
     for method in METHODS
     if method != "ols"
 }
@@ -116,8 +116,7 @@ def _round_variables(
 ) -> list[tuple[PublishedStatistic, dict[str, pa.Array], FloatArray]]:
     """Return each variable's rounded columns and its changes in units."""
     family = nesting_of(release, query, complete=complete)
-    by = {table.name: table.by for table in query.tables}
-    nesting = rounding_nesting(family.tables, by, release.published.lists)
+    nesting = rounding_nesting(family)
     found = []
     for statistic in [each for each in query.statistics if each.rules.fitted]:
         unit = _common_unit([units[name] for name in statistic.names], statistic)

@@ -2,7 +2,8 @@
 
 Which cell of a coarser table contains a cell of a finer one. Public keys need not list every cell, so a
 coarser total may include records of no published finer cell: each published coarser cell gets one unpublished
-cell for that remainder, unless the keys are declared complete or the remainder is itself published. All of
+cell for that remainder, unless the keys are declared complete or the remainder is itself published. A record
+in an unlisted pair of listed codes is in the remainders of two tables that cross (``fitted_cells``). All of
 this is read from the release's description, so it also works on saved files.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -136,6 +138,7 @@ class Nesting:
     tables: tuple[ReleasedTable, ...]
     rows: Any
     """Every published cell as a sum of cells, table by table."""
+    cells: "Cells"
     query: PublishedQuery
     published: Published
     bands: Mapping[str, BandTable]
@@ -303,9 +306,11 @@ def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Ne
         raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
     ordered = (tables[at], *(table for table in tables if table is not tables[at]))
     known, lists = complete or any(table.rest for table in query.tables), release.published.lists
+    cells = fitted_cells(ordered, by, complete=known, lists=lists)
     return Nesting(
         tables=ordered,
-        rows=cell_rows(ordered, by, complete=known, lists=lists),
+        rows=cells.rows(ordered, by, lists),
+        cells=cells,
         query=query,
         published=release.published,
         bands=release.policy.bands(),
@@ -318,30 +323,140 @@ def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
     return [KeyColumn(group.name, None if name is None else group.level, name) for group, name in found]
 
 
-def cell_rows(
-    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
-) -> Any:
-    """Return the incidence of published cells and fitted cells, in the order of ``cell_owners``."""
-    owners = cell_owners(tables, by, complete=complete, lists=lists)
-    grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
-    return sparse.csr_array(sparse.block_array(grid, format="csr"))
+# What published cells are sums of.
 
 
-def cell_owners(
-    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
-) -> list[tuple[ReleasedTable, IntArray]]:
-    """Return the table and the rows of each fitted cell.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """The cells of a fit: those of the finest table, then what only every other table has.
 
-    The finest table's cells first, then what only every other table has: "all other" cells if its remainders are
-    known, a remainder for each cell otherwise.
+    That are "all other" cells if remainders are known, and a remainder for each cell otherwise.
     """
+
+    owners: tuple[tuple[ReleasedTable, IntArray], ...]
+    """The table and the rows of each cell."""
+    within: Mapping[str, frozenset[str]]
+    """The tables whose cells and remainders lie in the cells of each table."""
+    shared: bool
+    """Whether a record may be in the remainders of two tables that cross."""
+
+    def rows(self, tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists) -> Any:
+        """Return the incidence of published cells and these cells."""
+        grid = [
+            [
+                _block(table, owner, own, by, lists, inside=owner.name in self.within[table.name])
+                for owner, own in self.owners
+            ]
+            for table in tables
+        ]
+        return sparse.csr_array(sparse.block_array(grid, format="csr"))
+
+
+def fitted_cells(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], *, complete: bool, lists: CodeLists = NO_LISTS
+) -> Cells:
+    """Return the cells that the published ones are sums of (T-OPEN).
+
+    Where every record in cells of two tables that cross is also in a listed cell of their common refinement, all
+    remainders are disjoint, and a table's cells include those of every finer table. Otherwise they would count some
+    records twice, so that they include those of one chain of finer tables only.
+    """
+    within = {
+        table.name: frozenset(
+            other.name
+            for other in tables
+            if other is not table and nests(by[table.name], by[other.name]) and by[table.name] != by[other.name]
+        )
+        for table in tables
+    }
+    owners = _owners(tables, by, within, complete=complete, lists=lists)
+    pairs = combinations(owners[1:], 2)
+    shared = not complete and any(_overlap(one, other, tables, by, lists) for one, other in pairs)
+    if shared:
+        within = _chains(tables, by, lists)
+        owners = _owners(tables, by, within, complete=complete, lists=lists)
+    return Cells(owners=owners, within=within, shared=shared)
+
+
+def _owners(
+    tables: Sequence[ReleasedTable],
+    by: Mapping[str, Groups],
+    within: Mapping[str, frozenset[str]],
+    *,
+    complete: bool,
+    lists: CodeLists,
+) -> tuple[tuple[ReleasedTable, IntArray], ...]:
     finest, *others = tables
     owners = [(finest, np.arange(finest.data.num_rows))]
     for table in others:
-        known = ~rest_rows(table) if complete else _tiled_cells(table, tables, by, lists)
+        known = ~rest_rows(table) if complete else _tiled_cells(table, tables, by, within[table.name], lists)
         own = np.flatnonzero(~known)
         owners += [(table, own)] if len(own) else []
-    return owners
+    return tuple(owners)
+
+
+def _overlap(
+    one: tuple[ReleasedTable, IntArray],
+    other: tuple[ReleasedTable, IntArray],
+    tables: Sequence[ReleasedTable],
+    by: Mapping[str, Groups],
+    lists: CodeLists,
+) -> bool:
+    """Return whether a record may be in the remainders of both tables."""
+    (first, mine), (second, theirs) = one, other
+    if nests(by[first.name], by[second.name]) or nests(by[second.name], by[first.name]):
+        return False
+    together = (*by[first.name], *by[second.name])
+    meet = next((t for t in tables if nests(together, by[t.name]) and nests(by[t.name], together)), None)
+    listed = 0
+    if meet is not None:
+        ups = [parents(t, by[t.name], meet, by[meet.name], lists) for t in (first, second)]
+        listed = int(np.sum(np.isin(ups[0], mine) & np.isin(ups[1], theirs)))
+    return listed < _possible_pairs(one, other, by, lists)
+
+
+def _possible_pairs(
+    one: tuple[ReleasedTable, IntArray],
+    other: tuple[ReleasedTable, IntArray],
+    by: Mapping[str, Groups],
+    lists: CodeLists,
+) -> int:
+    """Return how many pairs of cells do not contradict each other in a common column."""
+    (first, mine), (second, theirs) = one, other
+    columns: list[list[Any]] = [[], []]
+    for own, their in product(by[first.name], by[second.name]):
+        coarser = their if own.determines(their) else own
+        if not (own.determines(their) or their.determines(own)):
+            continue
+        for found, group, table in zip(columns, (own, their), (first, second)):
+            found.append(_coarser_values(coarser, group, table.data.column(group.name), lists))
+    if not columns[0]:
+        return len(mine) * len(theirs)
+    texts = [_cell_texts(found).take(pa.array(rows)) for found, rows in zip(columns, (mine, theirs))]
+    codes = numpy_of(encode_column(pa.chunked_array([*texts[0].chunks, *texts[1].chunks])).indices).astype(np.int64)
+    counts = [np.bincount(part, minlength=int(codes.max()) + 1) for part in np.split(codes, [len(mine)])]
+    return int(counts[0] @ counts[1])
+
+
+def _chains(tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists) -> dict[str, frozenset[str]]:
+    """Return for each table one chain of finer tables, that which makes up most of its cells completely."""
+    named, place = {table.name: table for table in tables}, {table.name: at for at, table in enumerate(tables)}
+    finest = tables[0].name
+
+    def finer(name: str, than: str) -> bool:
+        # Of two tables of which each determines the other, the earlier one counts as the finer.
+        both = nests(by[name], by[than])
+        return name != than and nests(by[than], by[name]) and (not both or place[name] < place[than])
+
+    below = {name: [other for other in named if finer(other, name)] for name in named}
+    found: dict[str, frozenset[str]] = {finest: frozenset()}
+    for name in sorted(set(named) - {finest}, key=lambda each: (len(below[each]), place[each])):
+        made_up = {other: complete_rows(named[name], by[name], named[other], by[other], lists) for other in below[name]}
+        chains = [found[other] | {other} for other in below[name]]
+        found[name] = max(
+            chains, key=lambda chain: (int(np.sum(np.any([made_up[other] for other in chain], axis=0))), len(chain))
+        )
+    return found
 
 
 def key_values(
@@ -387,13 +502,17 @@ def cell_axes(
 
 
 def _tiled_cells(
-    table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists
+    table: ReleasedTable,
+    tables: Sequence[ReleasedTable],
+    by: Mapping[str, Groups],
+    within: frozenset[str],
+    lists: CodeLists,
 ) -> BoolArray:
-    """Return the cells that another table's cells make up completely."""
+    """Return the cells that the cells of a table within make up completely."""
     found, after = np.zeros(table.data.num_rows, dtype=bool), False
     for other in tables:
         after = after or other is table
-        if other is table or not nests(by[table.name], by[other.name]):
+        if other is table or not (other.name in within or by[other.name] == by[table.name]):
             continue
         # Of two tables of which each determines the other, only the later one may lean on the other.
         if not (after and nests(by[other.name], by[table.name])):
@@ -402,21 +521,29 @@ def _tiled_cells(
 
 
 def _block(
-    table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Groups], lists: CodeLists
+    table: ReleasedTable,
+    owner: ReleasedTable,
+    own: IntArray,
+    by: Mapping[str, Groups],
+    lists: CodeLists,
+    *,
+    inside: bool,
 ) -> Any:
     """Which rows of ``table`` contain the cells ``own`` of ``owner``."""
     shape = (table.data.num_rows, len(own))
     if owner is table:
         return sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=shape)
-    if not nests(by[table.name], by[owner.name]) or by[table.name] == by[owner.name]:
+    if not inside:
         return sparse.csr_array(shape)
     up = parents(table, by[table.name], owner, by[owner.name], lists)[own]
-    inside = np.flatnonzero(up != OUTSIDE)
-    return sparse.csr_array((np.ones(len(inside)), (up[inside], inside)), shape=shape)
+    held = np.flatnonzero(up != OUTSIDE)
+    return sparse.csr_array((np.ones(len(held)), (up[held], held)), shape=shape)
 
 
-def rounding_nesting(tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists) -> rounding.Nesting:
+def rounding_nesting(nesting: Nesting) -> rounding.Nesting:
     """Return how tables nest, for controlled rounding."""
+    tables, lists, within = nesting.tables, nesting.published.lists, nesting.cells.within
+    by = {name: table.by for name, table in nesting.described.items()}
     above: dict[int, dict[int, Any]] = {}
     for k, finer in enumerate(tables):
         above[k] = {
@@ -425,5 +552,6 @@ def rounding_nesting(tables: Sequence[ReleasedTable], by: Mapping[str, Groups], 
             if j != k
             and nests(by[coarser.name], by[finer.name])
             and (k < j or not nests(by[finer.name], by[coarser.name]))
+            and not (nesting.cells.shared and finer.name not in within[coarser.name])
         }
     return rounding.Nesting(sizes=tuple(table.data.num_rows for table in tables), above=above)

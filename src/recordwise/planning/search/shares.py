@@ -4,7 +4,7 @@
 alone count; ``allocation`` for all tables of a plan or of goals whose mechanisms are kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -40,8 +40,8 @@ from recordwise.planning.search.goals import (
 )
 from recordwise.policy.policy import Policy
 from recordwise.postprocess.linear import AnswerTree, Crossing, CrossingWeights, Weights, tree_of
-from recordwise.release.nesting import cell_axes, cell_rows, finest_of
-from recordwise.release.published import CodeLists, read_groups
+from recordwise.release.nesting import cell_axes, finest_of, fitted_cells
+from recordwise.release.published import CodeLists, Groups, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -359,16 +359,12 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
         ReleasedTable(name=name, keys=tuple(each.cells.column_names), variables=(), data=_with_a_column(each))
         for name, each in zip(names, found)
     ]
-    order = sorted(range(len(found)), key=lambda n: (len(by[names[n]]), tables[n].data.num_rows), reverse=True)
-    lists = CodeLists.read(each.to_json() for each in schema.hierarchies)
-    finest = finest_of([by[names[n]] for n in order])
-    assert finest is not None
-    order.insert(0, order.pop(finest))
-    ordered, known = [tables[n] for n in order], complete or goal.query.all_other is not None
-    rows = cell_rows(ordered, by, complete=known, lists=lists)
-    if not known and rows.shape[1] > ordered[0].data.num_rows:
+    known = complete or goal.query.all_other is not None
+    tree, order, closed = tree_of_tables(
+        tables, by, CodeLists.read(each.to_json() for each in schema.hierarchies), known
+    )
+    if not closed:
         raise ParameterError(parameter="fitted", problem=OPEN, advice=CLOSE)
-    tree = tree_of(rows) or Crossing.of(rows, [each.data.num_rows for each in ordered], cell_axes(ordered, by, lists))
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
@@ -396,6 +392,20 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
 def _with_a_column(part: PlanTotals) -> pa.Table:
     """Return the cells with their totals: a table without columns, as of a grand total, would have no rows."""
     return pa.table([*part.cells.columns, pa.array(part.total)], names=[*part.cells.column_names, "_total"])
+
+
+def tree_of_tables(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists, known: bool
+) -> tuple[AnswerTree | Crossing, list[int], bool]:
+    """Return tables as answers, their order, finest first, and whether no record can be in coarser cells only."""
+    order = sorted(range(len(tables)), key=lambda n: (len(by[tables[n].name]), tables[n].data.num_rows), reverse=True)
+    finest = finest_of([by[tables[n].name] for n in order])
+    assert finest is not None
+    order.insert(0, order.pop(finest))
+    ordered = [tables[n] for n in order]
+    rows = fitted_cells(ordered, by, complete=known, lists=lists).rows(ordered, by, lists)
+    tree = tree_of(rows) or Crossing.of(rows, [each.data.num_rows for each in ordered], cell_axes(ordered, by, lists))
+    return tree, order, known or rows.shape[1] == ordered[0].data.num_rows
 
 
 def fitted_split(query: Query, tree: LevelTree) -> Query:

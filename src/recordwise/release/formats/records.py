@@ -34,7 +34,7 @@ from recordwise.postprocess.uncertainty import (
 from recordwise.progress import reported
 from recordwise.release.consistent import Setting, Solution, check_method, joint_queries, order_of, solution_of
 from recordwise.release.formats.csv import csv_bytes, without_formulas
-from recordwise.release.nesting import IntArray, Nesting, cell_owners, key_values, nesting_of, rounding_nesting
+from recordwise.release.nesting import IntArray, Nesting, key_values, nesting_of, rounding_nesting
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release, write_json
 from recordwise.release.spread import noise_of
@@ -172,6 +172,13 @@ def records_of(
     check_method(release, method, priority)
     query, statistic = chosen_variable(release, of)
     nesting = nesting_of(release, query, complete=complete)
+    if nesting.cells.shared:
+        raise ParameterError(
+            parameter="complete",
+            problem="is needed: keys do not list every pair of their codes, so that records in unlisted pairs are in two "
+            "tables and in no cell that a record could be made of",
+            advice="Say complete=True if no record is in an unlisted pair.",
+        )
     setting = Setting(
         method=method,
         order=order_of(nesting, priority),
@@ -187,11 +194,11 @@ def records_of(
     noises = [noise_of(nesting, statistic)]
     kept = np.ones(nesting.rows.shape[1], dtype=bool)
     found = solution_of(nesting, [statistic], setting, kept, noises)
-    cells = FittedCells.of(nesting, complete=complete)
+    cells = FittedCells(nesting=nesting)
     changes: dict[str, Any] = {}
     sizes: Any = np.asarray(found.fit.x, np.float64)
     if whole:
-        sizes, changes = whole_cells(nesting, found, float(release.published.measure(statistic.of).step), cells)
+        sizes, changes = whole_cells(nesting, found, float(release.published.measure(statistic.of).step))
     named = _values(release, query, statistic, values)
     columns = {each.name: _per_record(nesting, each, setting, sizes) for each in named}
     about = _about(release, query, statistic, setting, found, whole=whole, complete=complete) | changes
@@ -288,14 +295,6 @@ class FittedCells:
     """The cells of a fit: those of the finest table, then what only coarser tables have."""
 
     nesting: Nesting
-    owners: list[tuple[Any, IntArray]]
-
-    @classmethod
-    def of(cls, nesting: Nesting, *, complete: bool) -> "FittedCells":
-        """Return the cells in the order of the fit."""
-        tables, lists = nesting.tables, nesting.published.lists
-        known = complete or any(table.rest for table in nesting.query.tables)
-        return cls(nesting=nesting, owners=cell_owners(tables, _by(nesting), complete=known, lists=lists))
 
     def groups(self) -> list[PublishedGroup]:
         """Return every key column of any table once, those of the finest first."""
@@ -306,7 +305,7 @@ class FittedCells:
     def key(self, group: PublishedGroup) -> pa.Array:
         """Return a key column of all cells; NULL where only a coarser cell is published."""
         lists, parts = self.nesting.published.lists, []
-        for table, rows in self.owners:
+        for table, rows in self.nesting.cells.owners:
             column = key_values(table, self.nesting.tables, _by(self.nesting), group, lists)
             plain = None if column is None else plain_column(_chunked(column)).take(pa.array(rows))
             parts.append(pa.nulls(len(rows)) if plain is None else plain)
@@ -346,20 +345,20 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def whole_cells(nesting: Nesting, found: Solution, step: float, cells: FittedCells) -> tuple[IntArray, dict[str, Any]]:
+def whole_cells(nesting: Nesting, found: Solution, step: float) -> tuple[IntArray, dict[str, Any]]:
     """Return whole cells whose sums round the fitted ones, and what that changed.
 
     Every published number is rounded up or down where the tables are at most two chains of nested ones (T-ROUND).
     """
     fits = [part / step for part in nesting.by_table(found.totals[0])]
-    nested = rounding_nesting(nesting.tables, _by(nesting), nesting.published.lists)
+    nested = rounding_nesting(nesting)
     rounded = round_tables(fits, nested, rests=nesting.remainders)
     own = dict(enumerate(rounded[:1]))
     if nesting.remainders:
         split = disjoint_cells([np.asarray(each, np.float64) for each in rounded], nested)
         own = {at: np.rint(each).astype(np.int64) for at, each in split.items()}
     names = [table.name for table in nesting.tables]
-    sizes = np.concatenate([own[names.index(table.name)][rows] for table, rows in cells.owners])
+    sizes = np.concatenate([own[names.index(table.name)][rows] for table, rows in nesting.cells.owners])
     left = sum(int(each.sum()) for each in own.values()) - int(sizes.sum())
     if left or np.any(sizes < 0):
         raise SolverError(problem="the rounding to whole records", status="a cell is negative or without an owner")
