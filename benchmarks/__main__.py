@@ -8,8 +8,8 @@ from pathlib import Path
 from benchmarks.goals import table
 
 HELPERS = {"__main__", "goals"}
-LONG = {"large"}
-"""Asked for by name, as is a package: a hundred million rows take minutes and gigabytes of disk."""
+LONG = {"disclosure", "large"}
+"""Asked for by name, as is a package: 5,000 withheld cells take minutes, a hundred million rows gigabytes of disk too."""
 
 
 def run(names: list[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import recordwise as rw
 from experiments.county_release import FILES, counties, write_inputs
 from experiments.frame import Claim, Picture, Reproduction, Tell, data_folder, data_note
-from recordwise.planning import Frontier, frontier
+from recordwise.planning import frontier
 from recordwise.planning.plots import plot_frontier
 from recordwise.synthetic import establishments, public_keys
 
@@ -34,7 +34,7 @@ def states(data: Path, runs: int) -> tuple[str, ...]:
     return () if runs >= NATION else (*FIRST, *listed)[:runs]
 
 
-def of_counties(data: Path, runs: int) -> Frontier:
+def of_counties(data: Path, runs: int) -> rw.planning.Frontier:
     """The frontier of the plan of the county release."""
     with tempfile.TemporaryDirectory() as folder:
         file = rw.load_plan(write_inputs(Path(folder), data, states(data, runs)))
@@ -42,7 +42,7 @@ def of_counties(data: Path, runs: int) -> Frontier:
             return frontier(session, file, candidates=CANDIDATES, data="public")
 
 
-def of_generated() -> Frontier:
+def of_generated() -> rw.planning.Frontier:
     """The same for generated establishments by state, where the public files are missing."""
     query = (
         rw.query()
@@ -57,7 +57,7 @@ def of_generated() -> Frontier:
         return frontier(session, query, candidates=CANDIDATES, data="synthetic")
 
 
-def claims(found: Frontier) -> list[Claim]:
+def claims(found: rw.planning.Frontier) -> list[Claim]:
     """What a decision maker is told."""
     today = found.today
     assert today is not None

@@ -455,7 +455,7 @@ BUGS = (
     ),
     Bug(
         "policy of one statistic forgotten",
-        "`plan.parts.statistic_policy`",
+        "`plan.cost.statistic_policy`",
         forgotten_statistic,
         ("count and two sums",),
     ),
@@ -627,7 +627,7 @@ BUGS = (
     ),
     Bug(
         "a series on a spent ledger",
-        "`ledger.periods.period_problem`: every period is a new one",
+        "`ledger.entries.period_problem`: every period is a new one",
         a_series_on_a_spent_ledger,
         (SERIES,),
         sign="a second budget",

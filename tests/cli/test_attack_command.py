@@ -7,7 +7,8 @@ import pytest
 from openpyxl import Workbook
 
 import recordwise as rw
-from recordwise.disclosure import attack, read_description
+from recordwise.disclosure import attack, largest_contributor, read_description
+from recordwise.errors import ParameterError
 
 DIMENSIONS = """
 [dimensions.county]
@@ -112,6 +113,7 @@ def test_a_workbook_is_read_like_a_csv_file(publication) -> None:
         ('value = "emp"', 'value = "emp"\nwithheld = ["S"]', "has 2 entries that are no number"),
         ('value = "emp"', 'value = "emp"\nrounded_to = "ten"', "must be of the kind int or float"),
         ("[[table]]", "[table", "is not a TOML file"),
+        ('absent = "unknown"', 'absent = "unknown"\npercent = -3', "percent must be above 0"),
     ],
 )
 def test_a_wrong_description_is_refused_with_the_reason(publication, run, old, new, problem) -> None:
@@ -164,3 +166,84 @@ def test_a_private_release_next_to_tables_published_earlier(tmp_path, run) -> No
     assert (alone.low.tolist(), alone.high.tolist()) == ([0, 0], [500, 500])
     assert np.all(both.low > 80)
     assert np.all((both.low <= [300, 200]) & (both.high >= [300, 200]))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problem"),
+    [
+        ("emp.csv", "01001,,300", '01001,,"3,5"', "has 1 entries that are no number"),
+        ("emp.csv", "01001,,300", "01001,,nan", "has 1 entries that are no number"),
+        ("counties.csv", "01,01003", ",01003", "dimension 'county' has rows without a code"),
+        ("counties.csv", "01,01001\n01,01003\n02,02001\n", "", "is not a table with one header line and rows"),
+        ("emp.csv", "01001,,300", "\udcff,,300", "'emp.csv' is not CSV in UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_read_rightly_is_refused(publication, run, file, old, new, problem) -> None:
+    """A decimal comma, nan, a code that is missing, no rows, another encoding."""
+    text = (publication / file).read_text()
+    assert old in text
+    (publication / file).write_bytes(text.replace(old, new).encode("utf-8", "surrogateescape"))
+    told = run("attack", publication / "tables.toml")
+    assert told.exit_code == 2
+    assert problem in told.stderr.replace("\n", " ")
+
+
+def test_commas_between_thousands_are_read(publication) -> None:
+    plain = attack(publication / "tables.toml")
+    text = (
+        CELLS.replace("00,,900", '00,,"1,900"')
+        .replace("02,,400", '02,,"1,400"')
+        .replace("02001,,400", '02001,,"1,400"')
+    )
+    (publication / "emp.csv").write_text(text)
+    assert attack(publication / "tables.toml").low.tolist() == plain.low.tolist()
+
+
+def test_a_cell_that_another_table_shows_about_is_attacked(publication) -> None:
+    """Withheld today, and shown by an earlier vintage: known to within what the vintage is off."""
+    (publication / "emp.csv").write_text(CELLS.replace("01,31,130", "01,31,D").replace("01,44,370", "01,44,D"))
+    (publication / "old.csv").write_text("fips,code,emp\n01003,31,30\n")
+    text = 'absent = "unknown"\n' + DIMENSIONS + TABLE + TABLE.replace("emp.csv", "old.csv") + "off_by_percent = 2\n"
+    found = attack(with_empty_code(publication, text))
+    at = found.codes.index(("01003", "31"))
+    assert (found.low[at], found.high[at]) == pytest.approx((29.4, 30.6))
+    assert found.status[at] == "nearly disclosed"
+
+
+def test_the_second_largest_who_has_nothing_knows_that_the_largest_has_all() -> None:
+    unknown, nothing = np.array([np.nan]), np.zeros(1)
+    low, high = largest_contributor(np.array([5.0]), np.array([9.0]), unknown, nothing)
+    assert (low[0], high[0]) == (5, 9)
+
+
+def private_bounds(folder, mechanism, copies: int):
+    """The bounds of county a from so many descriptions of the same private table."""
+    (folder / "counties.csv").write_text("county\na\nb\n")
+    if not (folder / "out").exists():
+        with rw.Session(
+            {"id": [1, 2], "county": ["a", "b"], "emp": [300, 200]},
+            unit="id",
+            measures={"emp": 1},
+            columns={"county": "text"},
+            tuned_on="public",
+            ledger=folder / "ledger",
+        ) as session:
+            session.run(rw.query().group_by("county", keys=["a", "b"]).sum("emp", mechanism)).save(folder / "out")
+    table = '[[table]]\nrelease = "out"\nname = "county"\ncells = { county = "county" }\nvalue = "sum_emp"\n'
+    (folder / "tables.toml").write_text(
+        '[dimensions.county]\nfile = "counties.csv"\nlevels = ["county"]\n' + copies * table
+    )
+    found = read_description(folder / "tables.toml")
+    return found.high[0] - found.low[0]
+
+
+def test_bounds_from_several_private_tables_hold_together(tmp_path) -> None:
+    one, two = (private_bounds(tmp_path, rw.Gaussian(sigma=10), copies) for copies in (1, 2))
+    reach = [20 * np.sqrt(2 * np.log(2 * 2 * copies / 0.001)) for copies in (1, 2)]
+    assert (one, two) == pytest.approx(tuple(reach), rel=1e-6)
+
+
+def test_clamped_sums_give_no_bounds_of_totals(tmp_path) -> None:
+    """A giant that was cut down lies far above what is published."""
+    with pytest.raises(ParameterError, match="clamped or with other than Gaussian noise"):
+        private_bounds(tmp_path, rw.Clamped(to=20, rho=1), 1)

@@ -157,3 +157,21 @@ def test_coarsening_publishes_down_to_the_level_at_which_all_pass() -> None:
         assert sorted(levels, key=lambda level: (next(iter(levels[level])), level)) == [0, 1, 2]
     with pytest.raises(ParameterError, match="must be one of place, industry"):
         Coarsening(RULES, along="county").publish(cells, found)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Suppression(()),
+        lambda: Suppression(PercentRule(10)),
+        lambda: Coarsening((10,)),
+        lambda: Ranges(RULES, edges=(5.0, 5.0)),
+        lambda: Ranges(RULES, edges=()),
+        lambda: Rounding(0),
+        lambda: ThresholdRule(0),
+        lambda: ThresholdRule(3, percent=0),
+    ],
+)
+def test_rules_that_would_protect_nothing_are_refused(make: Any) -> None:
+    with pytest.raises(ParameterError):
+        make()

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 import recordwise as rw
+from mechanisms.mechanism_catalogue import EVERY
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kinds
@@ -34,6 +35,11 @@ MECHANISMS = [
 
 def test_every_kind_is_among_the_examples():
     assert {type(each).__name__ for each in MECHANISMS} == set(mechanism_kinds())
+
+
+def test_every_kind_that_draws_by_itself_is_in_the_contract_suite():
+    """The catalog is where policies are compared with the divergence of what is drawn."""
+    assert {type(each.mechanism).__name__ for each in EVERY} == set(mechanism_kinds()) - {"Sized", "ByGroup"}
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)

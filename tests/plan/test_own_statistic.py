@@ -1,11 +1,17 @@
 """docs/extending.md, "A statistic": one file and one line of the registry, and it works in a session and in a plan file."""
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pytest
 
 import recordwise as rw
 from plan.own_statistic import CountPositive
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import release_identity
 from recordwise.plan.file import queries
+from recordwise.plan.plan import Plan
+from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import KINDS
 
 TABLE = pa.table({"id": range(6), "county": list("aaabbb"), "emp": [0, 3, 900, 0, 0, 7]})
@@ -58,3 +64,22 @@ def test_a_plan_file_reads_it_once_it_is_registered(tmp_path, monkeypatch):
     monkeypatch.setattr(queries, "KINDS", (*KINDS, CountPositive))
     (statistic,) = rw.load_plan(file).plan.queries[0].statistics
     assert statistic == CountPositive(measure="emp", mechanism=rw.Gaussian(rho=1000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountFrom(CountPositive):
+    """One with a field of its own, of which its author tells nobody."""
+
+    least: int = 1
+
+
+def test_two_releases_that_differ_in_a_field_of_ones_own_are_not_taken_for_the_same():
+    schema = Schema.of(unit="id", measures={"emp": 1})
+
+    def digest(**given):
+        asked = rw.query().ask(CountFrom(mechanism=rw.Gaussian(rho=1), **given))
+        plan = Plan(schema=schema, queries=(asked,))
+        return release_identity(plan, [], plan_policy(plan), None).digest
+
+    assert digest(measure="emp", least=5) != digest(measure="emp", least=6)
+    assert digest(measure="emp", least=5, alias="large") == digest(measure="emp", least=5)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
+from recordwise.mechanisms.grouped import ByGroup
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
 from recordwise.mechanisms.sized import Sized
@@ -163,6 +164,18 @@ def by_group() -> Subject:
     )
 
 
+def by_mechanism() -> Subject:
+    """Return a mechanism for each group; cells that may hold several have the default."""
+    groups = {"plain": UnitSplit(at=50, rho="0.1")}
+    mechanism = ByGroup(KIND, groups, default=UnitSplit(at=500, rho="0.1"))
+    sizes = {"small": record(100, kind="plain"), "large": record(1500, kind="large"), "giant": record(10**8)}
+    return Subject(
+        name="a mechanism for each group",
+        ask=statement(f"SELECT {CELL}, SUM({VALUE}) AS answer {BY_CELL}", answer=mechanism),
+        records=sizes,
+    )
+
+
 def several(name: str, text: str, **mechanisms: Any) -> Subject:
     """Several statistics of one query, whose losses add up."""
     sizes = {"small": record(3, 100), "large": record(30, 1000), "giant": record(10**8, 10**9)}
@@ -257,6 +270,7 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
         "unit split of two measures", UnitSplit(at={VALUE: 50, SECOND: 2000}, rho="0.1")
     ),
     "unit split by group": by_group,
+    "a mechanism for each group": by_mechanism,
     "count and two sums": lambda: several(
         "count and two sums",
         f"COUNT(*) AS n, SUM({VALUE}) AS total, SUM({SECOND}) AS other",

@@ -12,14 +12,25 @@ In reading order:
 - ``attack``: published files, a description of what adds up, and the result
 """
 
-from recordwise.disclosure.attack import Attack, Description, attack, read_description
+from recordwise.disclosure.attack import Attack, Description, attack, largest_contributor, read_description
+from recordwise.disclosure.bounds import feasible_intervals
 from recordwise.disclosure.cells import Cells, Dimension
-from recordwise.disclosure.rules import Coarsening, PercentRule, Published, Ranges, Rounding, Suppression, ThresholdRule
+from recordwise.disclosure.rules import (
+    Coarsening,
+    Contributions,
+    PercentRule,
+    Published,
+    Ranges,
+    Rounding,
+    Suppression,
+    ThresholdRule,
+)
 
 __all__ = [
     "Attack",
     "Cells",
     "Coarsening",
+    "Contributions",
     "Description",
     "Dimension",
     "PercentRule",
@@ -29,5 +40,7 @@ __all__ = [
     "Suppression",
     "ThresholdRule",
     "attack",
+    "feasible_intervals",
+    "largest_contributor",
     "read_description",
 ]

@@ -7,11 +7,13 @@ interval of a cell uses all of them. What was recovered from a real publication 
 import csv
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -25,6 +27,8 @@ NEAREST, AT_RANDOM = "nearest", "random"
 ABSENT = ("zero", "unknown")
 OWNER_ONLY = "OWNER ONLY: values recovered from withheld cells; not for publication"
 EXACT, NEAR, OPEN = "disclosed", "nearly disclosed", "protected"
+GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
+"""A number with commas between thousands; other commas could be decimal ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +179,7 @@ def largest_contributor(
     known = np.where(alone, 0.0, second)
     others = np.where(np.isnan(number), np.inf, np.maximum(number - 2, 0.0))
     with np.errstate(invalid="ignore"):
-        small = np.where(others == 0, 0.0, others * known)
+        small = np.where((others == 0) | (known == 0), 0.0, others * known)
         lower = np.maximum(low - known - small, known)
         return np.where(np.isnan(known), np.nan, lower), np.where(np.isnan(known), np.nan, high - known)
 
@@ -191,7 +195,7 @@ def read_description(path: str | Path, *more: str | Path) -> Description:
         more: Further descriptions; their tables have the dimensions of the first.
 
     Returns:
-        Cells, bounds and assumptions. Attacked is each cell that some table withholds and none shows.
+        Cells, bounds and assumptions. Attacked is each cell that some table withholds and none shows exactly.
 
     Raises:
         ParameterError: Something in it is not valid, or a file cannot be read.
@@ -200,6 +204,8 @@ def read_description(path: str | Path, *more: str | Path) -> Description:
     absent, percent = top.get("absent", str, "unknown"), top.get("percent", (int, float), 10.0)
     if absent not in ABSENT:
         raise ParameterError(parameter="absent", problem=f"must be one of {', '.join(ABSENT)}")
+    if not 0 < percent < math.inf:
+        raise ParameterError(parameter="percent", problem="must be above 0")
     trees = {
         name: _dimension(name, _Section(f"dimension '{name}'", each), folder)
         for name, each in top.need("dimensions", dict).items()
@@ -262,7 +268,13 @@ class _Section:
 
 def _tables(top: _Section, trees: Mapping[str, "_Tree"], folder: Path) -> list["_Table"]:
     given = [_Section(f"table {number} of {top.name}", each) for number, each in enumerate(top.need("table", list), 1)]
-    return [(_private if each.has("release") else _table)(each, trees, folder) for each in given]
+    if not given or not trees:
+        raise ParameterError(parameter=top.name, problem="needs a dimension and a table")
+    together = sum(each.has("release") for each in given)
+    return [
+        _private(each, trees, folder, together) if each.has("release") else _table(each, trees, folder)
+        for each in given
+    ]
 
 
 def _joined(tables: Sequence["_Table"], trees: Mapping[str, "_Tree"], absent: str, percent: float) -> Description:
@@ -320,7 +332,11 @@ def _dimension(name: str, given: _Section, folder: Path) -> _Tree:
             what = f"names a column '{missing[0]}' that its file does not have" if missing else "must not be empty"
             raise ParameterError(parameter=f"levels of dimension '{name}'", problem=what)
         places = [columns.index(level) for level in wanted]
-        trees.append([tuple(row[place] for place in places) for row in rows])
+        trees.append([tuple(row[place].strip() for place in places) for row in rows])
+        if not all(code for row in trees[-1] for code in row):
+            raise ParameterError(
+                parameter=f"dimension '{name}'", problem="has rows without a code", advice="Fill in every level."
+            )
     return _Tree(Dimension.from_levels(name, *trees), total)
 
 
@@ -353,10 +369,11 @@ def _cell_codes(columns: Mapping[str, Sequence[str]], trees: Mapping[str, _Tree]
 CONFIDENCE = 0.999
 
 
-def _private(given: _Section, trees: Mapping[str, _Tree], folder: Path) -> _Table:
+def _private(given: _Section, trees: Mapping[str, _Tree], folder: Path, together: int) -> _Table:
     """Read a table of a private release as bounds that hold together with a stated confidence.
 
-    Discrete Gaussian noise exceeds t with a probability of at most 2 exp(-t^2 / 2 sigma^2), for each cell.
+    Discrete Gaussian noise exceeds t with a probability of at most 2 exp(-t^2 / 2 sigma^2), for each cell; what may go wrong is
+    divided among the private tables of the description.
     """
     from recordwise.release.files import load_release
 
@@ -365,25 +382,35 @@ def _private(given: _Section, trees: Mapping[str, _Tree], folder: Path) -> _Tabl
     named = given.need("cells", dict)
     confidence = given.get("confidence", float, CONFIDENCE)
     given.finish()
+    if not 0 < confidence < 1:
+        raise ParameterError(parameter=f"confidence of {given.name}", problem="must be between 0 and 1")
     query = release.published.query_of(name)
     statistic = None if query is None else query.statistic(value)
     mechanism = None if statistic is None else statistic.mechanism()
     table = next((each for each in release.tables if each.name == name), None)
     if table is None or statistic is None or mechanism is None:
         raise ParameterError(parameter=given.name, problem=f"has no table '{name}' with a statistic '{value}'")
-    if not mechanism.offers("noise_sigma") or mechanism.variance_varies:
+    if not mechanism.offers("noise_sigma") or mechanism.variance_varies or _is_clamped(mechanism):
         raise ParameterError(
             parameter=given.name,
-            problem=f"has '{value}' with other than Gaussian noise, for which there are no simultaneous bounds here",
+            problem=f"has '{value}' clamped or with other than Gaussian noise, for which there are no bounds of totals here",
         )
+    missing = [own for own in named.values() if own not in table.data.column_names]
+    if missing:
+        raise ParameterError(parameter=given.name, problem=f"has no column '{missing[0]}'")
     columns = {each: [str(code) for code in table.data.column(own).to_pylist()] for each, own in named.items()}
     codes = _cell_codes(columns, trees, table.data.num_rows, given.name)
     centers, sd = (np.asarray(table.data.column(each).to_numpy(), np.float64) for each in (value, f"{value}_sd"))
     step = float(release.published.measure(statistic.of).step)
-    reach = np.maximum(sd, step) * math.sqrt(2 * math.log(2 * len(sd) / (1 - confidence)))
+    reach = np.maximum(sd, step) * math.sqrt(2 * math.log(2 * together * len(sd) / (1 - confidence)))
     blank, none = np.full(len(sd), np.nan), np.zeros(len(sd), np.bool_)
-    said = f"All bounds from the noise of '{name}' hold together with {100 * confidence:g} % confidence."
+    said = f"All bounds from the noise of private tables hold together with {100 * confidence:g} % confidence."
     return _Table(codes, np.maximum(centers - reach, 0.0), centers + reach, none, none, blank, blank, (said,))
+
+
+def _is_clamped(mechanism: Any) -> bool:
+    """Whether contributions are cut before they are added up, so that totals can be far above what is published."""
+    return any(each.to is not None for each in mechanism.inside())
 
 
 def _table(given: _Section, trees: Mapping[str, _Tree], folder: Path) -> _Table:
@@ -418,7 +445,7 @@ def _table(given: _Section, trees: Mapping[str, _Tree], folder: Path) -> _Table:
         codes,
         low,
         high,
-        ~np.isnan(values),
+        low == high,
         np.isnan(values),
         blank if number is None else number,
         blank if second is None else second,
@@ -453,9 +480,10 @@ def _numbers(texts: list[str] | None, flags: Sequence[str], what: str) -> Any:
     for place, text in enumerate(texts):
         if text not in flags:
             try:
-                found[place] = float(text.replace(",", ""))
+                read = float(text.replace(",", "") if GROUPED.fullmatch(text) else text)
             except ValueError:
-                found[place] = np.inf
+                read = math.nan
+            found[place] = np.inf if math.isnan(read) else read
     if np.isinf(found).any() or (found < 0).any():
         raise ParameterError(
             parameter=what,
@@ -472,16 +500,23 @@ def _read_rows(file: Path) -> tuple[list[str], list[list[str]]]:
     if file.suffix.lower() == ".xlsx":
         try:
             from openpyxl import load_workbook
+            from openpyxl.utils.exceptions import InvalidFileException
         except ImportError:
             raise ExtraError(what="reading a workbook", extra="attack") from None
-        book = load_workbook(file, read_only=True, data_only=True)
+        try:
+            book = load_workbook(file, read_only=True, data_only=True)
+        except (BadZipFile, InvalidFileException, KeyError):
+            raise ParameterError(parameter=f"'{file.name}'", problem="is not a workbook") from None
         sheet = book.worksheets[0]
         lines = [["" if each is None else str(each) for each in row] for row in sheet.iter_rows(values_only=True)]
         book.close()
     else:
         with file.open(newline="", encoding="utf-8-sig") as opened:
-            lines = list(csv.reader(opened))
+            try:
+                lines = list(csv.reader(opened))
+            except (UnicodeDecodeError, csv.Error):
+                raise ParameterError(parameter=f"'{file.name}'", problem="is not CSV in UTF-8") from None
     lines = [line for line in lines if any(line)]
-    if not lines or len({len(line) for line in lines}) != 1 or len(set(lines[0])) != len(lines[0]):
-        raise ParameterError(parameter=f"'{file.name}'", problem="is not a table with one header line")
+    if len(lines) < 2 or len({len(line) for line in lines}) != 1 or len(set(lines[0])) != len(lines[0]):
+        raise ParameterError(parameter=f"'{file.name}'", problem="is not a table with one header line and rows")
     return [each.strip() for each in lines[0]], lines[1:]

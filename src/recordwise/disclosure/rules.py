@@ -16,6 +16,7 @@ from recordwise.disclosure.suppress import complementary_suppression
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.synthetic.establishments import uniforms
 
 
 class Contributors(Protocol):
@@ -70,12 +71,30 @@ class ThresholdRule:
     at_least: int = 3
     percent: float = 10.0
 
+    def __post_init__(self) -> None:
+        positive(self.at_least, parameter="at_least")
+        positive(self.percent, parameter="percent")
+
     def sensitive(self, found: Contributors) -> Any:
-        """Return the cells that the rule withholds."""
+        """Return the cells that the rule withholds.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            Whether each cell is withheld.
+        """
         return (found.number > 0) & (found.number < self.at_least)
 
     def protection(self, found: Contributors) -> FloatArray:
-        """Return how far off the total everybody must be left."""
+        """Return how far off the total everybody must be left.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            A number for each cell, 0 where the rule withholds nothing.
+        """
         return np.where(self.sensitive(found), self.percent / 100 * found.total, 0.0)
 
 
@@ -112,6 +131,14 @@ class Method(Protocol):
         """
 
 
+def _check_rules(rules: Any) -> None:
+    """Refuse anything but some rules."""
+    if not isinstance(rules, tuple) or not rules or not all(hasattr(each, "sensitive") for each in rules):
+        raise ParameterError(
+            parameter="rules", problem="must be a tuple of rules", advice="Such as (PercentRule(10), ThresholdRule(3))."
+        )
+
+
 def sensitive_cells(rules: Sequence[Any], found: Contributors) -> tuple[Any, FloatArray]:
     """Return which cells any rule withholds, and the protection they need."""
     marked = np.any([rule.sensitive(found) for rule in rules], axis=0)
@@ -124,6 +151,9 @@ class Suppression:
 
     rules: tuple[Any, ...]
     complementary: bool = True
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN where they are withheld.
@@ -174,6 +204,9 @@ class Coarsening:
     along: str | None = None
     """The dimension; the one with the most levels unless given."""
 
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
+
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return exact values, NaN below the level that is published.
 
@@ -207,6 +240,9 @@ class Rounding:
     base: int = 10
     at_random: bool = False
 
+    def __post_init__(self) -> None:
+        positive(self.base, parameter="base")
+
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return rounded values; a nearest one is off by half the base at most.
 
@@ -221,7 +257,7 @@ class Rounding:
         below = np.floor(found.total / self.base)
         part = found.total / self.base - below
         if self.at_random:
-            up = np.random.default_rng(seed).random(len(part)) < part
+            up = uniforms(seed, 0, 0, len(part)) < part
             value, reach = (below + up) * self.base, float(self.base)
         else:
             value, reach = np.floor(found.total / self.base + 0.5) * self.base, self.base / 2
@@ -237,6 +273,11 @@ class Ranges:
 
     rules: tuple[Any, ...]
     edges: tuple[float, ...] = EDGES
+
+    def __post_init__(self) -> None:
+        _check_rules(self.rules)
+        if not self.edges or np.any(np.diff([0.0, *self.edges]) <= 0):
+            raise ParameterError(parameter="edges", problem="must increase from above 0")
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
         """Return the middle of the class where a rule withholds the value.
@@ -274,6 +315,12 @@ class PercentRule:
         """Return the cells that the rule withholds.
 
         All but the two largest contributions are below ``percent`` of the largest.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            Whether each cell is withheld.
         """
         return (found.number > 0) & (self._lacking(found) > 0)
 
@@ -281,6 +328,12 @@ class PercentRule:
         """Return how far off the total everybody must be left.
 
         The second largest then misses the largest by ``percent`` of it.
+
+        Args:
+            found: The contributions to each cell.
+
+        Returns:
+            A number for each cell, 0 where the rule withholds nothing.
         """
         return np.where(self.sensitive(found), self._lacking(found), 0.0)
 

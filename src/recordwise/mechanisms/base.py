@@ -514,10 +514,8 @@ class Mechanism:
         """Whether Laplace noise is added to totals."""
         return False
 
-    @property
-    def group_numbers(self) -> By | None:
-        """For a mechanism for each public group: which of ``inside()`` is that of a group, counted from 1."""
-        return None
+    group_numbers: ClassVar[By | None] = None
+    """For a mechanism for each public group: which of ``inside()`` is that of a group, counted from 1."""
 
     def offers(self, name: str) -> bool:
         """Return whether a member is its own, not the default."""

@@ -75,7 +75,7 @@ class ByGroup(Mechanism):
         return ConditionColumn(self.by, self.length)
 
     @property
-    def group_numbers(self) -> By:
+    def group_numbers(self) -> By:  # type: ignore[override]
         """The number of each group's mechanism among ``inside()``, counted from 1."""
         numbers = tuple((group, Fraction(number)) for number, (group, _) in enumerate(self.values, 1))
         return By(self.column, numbers, None if self.default is None else Fraction(len(numbers) + 1))

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
@@ -569,7 +569,10 @@ class Drawable(Statistic):
         return replace(self, mechanism=chosen(self))
 
     def description(self) -> dict[str, Any]:
-        return Statistic.description(self) | {"mechanism": self.mechanism}
+        """Return it with all its fields: a release is recognized by them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("alias", "mechanism")}
+        stated = {name: value for name, value in own.items() if value != self.of}
+        return Statistic.description(self) | stated | {"mechanism": self.mechanism}
 
     def entry(self) -> dict[str, Any]:
         return mechanism_entry(self.mechanism)

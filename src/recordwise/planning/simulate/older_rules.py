@@ -31,8 +31,9 @@ class Ruled:
     def draw(self, case: Case, number: int) -> Mapping[Place, Stages]:
         """The values that the rule publishes."""
         found: dict[Place, Stages] = {}
-        for alias in dict.fromkeys(part.alias for _, part in sums(case)):
-            tables = [(table, part) for table, part in sums(case) if part.alias == alias]
+        unsigned = [each for each in sums(case) if not _is_signed(case, each[1])]
+        for alias in dict.fromkeys(part.alias for _, part in unsigned):
+            tables = [(table, part) for table, part in unsigned if part.alias == alias]
             for query in dict.fromkeys(table.table.query for table, _ in tables):
                 own = [each for each in tables if each[0].table.query == query]
                 publication = self._publication(case, alias, query, own)
@@ -85,6 +86,12 @@ def joint_cells(tables: Sequence[SimulatedTable], schema: Schema) -> Cells:
         parts = [(Dimension.from_parents("all", {}), [np.zeros(1, np.int64) for _ in tables])]
     codes = [np.stack([places[number] for _, places in parts], axis=1) for number in range(len(tables))]
     return Cells.closed([dimension for dimension, _ in parts], np.concatenate(codes))
+
+
+def _is_signed(case: Case, part: Any) -> bool:
+    """Whether contributions can be negative, for which the rules have no meaning."""
+    declared = case.view.schema.measure(str(part.of))
+    return declared is None or declared.signed
 
 
 def _rows(table: SimulatedTable) -> int:
