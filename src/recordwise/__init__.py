@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
     from recordwise.policy.series import Series
+    from recordwise.reader.reading import read
     from recordwise.release.files import load_release
     from recordwise.release.release import Release
     from recordwise.session import Session
@@ -58,6 +59,7 @@ HOMES = {
     "policy.constructors": ("by",),
     "policy.policy": ("Policy",),
     "policy.series": ("Series",),
+    "reader.reading": ("read",),
     "release.files": ("load_release",),
     "release.release": ("Release",),
     "session": ("Session",),
@@ -108,6 +110,7 @@ __all__ = [
     "progress",
     "quarter",
     "query",
+    "read",
     "sources",
     "synthetic",
     "week",

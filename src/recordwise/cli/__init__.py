@@ -12,6 +12,7 @@ In reading order:
 - ``plan``: plan compare, recommend, frontier and evaluate
 - ``release``: release a plan once, and rescue what a crash left
 - ``published``: postprocess, export and change: what is done with a published folder
+- ``ask``: ask: totals of a published folder with their errors
 - ``loss``: loss: what an establishment, a firm or a history of periods loses
 - ``ledger``: ledger show and verify
 - ``audit``: audit
@@ -22,6 +23,7 @@ from typing import Annotated
 
 import typer
 
+from recordwise.cli.ask import ask
 from recordwise.cli.attack import attack
 from recordwise.cli.audit import audit
 from recordwise.cli.check import check, preflight, rehearse
@@ -41,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, audit, attack)
+COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, ask, loss, demo, audit, attack)
 for command in COMMANDS:
     app.command()(command)
 for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):

@@ -188,6 +188,7 @@ EXAMPLES: dict[str, str] = {
     "postprocess": "recordwise postprocess published --out fitted",
     "export": "recordwise export published --format xlsx --out tables.xlsx",
     "change": "recordwise change published-2025 published-2026 --out change",
+    "ask": "recordwise ask published emp --where county=34001,34003",
     "loss": "recordwise loss published/policy.json emp=1000 payann=52000",
     "demo": "recordwise demo --establishments 100000",
     "audit": "recordwise audit --cells 20000",

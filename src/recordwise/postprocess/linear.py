@@ -399,11 +399,27 @@ class LinearModel:
             The estimates, their covariance and their largest weights.
         """
         asked = sparse.csr_array(questions)
-        # The fit of variances times weights is the covariance of every fitted cell with the question.
-        shared = self.weights.fit(asked.toarray() * self.spread)
-        covariance = np.asarray(asked @ shared.T)
-        largest = np.max(np.abs(shared) / self.spread, axis=1, initial=0.0)
+        count, covariance = asked.shape[0], np.empty((asked.shape[0], asked.shape[0]))
+        largest, size = np.empty(count), max(1, MOST_WEIGHTS // max(len(self.spread), 1))
+        for start in range(0, count, size):
+            some = slice(start, start + size)
+            weights = self.influences(asked[some])
+            # The fit of variances times weights is the covariance of every fitted cell with the question.
+            covariance[:, some] = asked @ (weights * self.spread).T
+            largest[some] = np.max(np.abs(weights), axis=1, initial=0.0)
         return Answered(asked @ self.estimate(), (covariance + covariance.T) / 2, largest)
+
+    def influences(self, questions: Any) -> FloatArray:
+        """Return the weight of each noisy answer in the estimates of questions.
+
+        Args:
+            questions: As for ``answer``.
+
+        Returns:
+            A row for each question.
+        """
+        asked = sparse.csr_array(questions).toarray()
+        return np.asarray(self.weights.fit(asked * self.spread) / self.spread)
 
 
 # Order statistics of many draws without storing all of them: the few largest values of each column (T-FITVAR).

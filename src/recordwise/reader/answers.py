@@ -1,0 +1,316 @@
+"""Answers for readers: values with errors, covariances and the words to quote."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import number_text, share_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Answer:
+    """One total or several, with standard errors, intervals and covariance."""
+
+    question: str
+    """What was asked, in words."""
+    labels: tuple[str, ...]
+    """What each value is about."""
+    values: FloatArray
+    sds: FloatArray
+    lows: FloatArray
+    highs: FloatArray
+    covariance: FloatArray
+    """The covariance of the errors of all values."""
+    halves: FloatArray
+    """What half a lattice step adds to the reach of each interval (T-HALFSTEP)."""
+    confidence: float
+    normal: bool
+    """Whether errors are normal but for half a step; otherwise intervals are from draws of the noise."""
+    clipped: bool
+    """Whether values and intervals are cut at 0."""
+    sources: tuple[str, ...]
+    """In words, which published numbers each of the first values is made of."""
+    notes: tuple[str, ...]
+    method: str
+    of: str
+    """Which statistic of which release."""
+    release: Mapping[str, str]
+    """Title, digest, privacy label and version, for the citation."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def value(self) -> float:
+        """The value, where it is only one."""
+        return float(self.values[self._only()])
+
+    @property
+    def sd(self) -> float:
+        """Its standard error."""
+        return float(self.sds[self._only()])
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval."""
+        return float(self.lows[self._only()])
+
+    @property
+    def high(self) -> float:
+        """The upper end of its interval."""
+        return float(self.highs[self._only()])
+
+    @property
+    def table(self) -> "pa.Table":
+        """All values as Arrow: label, value, sd, low, high."""
+        import pyarrow as pa
+
+        ends = {"value": self.values, "sd": self.sds, "low": self.lows, "high": self.highs}
+        return pa.table({"label": list(self.labels), **ends})
+
+    def to_pandas(self) -> Any:
+        """All values as a pandas frame."""
+        return self.table.to_pandas()
+
+    @property
+    def citation(self) -> str:
+        """Where the number is from: release, question, method, version."""
+        about = self.release
+        return (
+            f"{about['title']}, release {about['digest']} ({about['privacy_label']}). Question: {self.question}. "
+            f"Method: {self.method}. recordwise {about['version']}."
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The sentence to quote, for a single value; the first of several."""
+        return self._sentence(0)
+
+    def difference(self, first: str, second: str) -> "Answer":
+        """Return the first value less the second, with their covariance.
+
+        Args:
+            first: The label of a value.
+            second: The label of another.
+
+        Returns:
+            The difference.
+
+        Raises:
+            ParameterError: A label is unknown, or the intervals of the values are from draws.
+        """
+        one, other = self._pair(first, second)
+        weights = np.zeros(len(self))
+        weights[one] += 1
+        weights[other] -= 1
+        value, sd = weights @ self.values, np.sqrt(max(float(weights @ self.covariance @ weights), 0.0))
+        half = self.halves[one] + self.halves[other]
+        reach = self._z * sd + half
+        return self._derived(
+            f"{first} less {second}",
+            values=[value],
+            sds=[sd],
+            lows=[value - reach],
+            highs=[value + reach],
+            covariance=[[sd**2]],
+        )
+
+    def ratio(self, first: str, second: str) -> "Answer":
+        """Return the first value divided by the second, such as a share.
+
+        The interval is Fieller's, with their covariance and half steps; the standard error is that of the linear approximation.
+
+        Args:
+            first: The label of a value.
+            second: The label of another.
+
+        Returns:
+            The ratio.
+
+        Raises:
+            ParameterError: A label is unknown, or the second value is not clearly different from 0.
+        """
+        pair = list(self._pair(first, second))
+        spread = self.covariance[np.ix_(pair, pair)]
+        found = _quotients(
+            self.values[pair[:1]], self.values[pair[1:]], spread, self.halves[pair[:1]], self.halves[pair[1:]], self._z
+        )
+        return self._derived(f"{first} divided by {second}", **found)
+
+    def per(self, other: "Answer") -> "Answer":
+        """Return each value divided by that of another statistic or release.
+
+        Such as pay per worker. The noise of both is independent.
+
+        Args:
+            other: The answers to the same question, with the same labels.
+
+        Returns:
+            The ratios.
+
+        Raises:
+            ParameterError: Labels differ, both are of the same statistic of one release, or a value of ``other`` is
+                not clearly different from 0.
+        """
+        if self.labels != other.labels:
+            raise ParameterError(parameter="other", problem="has other labels", advice="Ask both the same question.")
+        if self.of == other.of:
+            raise ParameterError(
+                parameter="other",
+                problem="is of the same statistic of the same release, so that errors are not independent",
+                advice="Ask for both in one question and use ratio.",
+            )
+        for each in (self, other):
+            each._require_linear()
+        none = np.zeros_like(self.covariance)
+        spread = np.block([[self.covariance, none], [none, other.covariance]])
+        found = _quotients(self.values, other.values, spread, self.halves, other.halves, self._z)
+        made = self._derived(f"divided by {other.question}", **found)
+        return replace(made, labels=self.labels)
+
+    def growth(self, before: "Answer") -> "Answer":
+        """Return the growth since an earlier release, as a share.
+
+        Args:
+            before: The answers of the earlier release to the same question.
+
+        Returns:
+            The growth rates: 0.02 is 2 %.
+        """
+        found = self.per(before)
+        ends: dict[str, Any] = {name: getattr(found, name) - 1 for name in ("values", "lows", "highs")}
+        return replace(found, question=f"growth of {self.question} since {before.release['title']}", **ends)
+
+    @property
+    def _z(self) -> float:
+        return NormalDist().inv_cdf((1 + self.confidence) / 2)
+
+    def _require_linear(self) -> None:
+        if not self.normal or self.clipped:
+            raise ParameterError(
+                parameter="answer",
+                problem="has values that are cut or errors that are not normal, of which no difference or ratio is taken",
+                advice="Ask for totals of Gaussian statistics, without nonnegative.",
+            )
+
+    def _pair(self, first: str, second: str) -> tuple[int, int]:
+        self._require_linear()
+        for label in (first, second):
+            if label not in self.labels:
+                raise ParameterError(parameter="label", problem=f"is not among the answers: {label!r}")
+        return self.labels.index(first), self.labels.index(second)
+
+    def _derived(self, words: str, **columns: Any) -> "Answer":
+        """Return what was computed from these answers."""
+        arrays: dict[str, Any] = {name: np.asarray(each, np.float64) for name, each in columns.items()}
+        question = f"{self.question}: {words}"
+        halves, sources = np.zeros(len(arrays["values"])), ("the totals and their covariance",)
+        made = replace(self, question=question, labels=(words,), normal=False, halves=halves, sources=sources)
+        return replace(made, method=f"{self.method}; derived with covariances", **arrays)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        columns = (self.labels, self.values, self.sds, self.lows, self.highs)
+        rows = [
+            {"label": str(label), "value": float(v), "sd": float(s), "low": float(low), "high": float(high)}
+            for label, v, s, low, high in zip(*columns)
+        ]
+        return {
+            "question": self.question,
+            "confidence": self.confidence,
+            "answers": rows,
+            "covariance": self.covariance.tolist(),
+            "sources": list(self.sources),
+            "notes": list(self.notes),
+            "sentence": self.sentence,
+            "citation": self.citation,
+            "release": dict(self.release),
+        }
+
+    def _sentence(self, at: int) -> str:
+        what = self.question if len(self) == 1 else f"{self.question}: {self.labels[at]}"
+        value, sd, low, high = (number_text(float(each[at])) for each in (self.values, self.sds, self.lows, self.highs))
+        marked = "" if self.release["private"] else f" ({self.release['privacy_label']})"
+        return (
+            f"{what[:1].upper()}{what[1:]}: {value}{marked}, with a standard error of {sd} from noise "
+            f"({share_text(self.confidence)} interval: {low} to {high})."
+        )
+
+    def _only(self) -> int:
+        if len(self) != 1:
+            raise ParameterError(
+                parameter="value", problem=f"is one of {len(self)}", advice="Use values, sds, lows and highs, or table."
+            )
+        return 0
+
+    def __repr__(self) -> str:
+        if len(self) == 1:
+            return "\n".join([self.sentence, *(f"From {each}." for each in self.sources), *self.notes])
+        return f"<{len(self)} answers: {self.question}>"
+
+    def _repr_html_(self) -> str:
+        from recordwise.policy.render.html import element, preview_table
+
+        texts = [
+            [number_text(float(each)) for each in row] for row in zip(self.values, self.sds, self.lows, self.highs)
+        ]
+        rows = [[label, *row] for label, row in zip(self.labels, texts)]
+        shown = preview_table(("", "value", "standard error", "low", "high"), rows)
+        notes = [element("p", each) for each in (*self.notes, self.citation)]
+        return element("div", element("p", element("b", self.question)), shown, *notes)
+
+
+DOUBLINGS, HALVINGS = 200, 120
+
+
+def _quotients(
+    tops: FloatArray, bottoms: FloatArray, spread: FloatArray, top_half: FloatArray, bottom_half: FloatArray, z: float
+) -> dict[str, Any]:
+    """Return ratios with Fieller's sets.
+
+    The ratios r with top - r bottom within its reach: z standard errors of it and its half steps, convex in r. A set
+    is an interval where the bottom is further from 0 than its own reach; otherwise it is refused.
+    """
+    count = len(tops)
+    own, other, both = (
+        np.diag(each) for each in (spread[:count, :count], spread[count:, count:], spread[:count, count:])
+    )
+    if np.any(np.abs(bottoms) <= z * np.sqrt(other) + bottom_half):
+        raise ParameterError(
+            parameter="ratio",
+            problem="has a denominator that is not clearly different from 0",
+            advice="Take larger regions, or a difference.",
+        )
+
+    def error(r: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(np.maximum(own - 2 * r * both + r**2 * other, 0.0)))
+
+    def outside(r: FloatArray) -> Any:
+        return np.abs(tops - r * bottoms) > z * error(r) + top_half + np.abs(r) * bottom_half
+
+    values = tops / bottoms
+    ends = []
+    for sign in (-1.0, 1.0):
+        far = np.maximum(error(values) / np.abs(bottoms), np.finfo(np.float64).tiny)
+        for _ in range(DOUBLINGS):
+            if np.all(beyond := outside(values + sign * far)):
+                break
+            far = np.where(beyond, far, 2 * far)
+        near = np.zeros(count)
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            beyond = outside(values + sign * middle)
+            near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
+        ends.append(values + sign * far)
+    slopes = np.hstack([np.diag(1 / bottoms), -np.diag(values / bottoms)])
+    covariance = slopes @ spread @ slopes.T
+    sds = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return {"values": values, "sds": sds, "lows": ends[0], "highs": ends[1], "covariance": covariance}

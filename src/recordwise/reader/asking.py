@@ -1,0 +1,608 @@
+"""The cells of a question, and its best linear answer (T-ASK)."""
+
+import csv
+import hashlib
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from recordwise.errors import ParameterError, SourceError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.expressions import Field
+from recordwise.plan.statistics.base import SUM
+from recordwise.postprocess.linear import LinearModel, rank_of
+from recordwise.reader.answers import Answer
+from recordwise.release.consistent import joint_queries
+from recordwise.release.nesting import Nesting, finest_of, key_values, nesting_of, nests, rest_rows, source_of
+from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic, PublishedTable
+from recordwise.release.release import Release
+from recordwise.release.spread import (
+    AnswerNoise,
+    VaryingNoise,
+    adds_up,
+    chunks,
+    draws_for,
+    linear,
+    noise_of,
+    public_seed,
+)
+from recordwise.release.tables import ReleasedTable
+
+CODE, REGION, SHARE = "code", "region", "share"
+NO_CODE = -1
+MOST_NAMED, MOST_CODES, MOST_WORDS = 4, 8, 12
+"""Cells named in a sentence, codes listed in a question, answers of which the sources are told in words."""
+MAIN = 0.5
+"""Published numbers with at least this weight are told in words."""
+RAW = 1e-9
+"""Weights that differ by less from the question are those of a plain sum."""
+OPEN = (
+    "A plain sum of noisy answers: the keys are not declared complete and no rest is published, so that coarser cells may hold "
+    "records of no finer cell. If the keys list every cell that can hold records, complete=True is more accurate."
+)
+ALONE = "A plain sum of noisy answers: no other table says anything about it."
+LISTED = "It adds up the cells that the table {table} lists; records in no listed cell are not in it."
+CUT = "Cut at 0, which raises values within about two standard errors of 0; do not add such values up."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regions:
+    """Regions made of codes: a row for each code in a region."""
+
+    column: str | None
+    """What the codes are; None if that has to be found."""
+    codes: tuple[str, ...]
+    regions: tuple[str, ...]
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, given: Any, column: str | None) -> "Regions":
+        """Read a CSV file, a frame or a mapping of columns."""
+        columns = _file_columns(Path(given)) if isinstance(given, str | Path) else pa.table(given).to_pydict()
+        names = [name for name in columns if name not in (REGION, SHARE)]
+        if REGION not in columns or len(names) != 1:
+            raise ParameterError(
+                parameter="regions", problem="must have the columns code and region, and perhaps share, and no others"
+            )
+        own = None if names[0] == CODE else names[0]
+        codes, regions = tuple(map(str, columns[names[0]])), tuple(map(str, columns[REGION]))
+        try:
+            shares = np.array([1.0 if s in (None, "") else float(s) for s in columns.get(SHARE, [1.0] * len(codes))])
+        except ValueError:
+            shares = np.array([np.nan])
+        if not np.all(np.isfinite(shares) & (shares >= 0)):
+            raise ParameterError(parameter="regions", problem="has a share that is no number of at least 0")
+        if len(set(zip(codes, regions))) != len(codes):
+            raise ParameterError(parameter="regions", problem="names a code twice in the same region")
+        if column is not None and own is not None and column != own:
+            raise ParameterError(parameter="by", problem=f"differs from the column of the regions, '{own}'")
+        return cls(column=own or column, codes=codes, regions=regions, shares=shares)
+
+
+def _file_columns(path: Path) -> dict[str, list[Any]]:
+    """Read a CSV file as text."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            rows, names = list(reader), list(reader.fieldnames or ())
+    except (OSError, ValueError, csv.Error):
+        raise SourceError(source=f"'{path}'", problem="it cannot be read as CSV") from None
+    if any(None in row or None in row.values() for row in rows):
+        raise SourceError(source=f"'{path}'", problem="a line has more or fewer entries than the first")
+    return {name: [row[name] for row in rows] for name in names}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """What a reader asks for."""
+
+    name: str
+    where: Mapping[str, tuple[str, ...]]
+    by: str | None
+    regions: Regions | None
+    complete: bool | None
+    nonnegative: bool
+    query: int | None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        where: Mapping[str, Any] | None,
+        *,
+        by: str | None,
+        regions: Any,
+        complete: bool | None,
+        nonnegative: bool,
+        query: int | None,
+    ) -> "Question":
+        """Read the arguments of ``total``."""
+        given = {column: _codes(column, codes) for column, codes in (where or {}).items()}
+        made = None if regions is None else Regions.of(regions, by)
+        return cls(
+            name=name,
+            where=given,
+            by=by if made is None else None,
+            regions=made,
+            complete=complete,
+            nonnegative=nonnegative,
+            query=query,
+        )
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names."""
+        region = () if self.regions is None or self.regions.column is None else (self.regions.column,)
+        return tuple(dict.fromkeys([*self.where, *([self.by] if self.by else []), *region]))
+
+    def text(self, labels: Mapping[str, str]) -> str:
+        """The question in words, for a sentence and a citation."""
+        parts = [f"total of {labels.get(self.name, self.name)}"]
+        conditions = [f"{column} is {_codes_text(column, codes, labels)}" for column, codes in self.where.items()]
+        parts += [f"where {' and '.join(conditions)}"] if conditions else []
+        parts += [f"by {self.by}"] if self.by else []
+        if self.regions is not None:
+            listed = [f"{c},{r},{s}" for c, r, s in zip(self.regions.codes, self.regions.regions, self.regions.shares)]
+            parts.append(f"by {len(set(self.regions.regions))} regions (list {_short_digest(listed)})")
+        return " ".join(parts)
+
+
+def _codes(column: str, given: Any) -> tuple[str, ...]:
+    several = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
+    codes = tuple(dict.fromkeys(map(str, several)))
+    if not codes:
+        raise ParameterError(parameter="where", problem=f"names no code of '{column}'")
+    return codes
+
+
+def _codes_text(column: str, codes: Sequence[str], labels: Mapping[str, str]) -> str:
+    if len(codes) > MOST_CODES:
+        return f"one of {len(codes)} codes (list {_short_digest(codes)})"
+    return ", ".join(_with_label(column, code, labels) for code in codes)
+
+
+def _with_label(column: str, code: str, labels: Mapping[str, str]) -> str:
+    label = labels.get(f"{column}={code}")
+    return code if label is None else f"{label} ({code})"
+
+
+def _short_digest(texts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:12]
+
+
+# Which statistic of which query a name means.
+
+
+def statistics_asked(release: Release, question: Question) -> list[tuple[PublishedQuery, PublishedStatistic]]:
+    """Return what a name means in each query, or refuse it."""
+    queries = joint_queries(release.published.queries, at_most={}, zero_counts=False)
+    every = [(query, each) for query in queries for each in query.statistics]
+    sums = [(query, each) for query, each in every if _may_add(release, each)]
+    for means in (_named, _counts, _sums):
+        found = [pair for pair in every if means(pair[1], question.name)]
+        if found:
+            break
+    adding = [pair for pair in found if pair in sums]
+    if not adding:
+        offered = ", ".join(dict.fromkeys(each.name for _, each in sums)) or "none"
+        problem = "is not added up: finer cells of it do not add up to coarser ones" if found else "is not published"
+        raise ParameterError(
+            parameter=f"'{question.name}'",
+            problem=problem,
+            advice=f"Totals can be asked of: {offered}. Divide two of them for an average.",
+        )
+    wanted = [pair for pair in adding if question.query is None or question.query in pair[0].numbers]
+    if not wanted:
+        raise ParameterError(parameter="query", problem=f"has no '{question.name}'")
+    return wanted
+
+
+def _may_add(release: Release, each: PublishedStatistic) -> bool:
+    return each.rules.fitted and each.rules.adds_up(each.of, firm=release.published.firm)
+
+
+def _named(each: PublishedStatistic, name: str) -> bool:
+    return name in (each.name, *each.names)
+
+
+def _counts(each: PublishedStatistic, name: str) -> bool:
+    return name == "count" and each.rules.counts_records
+
+
+def _sums(each: PublishedStatistic, name: str) -> bool:
+    return each.of == name and each.rules.contribution == SUM and each.rules.fitted
+
+
+# Which cells of which table make up a question: those of the coarsest table that tells all of its columns.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Weights of published cells for each question."""
+
+    labels: tuple[str, ...]
+    rows: Any
+    """A row for each question, a column for each published cell of the nesting."""
+    table: str
+    notes: tuple[str, ...]
+
+
+def groups_asked(release: Release, query: PublishedQuery, columns: Sequence[str]) -> dict[str, PublishedGroup]:
+    """Return the groups or levels of lists that columns name."""
+    found = {}
+    for column in columns:
+        group = query.group(column) or _level(release, column)
+        if group is None:
+            names = dict.fromkeys(each.name for table in query.tables for each in table.by)
+            raise ParameterError(
+                parameter=f"'{column}'",
+                problem="is no column of the tables",
+                advice=f"Columns are {', '.join(names) or 'none'}.",
+            )
+        found[column] = group
+    return found
+
+
+def _level(release: Release, name: str) -> PublishedGroup | None:
+    for listed in release.published.lists.lists.values():
+        if name in listed.levels[:-1]:
+            finer = listed.levels[listed.levels.index(name) + 1 :]
+            below = tuple(each for each in finer if (name, each) not in listed.not_nested)
+            return PublishedGroup(name=name, expression=Field(name), hierarchy=listed.name, determined_by=below)
+    return None
+
+
+def table_asked(
+    release: Release, query: PublishedQuery, groups: Mapping[str, PublishedGroup]
+) -> tuple[PublishedTable, PublishedQuery]:
+    """Return the coarsest table with all columns, and the usable tables."""
+    sizes = {table.name: table.data.num_rows for table in release.tables}
+    telling = [
+        table for table in query.tables if all(source_of(each, table.by) is not None for each in groups.values())
+    ]
+    if not telling:
+        raise ParameterError(
+            parameter="where",
+            problem=f"names columns of which no single table has all: {', '.join(groups)}",
+            advice=f"The tables are {', '.join(table.name for table in query.tables)}.",
+        )
+    # A coarser table also holds the records that are in no listed cell of a finer one.
+    coarsest = [each for each in telling if not any(_coarser(other, each) for other in telling)]
+    chosen = min(coarsest, key=lambda table: (sizes[table.name], len(table.by)))
+    if finest_of([table.by for table in query.tables]) is not None:
+        return chosen, query
+    inside = tuple(table for table in query.tables if table is chosen or nests(table.by, chosen.by))
+    return chosen, replace(query, tables=inside)
+
+
+def _coarser(table: PublishedTable, other: PublishedTable) -> bool:
+    return nests(table.by, other.by) and not nests(other.by, table.by)
+
+
+def cells_asked(
+    nesting: Nesting, chosen: PublishedTable, groups: Mapping[str, PublishedGroup], question: Question
+) -> Cells:
+    """Return the weights of the cells of a table for each question."""
+    table = next(each for each in nesting.tables if each.name == chosen.name)
+    kept = np.ones(table.data.num_rows, dtype=bool)
+    for column, codes in question.where.items():
+        texts = _texts(nesting, table, groups[column])
+        _require_listed(column, codes, texts, table.name)
+        kept &= np.asarray(numpy_of(pc.is_in(texts, value_set=pa.array(codes))), bool)
+    notes: tuple[str, ...] = ()
+    if question.regions is not None:
+        column = str(question.regions.column)
+        labels, weights, notes = _region_weights(question.regions, column, _texts(nesting, table, groups[column]))
+    elif question.by is not None:
+        texts = _texts(nesting, table, groups[question.by])
+        values = pc.unique(texts.filter(pa.array(kept))).drop_null().sort()
+        labels, weights = tuple(values.to_pylist()), _incidence(texts, values)
+    else:
+        labels, weights = ("total",), sparse.csr_array(np.ones((1, len(kept))))
+    inside = sparse.csr_array(weights * kept[None, :])
+    inside.eliminate_zeros()
+    start = sum(size for name, size in _before(nesting, table.name))
+    count = nesting.rows.shape[0]
+    entries = inside.tocoo()
+    rows = sparse.csr_array((entries.data, (entries.row, entries.col + start)), shape=(len(labels), count))
+    asked = np.flatnonzero(np.diff(rows.indptr) > 0)
+    if not len(asked):
+        raise ParameterError(parameter="where", problem=f"leaves no cell of the table {table.name}")
+    return Cells(labels=tuple(labels[at] for at in asked), rows=rows[asked], table=table.name, notes=notes)
+
+
+def _before(nesting: Nesting, name: str) -> Iterator[tuple[str, int]]:
+    for each, size in nesting.sizes.items():
+        if each == name:
+            return
+        yield each, size
+
+
+def _texts(nesting: Nesting, table: ReleasedTable, group: PublishedGroup) -> Any:
+    """The values of a group in each row, as text or NULL."""
+    by = {name: each.by for name, each in nesting.described.items()}
+    values = key_values(table, nesting.tables, by, group, nesting.published.lists)
+    texts = pc.cast(values, pa.string())
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+
+
+def _require_listed(column: str, codes: Sequence[str], texts: Any, table: str) -> None:
+    known = numpy_of(pc.is_in(pa.array(codes), value_set=pc.unique(texts)))
+    unknown = [code for code, listed in zip(codes, known) if not listed]
+    if unknown:
+        raise ParameterError(
+            parameter=f"'{column}'",
+            problem=f"has codes without a cell in the table {table}: {', '.join(unknown[:MOST_CODES])}",
+            advice="Codes are written as in the tables, with leading zeros.",
+        )
+
+
+def _incidence(texts: Any, values: Any) -> Any:
+    """A row for each value: the cells that have it."""
+    found = np.asarray(null_as(pc.index_in(texts, value_set=values), NO_CODE), np.int64)
+    cells = np.flatnonzero(found != NO_CODE)
+    return sparse.csr_array((np.ones(len(cells)), (found[cells], cells)), shape=(len(values), len(found)))
+
+
+def _region_weights(regions: Regions, column: str, texts: Any) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+    """Return regions, the weight of each cell, and what is missing."""
+    codes, names = pc.unique(pa.array(regions.codes)), pc.unique(pa.array(regions.regions))
+    of_code = numpy_of(pc.index_in(pa.array(regions.codes), value_set=codes))
+    of_region = numpy_of(pc.index_in(pa.array(regions.regions), value_set=names))
+    shares = sparse.csr_array((regions.shares, (of_region, of_code)), shape=(len(names), len(codes)))
+    listed = np.asarray(numpy_of(pc.is_in(codes, value_set=pc.unique(texts))), bool)
+    partly = np.bincount(of_region, ~listed[of_code], minlength=len(names))
+    some = np.bincount(of_region, listed[of_code], minlength=len(names)) > 0
+    notes = []
+    if np.any(~some):
+        notes.append(f"{int(np.sum(~some))} regions have no code of {column} in the table and are left out.")
+    if np.any(short := (partly > 0) & some):
+        named = ", ".join(names.filter(pa.array(short)).to_pylist()[:MOST_CODES])
+        notes.append(f"Codes of {int(np.sum(short))} regions are not in the table and add nothing there: {named}.")
+    return tuple(names.to_pylist()), shares @ _incidence(texts, codes), tuple(notes)
+
+
+# The answer.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Model:
+    """The noisy answers of one statistic, ready for questions."""
+
+    nesting: Nesting
+    statistic: PublishedStatistic
+    noise: AnswerNoise
+    linear: LinearModel
+
+    @classmethod
+    def of(cls, release: Release, query: PublishedQuery, statistic: PublishedStatistic, *, complete: bool) -> "Model":
+        """Return the model, or refuse noise whose errors have no formula."""
+        nesting = nesting_of(release, query, complete=complete)
+        noise = noise_of(nesting, statistic)
+        if noise.varies or isinstance(noise, VaryingNoise):
+            raise ParameterError(
+                parameter=f"'{statistic.name}'",
+                problem="has noise that grows with the total, so that no formula gives the error of a sum of its cells",
+                advice="Single cells have intervals in the tables, and fitted ones after release.consistent().",
+            )
+        answers, spread = nesting.column(statistic, ""), noise.variance(None)
+        if not (noise.known and adds_up(nesting, statistic) and np.all(np.isfinite(answers) & np.isfinite(spread))):
+            raise ParameterError(
+                parameter=f"'{statistic.name}'",
+                problem="has noise whose law or variance the release does not state",
+                advice="Use the intervals of single cells in the tables.",
+            )
+        return cls(
+            nesting=nesting,
+            statistic=statistic,
+            noise=noise,
+            linear=LinearModel(answers, linear(nesting, spread), spread),
+        )
+
+
+def answer(release: Release, question: Question, confidence: float, models: MutableMapping[Any, Any]) -> Answer:
+    """Return the best linear unbiased answer from all tables of a query.
+
+    Where several queries ask for the same records, the one whose answers have the smallest errors.
+    """
+    found = statistics_asked(release, question)
+    if any(query.where != found[0][0].where for query, _ in found):
+        numbers = ", ".join(str(query.numbers[0]) for query, _ in found)
+        raise ParameterError(
+            parameter="query", problem=f"must be given: '{question.name}' is of different records in queries {numbers}"
+        )
+    answers, refused = [], None
+    for query, statistic in found:
+        try:
+            answers.append(_answer(release, query, statistic, question, confidence, models))
+        except ParameterError as error:
+            refused = refused or error
+    if not answers:
+        assert refused is not None
+        raise refused
+    return min(answers, key=lambda each: float(np.mean(each.sds)))
+
+
+def _answer(
+    release: Release,
+    query: PublishedQuery,
+    statistic: PublishedStatistic,
+    question: Question,
+    confidence: float,
+    models: MutableMapping[Any, Any],
+) -> Answer:
+    question = _with_column(release, query, question)
+    groups = groups_asked(release, query, question.columns)
+    chosen, used = table_asked(release, query, groups)
+    fit = release.published.fit
+    complete = question.complete if question.complete is not None else fit is not None and fit.complete
+    key = (tuple(table.name for table in used.tables), statistic.name, complete)
+    if key not in models:
+        models[key] = Model.of(release, used, statistic, complete=complete)
+    model: Model = models[key]
+    cells = cells_asked(model.nesting, chosen, groups, question)
+    answered = model.linear.answer(cells.rows)
+    sds = np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
+    halves = float(getattr(model.noise, "step", 0.0)) / 2 * answered.largest
+    normal = bool(model.noise.normal)
+    if normal:
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
+    else:
+        reach = _drawn_reach(model, cells, confidence, f"{release.digest}:{question.text({})}")
+    labels, some = release.words.labels, cells.rows[:MOST_WORDS]
+    weights = model.linear.influences(some)
+    # No other estimate has the variance of the best one.
+    alone = cells.rows.power(2) @ model.linear.spread
+    plain = bool(np.all(np.abs(alone - sds**2) <= RAW * alone))
+    estimates = answered.estimates
+    found = Answer(
+        question=question.text(labels),
+        labels=_labels_of(question, cells.labels, labels),
+        values=estimates,
+        sds=sds,
+        lows=estimates - reach,
+        highs=estimates + reach,
+        covariance=answered.covariance,
+        halves=halves,
+        confidence=confidence,
+        normal=normal,
+        clipped=False,
+        sources=tuple(_sources(model.nesting, own, asked, labels) for own, asked in zip(weights, some.toarray())),
+        notes=(*cells.notes, *_notes(model.nesting, chosen, groups, plain=plain, complete=complete)),
+        method=_method(used, cells.table, plain=plain, normal=normal),
+        of=f"{release.digest}:{statistic.name}",
+        release=_about(release),
+    )
+    return _clipped(found, model) if question.nonnegative else found
+
+
+def _with_column(release: Release, query: PublishedQuery, question: Question) -> Question:
+    """Find the only column that has codes of the regions."""
+    regions = question.regions
+    if regions is None or regions.column is not None:
+        return question
+    codes, found = pa.array(regions.codes), []
+    for name, home in {each.name: table.name for table in query.tables for each in table.by}.items():
+        texts = pc.cast(release[home].column(name), pa.string())
+        if pc.any(pc.is_in(codes, value_set=pc.unique(texts))).as_py():
+            found.append(name)
+    if len(found) != 1:
+        raise ParameterError(
+            parameter="by",
+            problem="must say which column the codes of the regions are of",
+            advice=f"Columns with such codes: {', '.join(found) or 'none'}.",
+        )
+    return replace(question, regions=replace(regions, column=found[0]))
+
+
+def _labels_of(question: Question, cells: Sequence[str], labels: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(_with_label(question.by, each, labels) for each in cells) if question.by else tuple(cells)
+
+
+def _drawn_reach(model: Model, cells: Cells, confidence: float, seed: str) -> FloatArray:
+    """Return what draws of the noise through the estimate stay within."""
+    size = model.nesting.rows.shape[0]
+    draws = draws_for(size, confidence, None)
+    source, answers, found = public_seed(seed, model.statistic.name, "ask"), model.linear.answers, []
+    for some in chunks(draws, size):
+        errors = model.linear.weights.fit(model.noise.errors(answers, some, source))
+        found.append(np.abs(cells.rows @ errors.T))
+    place = rank_of(draws, confidence) - 1
+    reach = np.partition(np.concatenate(found, axis=1), place, axis=1)[:, place]
+    # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
+    return np.asarray(reach * (1 + RAW))
+
+
+def _clipped(found: Answer, model: Model) -> Answer:
+    """Cut values and intervals of unsigned totals at 0 (T-CUT)."""
+    if model.statistic.of in model.nesting.signed:
+        raise ParameterError(
+            parameter="nonnegative", problem=f"is not for '{model.statistic.of}', which may be negative"
+        )
+    values, lows = np.maximum(found.values, 0.0), np.maximum(found.lows, 0.0)
+    highs = np.maximum(found.highs, values)
+    ends: dict[str, Any] = {"values": values, "lows": np.minimum(lows, values), "highs": highs}
+    return replace(found, clipped=True, notes=(*found.notes, CUT), method=f"{found.method}, cut at 0", **ends)
+
+
+# Words.
+
+
+def _about(release: Release) -> dict[str, str]:
+    title = release.words.publication.title or release.published.dataset
+    marked = {"private": "yes"} if release.private else {"private": ""}
+    return {
+        "title": title,
+        "digest": release.digest,
+        "privacy_label": release.privacy_label,
+        "version": version("recordwise"),
+        **marked,
+    }
+
+
+def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool) -> str:
+    names = ", ".join(each.name for each in query.tables)
+    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {names}"
+    return how if normal else f"{how}, interval by draws of the noise law"
+
+
+def _notes(
+    nesting: Nesting,
+    chosen: PublishedTable,
+    groups: Mapping[str, PublishedGroup],
+    *,
+    plain: bool,
+    complete: bool,
+) -> Iterator[str]:
+    if nesting.query.where is not None:
+        yield f"Of the records that query {nesting.query.numbers[0]} is about, not of all."
+    if plain:
+        yield OPEN if nesting.remainders and len(nesting.tables) > 1 else ALONE
+    if not complete and not chosen.rest and not set(chosen.by) <= set(groups.values()):
+        yield LISTED.format(table=chosen.name)
+
+
+def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: Mapping[str, str]) -> str:
+    """Say which published numbers make up most of an estimate."""
+    least = MAIN * float(np.max(np.abs(asked), initial=0.0))
+    added, taken, small = [], [], []
+    for table, own in zip(nesting.tables, nesting.by_table(weights)):
+        added += _cells_text(table, np.flatnonzero(own >= least), labels)
+        taken += _cells_text(table, np.flatnonzero(own <= -least), labels)
+        small += [table.name] if np.any((np.abs(own) < least) & (np.abs(own) > RAW)) else []
+    text = " and ".join(added)
+    if taken:
+        text = f"{text} less {' and '.join(taken)}"
+    if not small:
+        return text
+    others = f"other cells of {', '.join(small)}"
+    return (
+        f"mainly {text}, with small weights of {others}" if added else f"a weighted sum of cells of {', '.join(small)}"
+    )
+
+
+def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> list[str]:
+    """The cells of a table by name, or how many."""
+    if not len(rows):
+        return []
+    keys = [key for key in table.keys if key in table.data.column_names]
+    if len(rows) > MOST_NAMED or not keys:
+        return [f"{len(rows)} cells of {table.name}" if keys else table.name]
+    some, rests = table.data.select(keys).take(pa.array(rows)).to_pylist(), rest_rows(table)[rows]
+    named = [
+        " / ".join(
+            labels.get(f"{key}={value}", str(value)) for key, value in row.items() if not isinstance(value, bool)
+        )
+        for row in some
+    ]
+    return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]

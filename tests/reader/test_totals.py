@@ -1,0 +1,274 @@
+"""Totals of regions from all tables of a release, against dense generalized least squares built from the tables alone."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import binom
+
+import recordwise as rw
+from recordwise.errors import ParameterError, SourceError
+from recordwise.noise import Seeded
+from recordwise.reader import ReaderRelease
+from recordwise.reader.asking import ALONE, CUT, OPEN
+
+COUNTIES = ["01001", "01003", "01005", "02013", "02016", "34001", "34003"]
+CODES = ["311", "312", "321", "441"]
+Z = 1.959963984540054
+SHARED = 9 * np.sqrt(3)
+"""The noise of each of three tables that share a mechanism of sigma 9."""
+
+
+def records(rows: int = 600) -> pa.Table:
+    chance = np.random.default_rng(4)
+    return pa.table(
+        {
+            "id": np.arange(rows),
+            "county": chance.choice(COUNTIES, rows),
+            "naics": chance.choice(CODES, rows),
+            "emp": np.floor(chance.pareto(1.2, rows) * 4 + 1).astype(np.int64),
+        }
+    )
+
+
+RECORDS = records()
+
+
+@pytest.fixture(scope="module")
+def opened() -> Any:
+    with rw.Session(
+        RECORDS, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept", dataset="small"
+    ) as session:
+        yield session
+
+
+def random_query(chance: Random) -> tuple[Any, dict[str, bool]]:
+    """Trees and crossed trees, of complete or incomplete keys, with or without rests, sized or not, some tables missing."""
+    kind = {name: chance.random() < 0.5 for name in ("crossed", "listed", "rest", "sized")}
+    cells = [(county, code) for county in COUNTIES for code in CODES]
+    if not kind["listed"]:
+        cells = sorted(chance.sample(cells, chance.randrange(12, 24)))
+    columns: dict[str, Any] = {"county": [county for county, _ in cells], "naics": [code for _, code in cells]}
+    if kind["sized"]:
+        columns["size"] = [chance.choice([10, 150, 900]) for _ in cells]
+    keys = rw.Keys.of(columns, **({"size": "size", "sized_on": "public: last year"} if kind["sized"] else {}))
+    noise = rw.Gaussian(sigma=chance.choice(["2.5", "9", "40"]))
+    mechanism = rw.Sized(rw.Gaussian(sigma="0.1"), floor=100) if kind["sized"] else noise
+    shown = chance.choice([[1, 3], [1, 2, 3], [2, 3]])
+    asked = rw.query()
+    if kind["crossed"]:
+        kind["rest"] = False
+        asked = asked.levels(rw.prefix("county", [2, 5])).levels(rw.prefix("naics", shown), keys=keys)
+    else:
+        rest = "publish" if kind["rest"] else None
+        asked = asked.group_by("county").levels(rw.prefix("naics", shown), keys=keys, all_other=rest)
+    return asked.sum("emp", mechanism), kind
+
+
+def told(name: str, value: str) -> tuple[str, str]:
+    """The column of the records and the beginning of its code that a published key stands for."""
+    found = re.fullmatch(r"([a-z]+)\d*", name)
+    assert found
+    return found[1], value
+
+
+def inside(outer: dict[str, str], inner: dict[str, str]) -> bool:
+    return all(inner.get(column, "").startswith(code) for column, code in outer.items())
+
+
+def dense(release: rw.Release, *, known: bool) -> tuple[Any, Any, Any, list[tuple[str, dict[str, str], bool]]]:
+    """Every answer as a sum of unknown cells; unless remainders are known, each coarser cell has one of its own."""
+    answers = []
+    for table in release.tables:
+        for row in table.data.to_pylist():
+            key = dict(told(name, row[name]) for name in table.keys if isinstance(row[name], str))
+            answers.append((table.name, key, bool(row.get("all_other")), row["sum_emp"], row["sum_emp_sd"]))
+    largest = max(len("".join(key.values())) for _, key, *_ in answers)
+    finest = {table for table, key, rest, *_ in answers if len("".join(key.values())) == largest and not rest}
+    owners = [at for at, (table, _, rest, *_) in enumerate(answers) if table in finest or rest or not known]
+    design = np.zeros((len(answers), len(owners)))
+    for row, (name, key, rest, *_) in enumerate(answers):
+        for place, at in enumerate(owners):
+            other, own, *_ = answers[at]
+            design[row, place] = at == row or (not rest and other != name and inside(key, own))
+    values = np.array([each[3] for each in answers], float)
+    variances = np.array([each[4] for each in answers], float) ** 2
+    return design, values, variances, [(table, key, rest) for table, key, rest, *_ in answers]
+
+
+def gls(design: Any, values: Any, variances: Any, asked: Any) -> tuple[Any, Any]:
+    inverse = np.linalg.pinv(design.T @ (design / variances[:, None]), hermitian=True)
+    wanted = asked @ design
+    return wanted @ inverse @ design.T @ (values / variances), wanted @ inverse @ wanted.T
+
+
+@pytest.mark.theorem("T-ASK")
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60))])
+def test_totals_are_those_of_dense_generalized_least_squares(opened: Any, seed: int) -> None:
+    chance = Random(seed)
+    query, kind = random_query(chance)
+    release = opened.run(query, rng=Seeded(seed))
+    known = kind["listed"] or kind["rest"]
+    design, values, variances, cells = dense(release, known=known)
+    column = "county5" if kind["crossed"] else "county"
+    listed = sorted({key["county"] for _, key, _ in cells if len(key.get("county", "")) == 5})
+    codes = chance.sample(listed, chance.randrange(2, len(listed) + 1))
+    regions = {column: codes, "region": [chance.choice("AB") for _ in codes], "share": [chance.random() for _ in codes]}
+    found = ReaderRelease(release).total("emp", regions=regions, complete=kind["listed"])
+    # The coarsest table that tells counties.
+    digits = {t.name: sum(map(int, re.findall(r"\d", "".join(t.keys)))) for t in release.tables if column in t.keys}
+    table = min(digits, key=lambda name: digits[name])
+    asked = np.zeros((len(found), len(cells)))
+    for code, region, share in zip(*regions.values()):
+        for at, (own, key, _) in enumerate(cells):
+            if own == table and key["county"] == code:
+                asked[found.labels.index(region), at] += share
+    expected, covariance = gls(design, values, variances, asked)
+    assert found.values == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert found.covariance == pytest.approx(covariance, rel=1e-9, abs=1e-9 * np.max(covariance))
+    raw = asked @ values
+    if not known:
+        assert found.values == pytest.approx(raw, rel=1e-12)
+        assert OPEN in found.notes or len(release.tables) == 1
+    elif len(release.tables) > 1 and len(codes) < len(listed):
+        assert np.max(np.abs(found.values - raw)) > 1e-6
+
+
+def county_release(opened: Any, seed: int = 1, sigma: str = "9", rest: str | None = None) -> rw.Release:
+    keys = rw.Keys.of({"county": COUNTIES})
+    asked = rw.query().levels((), rw.prefix("county", [2, 5]), keys=keys, all_other=rest)
+    return opened.run(asked.sum("emp", rw.Gaussian(sigma=sigma)).count(rw.Gaussian(sigma=3)), rng=Seeded(seed))
+
+
+def test_all_but_one_county_is_told_as_the_nation_less_one(opened: Any) -> None:
+    release = ReaderRelease(county_release(opened))
+    found = release.total("emp", {"county5": COUNTIES[:-1]}, complete=True)
+    assert "less 34003" in found.sources[0]
+    assert found.sd < SHARED * np.sqrt(2)
+    assert found.low < found.value < found.high
+    assert found.high - found.value == pytest.approx(Z * found.sd + 0.5 * 1, abs=0.5)
+    plain = release.total("emp", {"county5": COUNTIES[:-1]})
+    assert plain.sd == pytest.approx(SHARED * np.sqrt(6), rel=1e-6)
+    assert OPEN in plain.notes
+    whole = release.total("count", complete=True)
+    assert whole.value == pytest.approx(len(RECORDS), abs=20)
+
+
+def test_a_citation_names_release_question_method_and_version(opened: Any) -> None:
+    release = county_release(opened).with_labels(labels={"county5=34001": "Atlantic", "emp": "employees"})
+    found = ReaderRelease(release).total("emp", {"county5": "34001"})
+    assert found.question == "total of employees where county5 is Atlantic (34001)"
+    for part in (release.digest, found.question, "sum of noisy answers", rw.__version__, "NOT PRIVATE"):
+        assert part in found.citation
+    assert "NOT PRIVATE" in found.sentence
+    assert json.loads(json.dumps(found.to_json()))["answers"][0]["value"] == found.value
+
+
+def test_differences_ratios_and_growth_use_covariances(opened: Any) -> None:
+    release = ReaderRelease(county_release(opened))
+    zones = {"code": COUNTIES, "region": ["a", "a", "b", "b", "c", "c", "c"]}
+    found = release.total("emp", regions=zones, by="county5", complete=True)
+    less = found.difference("a", "b")
+    cov = found.covariance
+    assert less.sd**2 == pytest.approx(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
+    assert cov[0, 1] < 0
+    ratio = found.ratio("a", "b")
+    for end in (ratio.low, ratio.high):
+        spread = np.sqrt(cov[0, 0] - 2 * end * cov[0, 1] + end**2 * cov[1, 1])
+        reach = Z * spread + found.halves[0] + end * found.halves[1]
+        assert abs(found.values[0] - end * found.values[1]) == pytest.approx(reach, rel=1e-9)
+    per = found.per(release.total("count", regions=zones, by="county5", complete=True))
+    assert per.values == pytest.approx(found.values / release.total("count", regions=zones, complete=True).values)
+    before = ReaderRelease(county_release(opened, seed=2)).total("emp", regions=zones, complete=True)
+    assert found.growth(before).values == pytest.approx(found.values / before.values - 1)
+    with pytest.raises(ParameterError, match="same statistic"):
+        found.per(found)
+    with pytest.raises(ParameterError, match="not clearly different"):
+        ReaderRelease(county_release(opened, sigma="90000")).total("emp", by="county5").ratio("01001", "34001")
+
+
+def test_what_cannot_be_answered_is_refused_with_what_can(opened: Any, tmp_path: Path) -> None:
+    asked = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
+    asked = asked.sum("emp", rw.LogTransform(offset=20, sigma="0.2"), alias="slow").count(rw.Gaussian(sigma=3))
+    asked = asked.sum("emp", rw.Gaussian(sigma=9)).ratio("sum_emp", "count")
+    release = ReaderRelease(opened.run(asked, rng=Seeded(1)))
+    mean = next(name for name in release["county"].column_names if "ratio" in name or "per" in name)
+    with pytest.raises(ParameterError, match=r"is not added up.*count, sum_emp|is not added up"):
+        release.total(mean)
+    with pytest.raises(ParameterError, match="grows with the total"):
+        release.total("slow")
+    with pytest.raises(ParameterError, match="without a cell"):
+        release.total("count", {"county": "99"})
+    with pytest.raises(ParameterError, match="no column of the tables"):
+        release.total("count", {"naics": "311"})
+    with pytest.raises(ParameterError, match="is not published"):
+        release.total("pay")
+    with pytest.raises(SourceError):
+        rw.read(tmp_path / "nothing")
+    assert ALONE in release.total("count", {"county": "01001"}).notes
+
+
+def test_nonnegative_answers_are_cut_and_hold_their_value(opened: Any) -> None:
+    found = ReaderRelease(county_release(opened, sigma="90000")).total("emp", by="county5", nonnegative=True)
+    assert np.all(found.values >= 0)
+    assert np.any(found.values == 0)
+    assert np.all((found.lows >= 0) & (found.lows <= found.values) & (found.values <= found.highs))
+    assert CUT in found.notes
+    with pytest.raises(ParameterError, match="are cut"):
+        found.difference("01001", "34001")
+
+
+def test_codes_without_a_cell_are_noted_and_regions_come_from_files(opened: Any, tmp_path: Path) -> None:
+    file = tmp_path / "zones.csv"
+    file.write_text("code,region,share\n01001,shore,\n34001,shore,0.5\n99001,shore,1\n99003,gone,1\n")
+    found = ReaderRelease(county_release(opened)).total("emp", regions=file)
+    assert found.labels == ("shore",)
+    assert found.sd == pytest.approx(SHARED * np.sqrt(1.25), rel=1e-6)
+    assert [note for note in found.notes if "left out" in note]
+    assert [note for note in found.notes if "add nothing there: shore" in note]
+    file.write_text("code,region\n01001,a\n01001,a\n")
+    with pytest.raises(ParameterError, match="twice"):
+        ReaderRelease(county_release(opened)).total("emp", regions=file)
+
+
+def test_folder_and_zip_are_read_alike(opened: Any, tmp_path: Path) -> None:
+    county_release(opened).save(tmp_path / "out", formats=["parquet"])
+    with zipfile.ZipFile(tmp_path / "out.zip", "w") as packed:
+        for path in (tmp_path / "out").iterdir():
+            packed.write(path, f"cbp/{path.name}")
+    folder, zipped = (rw.read(tmp_path / name) for name in ("out", "out.zip"))
+    assert folder.names == zipped.names
+    asked = {"county5": ["01001", "34001"]}
+    assert folder.total("emp", asked).value == zipped.total("emp", asked).value
+    assert "01001" in folder._repr_html_()
+    (tmp_path / "bad.zip").write_bytes(b"PK nothing")
+    with pytest.raises(SourceError):
+        rw.read(tmp_path / "bad.zip")
+
+
+@pytest.mark.slow
+@pytest.mark.theorem("T-HALFSTEP")
+@pytest.mark.parametrize("sigma", ["0.2", "0.62", "9"])
+def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
+    """400 releases, noise of .35, 1.07 and 15.6 steps; false alarm 1e-6 each. Errors of a half of the stated ones are noticed."""
+    truth = {
+        code: sum(e for c, e in zip(RECORDS["county"].to_pylist(), RECORDS["emp"].to_pylist()) if c == code)
+        for code in COUNTIES
+    }
+    codes, hits, narrow, several = COUNTIES[:5], 0, 0, 400
+    exact = sum(truth[code] for code in codes)
+    for seed in range(several):
+        found = ReaderRelease(county_release(opened, seed=seed, sigma=sigma)).total(
+            "emp", {"county5": codes}, complete=True
+        )
+        hits += found.low <= exact <= found.high
+        narrow += abs(found.value - exact) <= Z / 2 * found.sd
+    least = binom.ppf(1e-6, several, 0.95)
+    assert hits >= least
+    assert narrow < least
