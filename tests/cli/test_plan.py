@@ -124,6 +124,13 @@ def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
 
 
 @pytest.mark.costly
+def test_recommend_tries_the_best_clamp_on_request(folder, run_json):
+    words = ("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic")
+    tried = run_json(*words, "--clamps")
+    named = [*(each["name"] for each in tried["families"]), *tried["infeasible"]]
+    assert any(name.startswith("clamped at") for name in named)
+
+
 def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     out = folder / "new" / "plan.toml"
     result = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
@@ -169,6 +176,7 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("recommend", "--keep-mechanisms", "--within", "0"), "within must be above 0"),
         (("compare", "--statistic", "emp", "--threshold", "5"), "must be given together"),
         (("recommend", "--by-table", "--within", "0.1", "--out", "new.toml"), "is for the plan of the best family"),
+        (("recommend", "--by-table", "--within", "0.1", "--clamps"), "is for the families of a whole plan"),
         (("frontier", "--rank-by", "mean"), "rank_by must be one of"),
         (("frontier", "--loss-at", "emp:1"), "is not of the form RECORD:LOSS"),
         (("frontier", "--median", "1", "--plot", "a.png"), "--plot is for the whole frontier"),

@@ -102,6 +102,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "fitted": flag("--fitted", "The goals are about NAME_best, the best linear fit of all levels."),
     "complete": flag("--complete", "The public keys list every existing cell."),
+    "clamps": flag("--clamps", "Also try clamping, at the best of ten public bounds; it is biased."),
     "keep_mechanisms": flag("--keep-mechanisms", "Only split what each query costs over its levels."),
     "by_table": flag("--by-table", "Give each statistic of each table its own noise, at the offsets stated."),
     "loss": option(list[float], "A loss to show; may be repeated.", parser=plain_float),

@@ -138,7 +138,7 @@ def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
 
 
 @plan.command()
-@plan_command(*GOAL, "rank_by", *LEVELS, "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
+@plan_command(*GOAL, "rank_by", *LEVELS, "clamps", "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
 def recommend(options: SimpleNamespace) -> None:
     """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
@@ -149,9 +149,11 @@ def recommend(options: SimpleNamespace) -> None:
     from recordwise.cli import screen
     from recordwise.errors import ParameterError
     from recordwise.planning.recommend import recommend as recommended
-    from recordwise.planning.search.goals import own_family, usual_families
+    from recordwise.planning.search.goals import families, own_family, usual_families
     from recordwise.session import Session
 
+    if options.clamps and (options.by_table or options.keep_mechanisms):
+        raise ParameterError(parameter="--clamps", problem="is for the families of a whole plan")
     if options.out is not None and (options.by_table or options.keep_mechanisms):
         raise ParameterError(parameter="--out", problem="is for the plan of the best family")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
@@ -165,7 +167,9 @@ def recommend(options: SimpleNamespace) -> None:
             candidates = own_family(file.plan, goals) | usual_families(file.plan, options.offset)
             found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
         else:
-            found = recommended(session, goals, plan=file, **shared)
+            found = recommended(
+                session, goals, plan=file, candidates=families(clamps=True) if options.clamps else None, **shared
+            )
     if not print_as_json(found, options.as_json):
         screen.heading(f"Families that meet the goals, smallest {options.rank_by} loss first")
         _say(goals)
