@@ -143,7 +143,7 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
 def show(folder: Path, found: dict[str, Any]) -> None:
     from recordwise.cli import screen
-    from recordwise.cli.loss import loss_report, read_policy, read_record, show_loss
+    from recordwise.cli.loss import report_of_file, show_loss
     from recordwise.exact.text import figure, share_text, whole_text
 
     screen.heading("Median relative error of a cell")
@@ -166,8 +166,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     words = [f"{name}={round(value)}" for name, value in shop.items()]
     screen.heading("The corner shop looks up its own loss")
     typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
-    policy = read_policy(folder / "release" / "policy.json", "tight")
-    show_loss(loss_report(policy, read_record(policy, words), 1e-5))
+    show_loss(report_of_file(folder / "release" / "policy.json", "tight", words, 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
         f"{folder}/release contains the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "

@@ -156,6 +156,14 @@ def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dic
     return {"told_values": windows, "told": told_sentence(found, words.labels, words.units)} if found else {}
 
 
+def report_of_file(path: Path, which: str, values: list[str], delta: float) -> dict[str, Any]:
+    """Return what a policy file says about the loss of a record."""
+    policy, described = read_policy(path, which), _described(path)
+    words = None if described is None else described.words
+    record = read_record(policy, values)
+    return loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
+
+
 def loss_report(
     policy: "Policy",
     record: dict[str, Any],
@@ -621,9 +629,7 @@ def loss(
     which = "paper" if paper else "tight"
     known = read_policy(policy, which)
     if firm is None:
-        record, described = read_record(known, values or []), _described(policy)
-        words = None if described is None else described.words
-        found = loss_report(known, record, delta, read_lattice(policy, which), read_values(policy, which), words)
+        found = report_of_file(policy, which, values or [], delta)
     else:
         found = _firm(policy, which, known, firm, values, delta)
     label = read_privacy_label(policy)
