@@ -351,6 +351,7 @@ NARROW_IN = (
     "unit split",
     "unit split of two measures",
     "unit split by group",
+    "a mechanism for each group",
     "laplace",
     "square root",
     "fourth root, laplace",
