@@ -303,7 +303,8 @@ SENTENCES = {
     ),
     "told": (
         "Someone who knows every other record, and everything about you but one number, can tell {values}, "
-        "right 95% of the time, and no closer."
+        "right 95% of the time. On average over all values no one can do better, but values near the smallest can be "
+        "told more closely."
     ),
     "told exactly": "your exact {label}",
     "told within": "your {label} within ± {reach}{unit}",
