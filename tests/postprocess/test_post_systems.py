@@ -11,7 +11,7 @@ from postprocess.oracles import dense
 from recordwise.errors import ParameterError
 from recordwise.postprocess import Workload
 from recordwise.postprocess.measured import CellsAndSums
-from recordwise.postprocess.solvers import crossed, tree
+from recordwise.postprocess.solvers import boxed, crossed, tree
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers.boxed import System
 from recordwise.postprocess.solvers.solve import BorderedSystem
@@ -118,3 +118,16 @@ def test_parts_for_several_processors_are_every_node_once(
 
     tree.in_parallel(work, nodes)
     assert (done == 1).all()
+
+
+def test_two_callers_at_once_leave_the_threads_of_matrix_libraries_as_they_were(monkeypatch) -> None:
+    """The second begins while the first has limited them, and ends after it."""
+    threads = [4]
+    monkeypatch.setattr(boxed, "_matrix_libraries", lambda: [(lambda: threads[-1], threads.append)])
+    first, second = boxed.one_thread(), boxed.one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads[-1] == 1
+    second.__exit__(None, None, None)
+    assert threads[-1] == 4

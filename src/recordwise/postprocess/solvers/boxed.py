@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -135,15 +136,35 @@ def proximal_weights(problem: BoxedProblem) -> tuple[tuple[float, float], tuple[
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let matrix libraries use one thread for a while."""
-    threads = [(write, read()) for read, write in _matrix_libraries()]
-    for write, _ in threads:
-        write(1)
+    """Let matrix libraries use one thread for a while.
+
+    The setting is one for the process: of several callers at once the first changes it and the last restores it.
+    """
+    with _LIMITED.lock:
+        if not _LIMITED.callers:
+            _LIMITED.before = [(write, read()) for read, write in _matrix_libraries()]
+            for write, _ in _LIMITED.before:
+                write(1)
+        _LIMITED.callers += 1
     try:
         yield
     finally:
-        for write, before in threads:
-            write(before)
+        with _LIMITED.lock:
+            _LIMITED.callers -= 1
+            if not _LIMITED.callers:
+                for write, before in _LIMITED.before:
+                    write(before)
+
+
+class _Limited:
+    """Who has limited the threads of matrix libraries, and what they were."""
+
+    def __init__(self) -> None:
+        self.lock, self.callers = Lock(), 0
+        self.before: list[tuple[Any, int]] = []
+
+
+_LIMITED = _Limited()
 
 
 @cache
