@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,6 +21,9 @@ from recordwise.disclosure.bounds import TOLERANCE, feasible_intervals, unit
 from recordwise.disclosure.cells import ROOT, Cells, Dimension
 from recordwise.errors import ExtraError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.base import Mechanism
 
 WITHHELD = ("", "D", "(D)", "S", "X", "N")
 NEAREST, AT_RANDOM = "nearest", "random"
@@ -408,7 +411,7 @@ def _private(given: _Section, trees: Mapping[str, _Tree], folder: Path, together
     return _Table(codes, np.maximum(centers - reach, 0.0), centers + reach, none, none, blank, blank, (said,))
 
 
-def _is_clamped(mechanism: Any) -> bool:
+def _is_clamped(mechanism: "Mechanism") -> bool:
     """Whether contributions are cut before they are added up, so that totals can be far above what is published."""
     return any(each.to is not None for each in mechanism.inside())
 
