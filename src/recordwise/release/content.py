@@ -81,6 +81,10 @@ class Content:
         (only,) = self.tables
         return only
 
+    def table_named(self, name: str) -> DescribedTable:
+        """A table by name."""
+        return next(each for each in self.tables if each.name == name)
+
     def only(self, name: str) -> "Content":
         """The content of the files of one table."""
         return replace(self, tables=tuple(each for each in self.tables if each.name == name))
