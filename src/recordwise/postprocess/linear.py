@@ -68,6 +68,13 @@ class AnswerTree:
             parts.append(members)
         return cls(np.concatenate(parts), tuple(generations))
 
+    def parents(self) -> IntArray:
+        """Return the answer that each answer lies in; -1 for a root."""
+        found = np.full(len(self.order), NONE)
+        for each in self.generations:
+            found[self.order[each.nodes]] = self.order[each.parent]
+        return found
+
     def weights(self, variances: Any) -> "Weights":
         """Return the linear fit for answers with these variances."""
         own = np.asarray(variances)[self.order]
