@@ -207,6 +207,8 @@ class Crossing:
 
     def _weights(self, variances: FloatArray) -> "CrossingWeights":
         fitted = variances.copy()
+        if not np.any(self.linked):
+            return CrossingWeights(self, variances, fitted, np.array)
         if self.places is not None:
             inside = self.places.factor(np.where(self.linked, variances, 1.0))
             fitted[self.linked] = inside.fitted()[self.linked]
