@@ -78,7 +78,8 @@ def test_typing_a_record_shows_its_loss_and_says_the_sentences_of_the_library(
 def test_the_page_tells_a_value_as_closely_as_python(name: str, visit: Any, saved: Any) -> None:
     values = saved[name].values
     page = visit(name)
-    for record in random_records(np.random.default_rng(14), 3):
+    records = random_records(np.random.default_rng(14), 3)
+    for record in [*records, {**records[0], "emp": 3}]:
         record |= {"naics": "1111", "county": "01"}
         found = page.evaluate(
             "r => window.recordwise.fields.filter(f => window.recordwise.reaches[f.name])"
