@@ -188,6 +188,10 @@ WITHIN_BUDGETS = (
     "noise is scaled by sizes from an earlier release of the series; the unconditional promise is the sum of the budgets of its "
     "periods, if all of them were declared before the first charge of the series"
 )
+SINCE_AMENDED = (
+    "noise is scaled by sizes from an earlier release of the same records; charges stay within the budget, which was amended after "
+    "earlier releases, so that no total was fixed in advance"
+)
 NOTHING_PROMISED = (
     "noise is scaled by sizes from an earlier release that no declared budget of this ledger covers; over time, nothing is "
     "promised"
@@ -384,6 +388,8 @@ def promise(plan: Plan, ledger: Ledger) -> str:
     if not _release_digests(plan):
         return FROM_ELSEWHERE
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
+    if ledger.amendments():
+        within = SINCE_AMENDED
     return within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED
 
 
@@ -433,15 +439,17 @@ def _ways(plan: Plan, ledger: Ledger, refusal: BudgetError) -> Iterator[str]:
     """Yield lines: more noise, fewer statistics, a larger budget."""
     until = time.thread_time() + WAYS_SECONDS
 
-    def covered(changed: Plan) -> bool:
+    def covered(changed: Plan, *, reserve: int = ledger.reserve) -> bool:
         if time.thread_time() > until:
             return False
         try:
-            ledger.check(plan_policy(changed), query=refusal.query)
+            ledger.check(plan_policy(changed), query=refusal.query, reserve=reserve)
         except (BudgetError, PlanError, ParameterError):
             return False
         return True
 
+    if ledger.reserve and covered(plan, reserve=0):
+        yield "- the plan without a reserve: reserve = { revisions = 0 }"
     yield from _more_noise(plan, covered)
     yield from _fewer_statistics(plan, covered, refusal)
     if any(event.kind == "charged" for event in ledger.history()):
