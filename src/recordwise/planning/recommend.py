@@ -487,7 +487,7 @@ class Recommendation(Result):
         keys, levels and other statistics, the table, the ledger, the budget, labels, examples and outputs; and what they were
         tuned on.
 
-        A plan that has no budget, and whose ledger does not exist yet, gets one that covers the recommended plan and a revision of it.
+        A plan without a budget whose ledger does not exist yet gets one that covers the recommended plan and a revision.
 
         Args:
             like: The plan to continue, which ``recommend`` was given.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError, PlanError, RecordError
+from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError, RecordError, RecordwiseError
 from recordwise.exact.arithmetic import largest_allowed
 from recordwise.exact.numbers import Number, rational
 from recordwise.exact.text import digits_text
@@ -396,7 +396,7 @@ def promise(plan: Plan, ledger: Ledger) -> str:
 # What would fit where the budget refuses a plan. Only the plan and the ledger are looked at, both of which are public.
 
 
-LEAST_SHARE, HALVINGS = Fraction(1, 1000), 12
+LEAST_SHARES, HALVINGS = (Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)), 12
 WAYS_SECONDS = 20.0
 """Processor time after which no further way out is searched for."""
 SHORT = Context(prec=2)
@@ -444,7 +444,7 @@ def _ways(plan: Plan, ledger: Ledger, refusal: BudgetError) -> Iterator[str]:
             return False
         try:
             ledger.check(plan_policy(changed), query=refusal.query, reserve=reserve)
-        except (BudgetError, PlanError, ParameterError):
+        except RecordwiseError:
             return False
         return True
 
@@ -468,12 +468,14 @@ def _more_noise(plan: Plan, covered: Callable[[Plan], bool]) -> Iterator[str]:
     def fits(share: Fraction) -> bool:
         try:
             return covered(at(share))
-        except (PlanError, ParameterError):
+        except (RecordwiseError, ArithmeticError):
             return False
 
-    if not fits(LEAST_SHARE):
+    # Fat-tailed noise changes its shape with its share, and may have no law at a small one.
+    least = next(filter(fits, LEAST_SHARES), None)
+    if least is None:
         return
-    share = largest_allowed(fits, LEAST_SHARE, Fraction(1), rounded=_two_digits, rounds=HALVINGS)
+    share = largest_allowed(fits, least, Fraction(1), rounded=_two_digits, rounds=HALVINGS)
     factor = digits_text(float(share) ** -0.5, 3)
     yield f"- all noise {factor} times as large, at {digits_text(float(share), 2)} of the loss that the plan asks for:"
     for number, query in enumerate(at(share).queries, 1):
