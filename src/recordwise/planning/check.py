@@ -36,7 +36,7 @@ from recordwise.plan.cost import (
     plan_warnings,
     possible_mechanisms,
 )
-from recordwise.plan.describe import table_name
+from recordwise.plan.describe import ReleaseIdentity, plan_json, release_identity, table_name, unrecognizable
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
@@ -159,6 +159,22 @@ class Check(Result):
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
         yield from (each.text() for each in self.shares)
 
+    def reserve_text(self) -> str:
+        """Say what the plan keeps for revisions, and what that costs; empty where it keeps nothing."""
+        revisions, series = self.file.reserve, self.file.series
+        if not revisions:
+            return ""
+        if series is not None and series.revision > 0:
+            return "This is a revision: it uses what the first release reserved, if anything is left of it."
+        losses = ", ".join(
+            f"{each['name']} {figure(each['loss'] * revisions)}" for each in self.examples if "loss" in each
+        )
+        count = "1 revision" if revisions == 1 else f"{revisions} revisions"
+        return (
+            f"Reserved for {count}: the full charge again for every record, which no other release may use"
+            f"{losses and f' ({losses})'}."
+        )
+
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
         refusal = () if self.refusal is None else (str(self.refusal),)
@@ -177,6 +193,7 @@ class Check(Result):
             "expected_error": [each.to_json() for each in self.expected],
             "shares": [each.to_json() for each in self.shares],
             "budget": self.budget,
+            "reserve": self.file.reserve or 0,
             "refusal": None if self.refusal is None else str(self.refusal),
             "hierarchies": [each.about() for each in self.file.plan.schema.hierarchies],
             "declared_elsewhere": [each.to_json() for each in declared_elsewhere(self.file.plan)],
@@ -295,10 +312,16 @@ def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     with plan_ledger(file) as ledger:
         try:
-            ledger.check(policy, query="the plan")
+            ledger.check(policy, query="the plan", release=_identity(file, policy))
         except BudgetError as error:
             return explain_refusal(error, file.plan, ledger)
     return None
+
+
+def _identity(file: PlanFile, policy: Policy) -> ReleaseIdentity | None:
+    """What the plan releases; None if other processes cannot recognize it."""
+    plan = file.plan
+    return None if unrecognizable(plan) else release_identity(plan, plan_json(plan), policy, file.series)
 
 
 def _looks_of(file: PlanFile) -> str:

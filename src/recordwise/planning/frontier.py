@@ -290,6 +290,7 @@ class ReliablePlan(FrontierPoint, Result):
             comment=self.summary() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,
             needs_budget=self.needs_budget,
+            reserve=self.left.reserve,
         ).save(path)
 
     to_json = Result.to_json
