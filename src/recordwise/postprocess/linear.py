@@ -7,7 +7,7 @@ about it and the edge is cut. Works on floats, and on exact numbers in object ar
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -155,6 +155,7 @@ MOST_CELLS = 1500
 MOST_WEIGHTS = 16_000_000
 """Up to so many, the weights of all answers in all fits are looked at one by one."""
 SAME = 1e-13
+PRODUCT = 1e-10
 TWO = 2
 
 
@@ -168,8 +169,12 @@ class Crossing:
     """Which answers others say something about; all others stay unchanged."""
     places: Places | None
     """The recursion; None if a cell is measured by no answer of its own, or if it takes too much."""
-    dimensions: int
-    made: "dict[str, CrossingWeights]" = field(default_factory=dict)
+    tables: tuple[int, ...]
+    """The number of answers of each table."""
+    grid: IntArray | None
+    """The level of each table along both axes, if every pair of levels is published over all pairs of codes."""
+    made: "dict[str, _Fitted]" = field(default_factory=dict)
+    bounds: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Any, tables: Sequence[int] = (), axes: Sequence[Sequence[IntArray]] = ()) -> "Crossing":
@@ -184,13 +189,14 @@ class Crossing:
         used = sparse.csr_array(rows[linked])
         cells = np.flatnonzero(np.bincount(used.indices, minlength=rows.shape[1]))
         sizes = list(tables) if tables else _disjoint(rows)
+        grid = _grid_levels(rows, sizes, axes) if len(axes) == TWO and np.all(linked) else None
         labels = _labels(sparse.csr_array(rows[:, cells]), linked, sizes) if len(cells) else None
         if labels is None or (len(axes) and cells[-1] >= len(axes[0][0])):
-            return cls(rows, linked, None, len(axes))
+            return cls(rows, linked, None, tuple(sizes), grid)
         if len(labels) > len(sizes):
             axes = [[*axis[:1], *axis] for axis in axes]
         codes = [[joint_labels([own[cells]], len(cells))[0] for own in axis] for axis in axes]
-        return cls(rows, linked, best_places(labels, codes, rows.shape[0]), len(axes))
+        return cls(rows, linked, best_places(labels, codes, rows.shape[0]), tuple(sizes), grid)
 
     def weights(self, variances: FloatArray) -> "CrossingWeights":
         """Return the fit of answers with these variances.
@@ -198,50 +204,135 @@ class Crossing:
         One for all multiples of the same variances, as several statistics of a release have them.
         """
         last = self.made.get("last")
-        if last is not None:
-            ratio = variances / last.variances
-            if np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
-                return replace(last, variances=variances, fitted=last.fitted * ratio[0])
-        self.made["last"] = found = self._weights(variances)
-        return found
+        ratio = np.zeros(1) if last is None else variances / last.variances
+        if last is None or not np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
+            last, ratio = self._fitted(variances), np.ones(1)
+            self.made["last"] = last
+        return CrossingWeights(self, variances, last.fitted * ratio[0], last.fit, last.exact)
 
-    def _weights(self, variances: FloatArray) -> "CrossingWeights":
-        fitted = variances.copy()
-        if not np.any(self.linked):
-            return CrossingWeights(self, variances, fitted, np.array)
+    def _fitted(self, variances: FloatArray) -> "_Fitted":
+        # No function below may refer to self: what it holds would live as long as this does, and the other way round.
+        fitted, linked = variances.copy(), self.linked
+        if not np.any(linked):
+            return _Fitted(variances, fitted, np.array)
         if self.places is not None:
-            inside = self.places.factor(np.where(self.linked, variances, 1.0))
-            fitted[self.linked] = inside.fitted()[self.linked]
+            inside = self.places.factor(np.where(linked, variances, 1.0))
+            fitted[linked] = inside.fitted()[linked]
 
             def by_places(answers: FloatArray) -> FloatArray:
-                return np.where(self.linked, inside.fit(answers), answers)
+                return np.where(linked, inside.fit(answers), answers)
 
-            return CrossingWeights(self, variances, fitted, by_places)
+            return _Fitted(variances, fitted, by_places)
         if self.rows.shape[1] > MOST_CELLS:
-            return CrossingWeights(self, variances, fitted, self._least_squares(variances), exact=False)
-        dense = self.rows[self.linked].toarray()
+            return _Fitted(variances, fitted, _least_squares(self.rows, linked, variances), exact=False)
+        dense = self.rows[linked].toarray()
         # Cells that no answer tells apart have no variance of their own, but every answer has one.
-        inverse = np.linalg.pinv(dense.T @ (dense / variances[self.linked, None]), hermitian=True)
-        solved, weighted = dense @ inverse, dense.T / variances[self.linked]
-        fitted[self.linked] = np.einsum("ij,ij->i", solved, dense)
+        inverse = np.linalg.pinv(dense.T @ (dense / variances[linked, None]), hermitian=True)
+        solved, weighted = dense @ inverse, dense.T / variances[linked]
+        fitted[linked] = np.einsum("ij,ij->i", solved, dense)
 
         def fit(answers: FloatArray) -> FloatArray:
             result = np.array(answers, dtype=np.float64)
-            result[..., self.linked] = (answers[..., self.linked] @ weighted.T) @ solved.T
+            result[..., linked] = (answers[..., linked] @ weighted.T) @ solved.T
             return result
 
-        return CrossingWeights(self, variances, fitted, fit)
+        return _Fitted(variances, fitted, fit)
 
-    def _least_squares(self, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        workload = Workload.matrix(sparse.csr_array(self.rows[self.linked]))
+    def at_most_one(self, variances: FloatArray) -> bool:
+        """Return whether it is proved that no weight is above 1 (T-UNIMODULAR)."""
+        if "families" not in self.bounds:
+            self.bounds["families"] = _two_families(self.rows, self.tables)
+        return self.bounds["families"] or self._is_product(variances)
 
-        def fit(answers: FloatArray) -> FloatArray:
-            result = np.array(answers, dtype=np.float64)
-            found = ols(workload, answers[..., self.linked], variances[self.linked], noise="gaussian").fitted
-            result[..., self.linked] = found
-            return result
+    def _is_product(self, variances: FloatArray) -> bool:
+        """Return whether the variance of every answer is a product over the levels of both axes."""
+        if self.grid is None:
+            return False
+        by_table = np.split(variances, np.cumsum(self.tables)[:-1])
+        if any(np.ptp(own) > SAME * own[0] for own in by_table):
+            return False
+        logs = np.zeros(self.grid.max(axis=0) + 1)
+        logs[tuple(self.grid.T)] = np.log([own[0] for own in by_table])
+        return bool(np.max(np.abs(logs - logs[:1] - logs[:, :1] + logs[0, 0])) < PRODUCT)
 
-        return fit
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """The linear fit of answers that cross, for some variances."""
+
+    variances: FloatArray
+    fitted: FloatArray
+    fit: Callable[[FloatArray], FloatArray]
+    exact: bool = True
+
+
+def _least_squares(rows: Any, linked: Any, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    workload = Workload.matrix(sparse.csr_array(rows[linked]))
+
+    def fit(answers: FloatArray) -> FloatArray:
+        result = np.array(answers, dtype=np.float64)
+        found = ols(workload, answers[..., linked], variances[linked], noise="gaussian").fitted
+        result[..., linked] = found
+        return result
+
+    return fit
+
+
+def _two_families(rows: Any, tables: Sequence[int]) -> bool:
+    """Return whether tables fall into two sets within which any two nest: no odd circle of tables that cross."""
+    ends = np.cumsum([0, *tables]).tolist()
+    parts = [sparse.csr_array(rows[start:stop]) for start, stop in pairwise(ends)]
+    labels = [np.full(rows.shape[1], NONE) for _ in parts]
+    for own, part in zip(labels, parts):
+        own[part.indices] = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        if len(np.unique(part.indices)) < len(part.indices):
+            return False
+    side = [0] * len(parts)
+    for start in range(len(parts)):
+        waiting, side[start] = [start] if not side[start] else [], side[start] or 1
+        while waiting:
+            one = waiting.pop()
+            for other in range(len(parts)):
+                if other == one or _inside(parts[one], labels[other]) or _inside(parts[other], labels[one]):
+                    continue
+                if side[other] == side[one]:
+                    return False
+                waiting += [] if side[other] else [other]
+                side[other] = -side[one]
+    return True
+
+
+def _inside(part: Any, label: IntArray) -> bool:
+    """Return whether each answer lies in one answer of another table, or in none."""
+    starts = part.indptr[:-1][np.diff(part.indptr) > 0]
+    own = label[part.indices]
+    if not len(starts):
+        return True
+    return bool(np.array_equal(np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)))
+
+
+def _grid_levels(rows: Any, tables: Sequence[int], axes: Sequence[Sequence[IntArray]]) -> IntArray | None:
+    """Return the level of each table along both axes, if all pairs of levels are published over all pairs of codes."""
+    counts = [[int(own.max(initial=-1)) + 1 for own in axis] for axis in axes]
+    cells = rows.shape[1]
+    if any(len(axis) != len(tables) for axis in axes) or counts[0][0] * counts[1][0] != cells:
+        return None
+    if any(one * other != size for one, other, size in zip(*counts, tables)) or len(axes[0][0]) != cells:
+        return None
+    found = []
+    for axis, count in zip(axes, counts):
+        first = np.zeros(count[0], np.int64)
+        first[axis[0]] = np.arange(cells)
+        short = {each.tobytes(): each for each in (own[first] for own in axis)}
+        levels = sorted(short.values(), key=lambda each: -int(each.max()))
+        # Levels of one axis nest: every code of a finer one has one code of the next.
+        if any(len(np.unique(np.stack(pair), axis=1).T) != int(pair[0].max()) + 1 for pair in pairwise(levels)):
+            return None
+        names = [each.tobytes() for each in levels]
+        found.append([names.index(own[first].tobytes()) for own in axis])
+    pairs = set(zip(*found))
+    full = len(pairs) == len(tables) == (max(found[0]) + 1) * (max(found[1]) + 1)
+    return np.array(found).T if full else None
 
 
 def _linked(rows: Any) -> Any:
@@ -651,7 +742,7 @@ def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]
 def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
     """Return the largest absolute weight in each fitted answer (T-HALFSTEP).
 
-    In large tables that cross, a bound: by Cauchy and Schwarz, and 1 where two hierarchies cross.
+    In large tables that cross, a bound: 1 where that is proved (T-UNIMODULAR), and else by Cauchy and Schwarz.
     """
     if isinstance(weights, Weights):
         return _largest_in_tree(weights)
@@ -659,7 +750,7 @@ def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
         return np.concatenate([np.abs(block).max(axis=1) for _, block in weights.blocks()])
     sd = np.sqrt(weights.fitted)
     bound = np.maximum(sd * np.max(sd / weights.variances), weights.fitted / weights.variances)
-    return np.minimum(bound, 1.0) if weights.crossing.dimensions <= TWO else bound
+    return np.minimum(bound, 1.0) if weights.crossing.at_most_one(weights.variances) else bound
 
 
 def _largest_in_tree(weights: Weights) -> FloatArray:
