@@ -74,7 +74,9 @@ def show_check(found: "Check") -> None:
         screen.paragraph(line)
     screen.heading(f"Budget: {found.budget}")
     if found.refusal is not None:
-        screen.note(str(found.refusal))
+        screen.note(found.refusal.summary)
+        for line in found.refusal.ways:
+            typer.echo(f"  {line}")
     for warning in found.warnings:
         screen.note(warning)
 

@@ -1,5 +1,6 @@
 """Shared parts of plan commands: plan input, mechanism choice, results."""
 
+import shlex
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -205,6 +206,11 @@ def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
     return load_plan(path, parameters=values)
 
 
+def set_words(file: "PlanFile") -> str:
+    """The options of a command that give a plan its parameters again."""
+    return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
+
+
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
     """Return the checked plan; refuse bad plot files and confidential pipes."""
     from recordwise.errors import ParameterError
@@ -296,7 +302,7 @@ def show_changes(found: Any) -> None:
 def save_plan(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     """Write the resulting plan in the form of the examined one."""
     saved = found.save_like(file.path, options.out, tuning_reason=options.tuning_reason, parameters=file.parameters)
-    say(f"wrote {saved}; check it with: recordwise check {saved}", options)
+    say(f"wrote {saved}; check it with: recordwise check {saved}{set_words(file)}", options)
     if found.needs_budget:
         say("The plan had no budget: the new one has a budget that covers it once.", options)
 

@@ -402,14 +402,15 @@ class Ledger:
             return after
         if verdict.witness is None:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
-        from recordwise.policy.dominance.prove import complete_witness
+        from recordwise.policy.dominance.prove import complete_witness, witness_words
 
         part = {"delta": "delta", "epsilon": "pure epsilon"}.get(verdict.subject, "loss")
         witness = complete_witness(verdict.witness, self.budget, after)
         held, needed = (_loss_or_delta(each.in_unit_of(self.budget), part, witness) for each in (spent, policy))
         left = _loss_or_delta(self.budget, part, witness) - held
         left = max(0.0, left) if left == left else 0.0
-        raise BudgetError(query=query, witness=witness, needed=needed, left=left, reason=part)
+        record = witness_words(witness, verdict.witness, self.budget, after)
+        raise BudgetError(query=query, witness=witness, needed=needed, left=left, reason=part, record=record)
 
     def record_release(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
         """Record that a charge led to a release with this digest."""

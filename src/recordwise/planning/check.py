@@ -52,7 +52,14 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
-from recordwise.session.checks import check_release_sizes, promise, raise_bands, size_sources, with_sizes
+from recordwise.session.checks import (
+    check_release_sizes,
+    explain_refusal,
+    promise,
+    raise_bands,
+    size_sources,
+    with_sizes,
+)
 from recordwise.session.session import plan_ledger
 from recordwise.session.shares import BestShares, best_shares, public_sizes
 
@@ -290,7 +297,7 @@ def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:
         try:
             ledger.check(policy, query="the plan")
         except BudgetError as error:
-            return error
+            return explain_refusal(error, file.plan, ledger)
     return None
 
 

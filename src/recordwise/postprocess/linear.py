@@ -6,7 +6,7 @@ about it and the edge is cut. Works on floats, and on exact numbers in object ar
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -18,11 +18,10 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
-from recordwise.postprocess.solvers.crossed import best_dimension
-from recordwise.postprocess.solvers.places import Places, best_places
+from recordwise.postprocess.solvers.places import PlaceFit, Places, best_places
 from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
-from recordwise.postprocess.solvers.trees import joint_labels
-from recordwise.postprocess.workload import Group, Workload
+from recordwise.postprocess.solvers.trees import grid_levels, joint_labels, two_families
+from recordwise.postprocess.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +67,13 @@ class AnswerTree:
             parts.append(members)
         return cls(np.concatenate(parts), tuple(generations))
 
+    def parents(self) -> IntArray:
+        """Return the answer that each answer lies in; -1 for a root."""
+        found = np.full(len(self.order), NONE)
+        for each in self.generations:
+            found[self.order[each.nodes]] = self.order[each.parent]
+        return found
+
     def weights(self, variances: Any) -> "Weights":
         """Return the linear fit for answers with these variances."""
         own = np.asarray(variances)[self.order]
@@ -83,7 +89,7 @@ class AnswerTree:
             fitted[each.nodes] -= share[each.nodes] ** 2 * (below[each.parent] - fitted[each.parent])
         pull = np.zeros_like(own)
         pull[inner] = below[inner] / (own[inner] + below[inner])
-        return Weights(self, inner, pull, share, self.in_answer_order(fitted))
+        return Weights(self, inner, pull, share, self.in_answer_order(fitted), up)
 
     def in_answer_order(self, values: Any) -> Any:
         """Values by position, in the order of the answers."""
@@ -110,6 +116,33 @@ class Weights:
     share: Any
     """The part of what is missing from its parent that a node takes."""
     fitted: Any
+    up: Any
+    """The variance of what a node and all below it say about it."""
+
+    def covariance(self, questions: Any) -> FloatArray:
+        """The covariance of questions, sparse rows of weights of answers.
+
+        Given their parent, children vary by their own variances less what their sum is known to be.
+        """
+        tree, asked = self.tree, sparse.csc_array(questions)[:, self.tree.order]
+        found: Any = sparse.csr_array((asked.shape[0], asked.shape[0]))
+        passed: Any = sparse.csr_array(asked.shape)
+        for each in reversed(tree.generations):
+            own = sparse.csr_array(asked[:, each.nodes] + passed[:, each.nodes])
+            up, count = self.up[each.nodes], len(each.parent)
+            family = np.repeat(np.arange(len(each.heads)), np.diff([*each.first, count]))
+            shape = (count, len(tree.order))
+            moved = own * up[None, :]
+            sums = moved @ sparse.csr_array(
+                (np.ones(count), (np.arange(count), family)), shape=(count, len(each.heads))
+            )
+            below = np.add.reduceat(up, each.first)
+            found = found + moved @ own.T - (sums / below[None, :]) @ sums.T
+            taken = sparse.csr_array((self.share[each.nodes], (np.arange(count), each.parent)), shape=shape)
+            passed = sparse.csc_array(passed + own @ taken)
+        roots = slice(0, len(tree.order) - sum(len(each.parent) for each in tree.generations))
+        own = sparse.csr_array(asked[:, roots] + passed[:, roots])
+        return np.asarray((found + (own * self.up[roots][None, :]) @ own.T).toarray())
 
     def fit(self, answers: Any) -> Any:
         """The fitted answers, of one draw or of several (last axis: answers)."""
@@ -154,6 +187,8 @@ MOST_CELLS = 1500
 """Up to so many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
 MOST_WEIGHTS = 16_000_000
 """Up to so many, the weights of all answers in all fits are looked at one by one."""
+MOST_SPREAD = 30_000_000
+"""Up to so many weights of cells in questions, their covariance is computed together."""
 SAME = 1e-13
 PRODUCT = 1e-10
 TWO = 2
@@ -189,7 +224,7 @@ class Crossing:
         used = sparse.csr_array(rows[linked])
         cells = np.flatnonzero(np.bincount(used.indices, minlength=rows.shape[1]))
         sizes = list(tables) if tables else _disjoint(rows)
-        grid = _grid_levels(rows, sizes, axes) if len(axes) == TWO and np.all(linked) else None
+        grid = grid_levels(rows, sizes, axes) if len(axes) == TWO and np.all(linked) else None
         labels = _labels(sparse.csr_array(rows[:, cells]), linked, sizes) if len(cells) else None
         if labels is None or (len(axes) and cells[-1] >= len(axes[0][0])):
             return cls(rows, linked, None, tuple(sizes), grid)
@@ -208,7 +243,7 @@ class Crossing:
         if last is None or not np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
             last, ratio = self._fitted(variances), np.ones(1)
             self.made["last"] = last
-        return CrossingWeights(self, variances, last.fitted * ratio[0], last.fit, last.exact)
+        return CrossingWeights(self, variances, last.fitted * ratio[0], last.fit, last.exact, last.placed)
 
     def _fitted(self, variances: FloatArray) -> "_Fitted":
         # No function below may refer to self: what it holds would live as long as this does, and the other way round.
@@ -222,7 +257,7 @@ class Crossing:
             def by_places(answers: FloatArray) -> FloatArray:
                 return np.where(linked, inside.fit(answers), answers)
 
-            return _Fitted(variances, fitted, by_places)
+            return _Fitted(variances, fitted, by_places, placed=inside)
         if self.rows.shape[1] > MOST_CELLS:
             return _Fitted(variances, fitted, _least_squares(self.rows, linked, variances), exact=False)
         dense = self.rows[linked].toarray()
@@ -241,7 +276,7 @@ class Crossing:
     def at_most_one(self, variances: FloatArray) -> bool:
         """Return whether it is proved that no weight is above 1 (T-UNIMODULAR)."""
         if "families" not in self.bounds:
-            self.bounds["families"] = _two_families(self.rows, self.tables)
+            self.bounds["families"] = two_families(self.rows, self.tables)
         return self.bounds["families"] or self._is_product(variances)
 
     def _is_product(self, variances: FloatArray) -> bool:
@@ -264,6 +299,7 @@ class _Fitted:
     fitted: FloatArray
     fit: Callable[[FloatArray], FloatArray]
     exact: bool = True
+    placed: PlaceFit | None = None
 
 
 def _least_squares(rows: Any, linked: Any, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
@@ -276,63 +312,6 @@ def _least_squares(rows: Any, linked: Any, variances: FloatArray) -> Callable[[F
         return result
 
     return fit
-
-
-def _two_families(rows: Any, tables: Sequence[int]) -> bool:
-    """Return whether tables fall into two sets within which any two nest: no odd circle of tables that cross."""
-    ends = np.cumsum([0, *tables]).tolist()
-    parts = [sparse.csr_array(rows[start:stop]) for start, stop in pairwise(ends)]
-    labels = [np.full(rows.shape[1], NONE) for _ in parts]
-    for own, part in zip(labels, parts):
-        own[part.indices] = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-        if len(np.unique(part.indices)) < len(part.indices):
-            return False
-    side = [0] * len(parts)
-    for start in range(len(parts)):
-        waiting, side[start] = [start] if not side[start] else [], side[start] or 1
-        while waiting:
-            one = waiting.pop()
-            for other in range(len(parts)):
-                if other == one or _inside(parts[one], labels[other]) or _inside(parts[other], labels[one]):
-                    continue
-                if side[other] == side[one]:
-                    return False
-                waiting += [] if side[other] else [other]
-                side[other] = -side[one]
-    return True
-
-
-def _inside(part: Any, label: IntArray) -> bool:
-    """Return whether each answer lies in one answer of another table, or in none."""
-    starts = part.indptr[:-1][np.diff(part.indptr) > 0]
-    own = label[part.indices]
-    if not len(starts):
-        return True
-    return bool(np.array_equal(np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)))
-
-
-def _grid_levels(rows: Any, tables: Sequence[int], axes: Sequence[Sequence[IntArray]]) -> IntArray | None:
-    """Return the level of each table along both axes, if all pairs of levels are published over all pairs of codes."""
-    counts = [[int(own.max(initial=-1)) + 1 for own in axis] for axis in axes]
-    cells = rows.shape[1]
-    if any(len(axis) != len(tables) for axis in axes) or counts[0][0] * counts[1][0] != cells:
-        return None
-    if any(one * other != size for one, other, size in zip(*counts, tables)) or len(axes[0][0]) != cells:
-        return None
-    found = []
-    for axis, count in zip(axes, counts):
-        first = np.zeros(count[0], np.int64)
-        first[axis[0]] = np.arange(cells)
-        short = {each.tobytes(): each for each in (own[first] for own in axis)}
-        levels = sorted(short.values(), key=lambda each: -int(each.max()))
-        # Levels of one axis nest: every code of a finer one has one code of the next.
-        if any(len(np.unique(np.stack(pair), axis=1).T) != int(pair[0].max()) + 1 for pair in pairwise(levels)):
-            return None
-        names = [each.tobytes() for each in levels]
-        found.append([names.index(own[first].tobytes()) for own in axis])
-    pairs = set(zip(*found))
-    full = len(pairs) == len(tables) == (max(found[0]) + 1) * (max(found[1]) + 1)
-    return np.array(found).T if full else None
 
 
 def _linked(rows: Any) -> Any:
@@ -396,6 +375,23 @@ class CrossingWeights:
     """The fitted answers, of one draw or of several (last axis: answers)."""
     exact: bool = True
     """Whether ``fitted`` are the variances; else they are those of the answers themselves, which are larger."""
+    placed: PlaceFit | None = None
+    """The recursion over places, with the variances that it was made for."""
+
+    def covariance(self, questions: Any) -> FloatArray | None:
+        """The covariance of questions; None without a recursion or if it takes too much."""
+        if self.placed is None:
+            return None
+        linked, rows = self.crossing.linked, self.crossing.rows
+        asked, alone = (sparse.csr_array(questions[:, np.flatnonzero(kept)]) for kept in (linked, ~linked))
+        # Every cell is a column of the one answer that is about it alone.
+        cells = rows[self.placed.places.cells].indices
+        inside = rows[np.flatnonzero(linked)]
+        if float(np.sum(np.diff(inside.indptr)[asked.indices])) > MOST_SPREAD:
+            return None
+        scale = self.variances[linked][:1] / self.placed.variances[linked][:1]
+        found = float(scale[0]) * self.placed.covariance(sparse.csr_array((asked @ inside)[:, cells]))
+        return np.asarray(found + ((alone * self.variances[~linked][None, :]) @ alone.T).toarray())
 
     @property
     def few(self) -> bool:
@@ -482,16 +478,24 @@ class LinearModel:
         """Return the variances of these estimates."""
         return np.asarray(self.weights.fitted)
 
-    def answer(self, questions: Any) -> Answered:
+    def answer(self, questions: Any, *, fine: bool = False) -> Answered:
         """Return estimates of weighted sums of published cells, many at once.
 
         Args:
             questions: A row for each question, sparse or dense, with the weight of each published cell.
+            fine: Whether half steps hardly matter, so that of many questions the largest weights are only bounded.
 
         Returns:
             The estimates, their covariance and their largest weights.
         """
         asked = sparse.csr_array(questions)
+        if fine and asked.shape[0] * len(self.spread) > MOST_WEIGHTS:
+            together = self.weights.covariance(asked)
+            if together is not None:
+                sds = np.sqrt(np.maximum(np.diagonal(together), 0.0))
+                # A weight is the covariance of question and fitted answer over the answer's variance (Cauchy-Schwarz).
+                bound = sds * float(np.max(np.sqrt(self.weights.fitted) / self.spread))
+                return Answered(asked @ self.estimate(), (together + together.T) / 2, bound)
         count, covariance = asked.shape[0], np.empty((asked.shape[0], asked.shape[0]))
         largest, size = np.empty(count), max(1, MOST_WEIGHTS // max(len(self.spread), 1))
         for start in range(0, count, size):
@@ -559,50 +563,6 @@ class Largest:
         self._kept, self._rows = [together], len(together)
 
 
-# Tables over a full grid of two codes, recognized by the query that counts each cell.
-
-
-def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workload | None:
-    """Return the workload of groups that cross levels of a grid.
-
-    A group distinguishes a level of the rows and one of the columns. None if a group is anything else, or if no
-    solver would gain by it.
-
-    Args:
-        shape: The number of rows and columns; cells are listed row by row.
-        labels: For each group the query of every cell.
-
-    Returns:
-        The workload, whose solvers can use that the levels cross.
-    """
-    names: dict[tuple[int, bytes], str] = {}
-    levels: dict[str, tuple[int, IntArray]] = {}
-    groups = []
-    for name, own in labels.items():
-        table = own.reshape(*shape)
-        codes = [_by_first(table[:, 0]), _by_first(table[0])]
-        counts = [int(code.max()) + 1 for code in codes]
-        joint = codes[0][:, None] * counts[1] + codes[1]
-        query = np.zeros(counts[0] * counts[1], np.int64)
-        query[joint] = table
-        if int(own.max()) + 1 != len(query) or not np.array_equal(query[joint], table):
-            return None
-        kept = {}
-        for dimension in (0, 1):
-            if counts[dimension] > 1:
-                level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
-                levels[level], kept[dimension] = (dimension, codes[dimension]), level
-        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, level_of=kept))
-    found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
-    return None if best_dimension(found) is None else found
-
-
-def _by_first(labels: IntArray) -> IntArray:
-    """The labels numbered in the order in which they occur."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
-
-
 # What each answer weighs in the best linear fit of the cells around it, and how a fitted cell's variance changes with
 # its total (T-HALFSTEP, T-MOVED). Kin are two answers of which one contains the other. In a tree all weights follow
 # from two passes; where tables cross they are read from the fit's matrix.
@@ -656,6 +616,34 @@ class MovedVariance:
             part = self.variances(each.below, below + each.share * moved[each.above]) - self.used[each.below]
             found += np.bincount(each.above, each.fall * part, minlength=len(found))
         return np.maximum(found, np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MovedSums:
+    """The variances of weighted sums of answers if the sums were different.
+
+    All totals then move with the sum as their estimates do: by their covariance with it over its variance.
+    """
+
+    value: FloatArray
+    """The estimates of the sums."""
+    fitted: FloatArray
+    """Their variances at the fitted totals."""
+    weights: FloatArray
+    """The weight of each noisy answer, a row for each sum."""
+    totals: FloatArray
+    """The fitted totals of all answers."""
+    used: FloatArray
+    """The variances of the answers that the weights were made of."""
+    variances: Callable[[FloatArray], FloatArray]
+    """The variances of all answers at given totals, a row for each sum."""
+
+    def at(self, totals: FloatArray) -> FloatArray:
+        """The variances of the sums, each at its total of these."""
+        rate = self.weights * self.used / self.fitted[:, None]
+        moved = np.maximum(self.totals + rate * (totals - self.value)[:, None], 0.0)
+        found = np.einsum("ij,ij->i", self.weights**2, self.variances(moved))
+        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
 
 def moved_variance(

@@ -29,7 +29,8 @@ from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, plain_value
 from recordwise.postprocess import rounding
-from recordwise.postprocess.linear import AnswerTree, Crossing, grid_workload, tree_of
+from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
+from recordwise.postprocess.solvers.crossed import grid_workload
 from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.top_down import Forest, Grid
 from recordwise.postprocess.workload import Workload
