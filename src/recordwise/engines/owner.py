@@ -88,6 +88,8 @@ class LossSummary:
 
     def quantile(self, p: float) -> float:
         """Return the smallest edge that covers a share ``p``, maybe infinite."""
+        if not 0 <= p <= 1:
+            raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 

@@ -58,15 +58,15 @@ class ByGroup(Mechanism):
         default: Mechanism | None = None,
         length: int | None = None,
     ) -> None:
-        pairs = tuple(
-            (literal(group), each) for group, each in (values.items() if isinstance(values, Mapping) else values)
-        )
+        given = values.items() if isinstance(values, Mapping) else values if isinstance(values, list | tuple) else ()
+        pairs = tuple((literal(group), each) for group, each in given)
         if not pairs or len({group for group, _ in pairs}) < len(pairs):
             raise ParameterError(parameter="values", problem="must give each group one mechanism")
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "values", pairs)
         object.__setattr__(self, "default", default)
         object.__setattr__(self, "length", length)
+        ConditionColumn(by, length)
         _check(self.inside())
 
     @property
