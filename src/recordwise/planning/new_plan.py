@@ -155,19 +155,20 @@ def carried_plan(
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    return query.condition, query.groups, query.axes, query.all_other, query.name, query.statistics
+    return query.condition, query.groups, query.tables(), query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
     """Return a query's entry with new mechanisms and shares."""
-    if (old.statistics, old.axes) == (new.statistics, new.axes):
+    if (old.statistics, old.tables()) == (new.statistics, new.tables()):
         return raw
     if "sql" in raw:
         return raw | {"mechanisms": _sql_mechanisms(raw["mechanisms"], old, new)}
     form = query_form(new, raw.get("keys"))
     found = {name: each for name, each in raw.items() if name not in STATISTICS}
-    if old.axes != new.axes:
-        found["levels"] = form["levels"]
+    if old.tables() != new.tables():
+        found.pop("table_share", None)
+        found |= {name: form[name] for name in ("levels", "table_share") if name in form}
     return found | {name: form[name] for name in STATISTICS if name in form}
 
 

@@ -385,6 +385,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
         form["group_by"] = [_group(group) for group in query.groups]
     if query.axes:
         form["levels"] = [_axis(axis) for axis in query.axes]
+    if query.table_shares:
+        form["table_share"] = list(query.table_shares)
     if query.groups or query.axes:
         form["keys"] = keys
     if query.all_other is not None:

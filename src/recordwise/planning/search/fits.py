@@ -608,7 +608,7 @@ class PlanFits:
 
 
 def _with_split(query: Query, split: Query) -> Query:
-    return replace(query, axes=split.axes)
+    return replace(query, axes=split.axes, table_shares=split.table_shares)
 
 
 def plan_fits(

@@ -4,6 +4,7 @@
 alone count; ``allocation`` for all tables of a plan or of goals whose mechanisms are kept.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -59,20 +60,37 @@ BUDGET = "budget"
 def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Sequence[FloatArray] = ()) -> Query:
     """Return the query with the cheapest split found.
 
-    The cost is a function of the shares of its tables. Shares are a product over the axes of the query, so that
-    a start is the split along each axis that comes closest to it. The query's present split is always among the
-    starts: the result is never worse.
+    The cost is a function of the shares of its tables. Shares are first a product over the axes of the query, so that
+    a start is the split along each axis that comes closest to it; where axes cross, each table then gets its own, from
+    the best product on. The query's present split is always among the starts: the result is never worse.
     """
-    from scipy.optimize import minimize
-
     lengths = [len(axis) for axis in query.axes]
     if max(lengths, default=1) == 1:
         return query
+    best = _searched(cost, lengths, [_logits(each, lengths) for each in (level_shares(query), *starts)])
+    rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
+    if crosses(query):
+        count = [math.prod(lengths)]
+        free = _searched(cost, count, [np.log(level_shares(rounded)), np.log(level_shares(query))])
+        own = query.with_shares(*exact_shares(_axis_levels(free, count)))
+        rounded = min(own, rounded, key=lambda each: cost(level_shares(each)))
+    return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
+
+
+def crosses(query: Query) -> bool:
+    """Return whether levels of several codes cross, so that tables may have shares of their own."""
+    return sum(len(axis) > 1 for axis in query.axes) > 1
+
+
+def _searched(
+    cost: Callable[[FloatArray], float], lengths: Sequence[int], candidates: Sequence[FloatArray]
+) -> FloatArray:
+    """Return the logarithms of shares, a product over some lengths, with the least cost found."""
+    from scipy.optimize import minimize
 
     def value(logits: FloatArray) -> float:
         return float(np.log(cost(_axis_levels(logits, lengths))))
 
-    candidates = [_logits(each, lengths) for each in (level_shares(query), *starts)]
     best = min(candidates, key=value)
     for _ in range(ROUNDS):
         found = minimize(
@@ -81,8 +99,7 @@ def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Seq
         if found.fun >= value(best) - 1e-6:
             break
         best = np.asarray(found.x)
-    rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
-    return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
+    return best
 
 
 def _axes(logits: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
@@ -192,7 +209,7 @@ def _split(trees: Sequence[LevelTree], shares: FloatArray, gap: float) -> Split:
         squared = tree.squared_ratios(part)
         for number, may_miss in enumerate(tree.may_miss):
             own = np.sort(squared[(tree.level == number) & np.isfinite(tree.reach)])
-            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])))
+            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])) if own.size else 0.0)
     return Split(shares=shares, ratios=tuple(ratios), gap=gap)
 
 
@@ -235,9 +252,10 @@ def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArra
     for tree, own, part in zip(trees, must, _parts(trees, shares)):
         weights = tree.weights(part)
         squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
-        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in range(tree.tables)]
-        unit = np.zeros((tree.tables, len(squared)))
-        unit[np.arange(tree.tables), cells] = tree.variance[cells] / part[tree.level[cells]]
+        asked = np.unique(tree.level[own]).tolist()
+        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in asked]
+        unit = np.zeros((len(cells), len(squared)))
+        unit[np.arange(len(cells)), cells] = tree.variance[cells] / part[tree.level[cells]]
         # The fit of a cell's own variance is its covariance with every fitted cell.
         powers = weights.fit(unit) ** 2
         for number, cell in enumerate(cells):
@@ -392,11 +410,10 @@ def _with_a_column(part: PlanTotals) -> pa.Table:
 def fitted_split(query: Query, tree: LevelTree) -> Query:
     """Return the query with the split that makes its fitted errors smallest (T-FITSHARES).
 
-    Exactly along one axis. Of several, shares are a product over the axes, and the best is searched for.
+    Where levels cross, each table has a share of its own.
     """
-    if sum(len(axis) > 1 for axis in query.axes) <= 1:
-        return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
-    return best_split(query, lambda shares: _split([tree], shares, 0.0).worst)
+    shares = exact_shares(fitted_shares([tree]).shares)
+    return query.with_shares(*shares) if crosses(query) else _with_shares(query, shares)
 
 
 def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
