@@ -68,6 +68,13 @@ class AnswerTree:
             parts.append(members)
         return cls(np.concatenate(parts), tuple(generations))
 
+    def parents(self) -> IntArray:
+        """Return the answer that each answer lies in; -1 for a root."""
+        found = np.full(len(self.order), NONE)
+        for each in self.generations:
+            found[self.order[each.nodes]] = self.order[each.parent]
+        return found
+
     def weights(self, variances: Any) -> "Weights":
         """Return the linear fit for answers with these variances."""
         own = np.asarray(variances)[self.order]
@@ -236,6 +243,8 @@ class Crossing:
 
     def _weights(self, variances: FloatArray) -> "CrossingWeights":
         fitted = variances.copy()
+        if not np.any(self.linked):
+            return CrossingWeights(self, variances, fitted, np.array)
         if self.places is not None:
             inside = self.places.factor(np.where(self.linked, variances, 1.0))
             fitted[self.linked] = inside.fitted()[self.linked]
