@@ -82,8 +82,16 @@ class RecordError(RecordwiseError, ValueError):
     """
 
     def __init__(
-        self, *, column: str, problem: str, count: int | None = None, counted: str = "row", code: str = ""
+        self,
+        *,
+        column: str,
+        problem: str,
+        count: int | None = None,
+        counted: str = "row",
+        code: str = "",
+        advice: str = "",
     ) -> None:
+        self.advice = advice
         self.column = column
         self.problem = problem
         self.code = code
@@ -294,7 +302,9 @@ class DataError(RecordwiseError, ValueError):
     def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
         self.problems = problems
         listed = " ".join(str(problem) for problem in problems)
-        super().__init__(f"the table was refused: {listed} Nothing was spent. Correct the rows or the declared schema.")
+        advice = " ".join(dict.fromkeys(problem.advice for problem in problems if problem.advice))
+        told = advice or "Correct the rows or the declared schema."
+        super().__init__(f"the table was refused: {listed} Nothing was spent. {told}")
 
 
 class OutsideError(RecordwiseError):

@@ -278,7 +278,7 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
     """The problems of a group: its name, its column, its labels."""
     value, problems = group.expression, []
     own = value.name if isinstance(value, Field) else None
-    taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names(), *schema.coarser_names()}
+    taken = {*schema.id_columns(), *schema.measure_names(), *schema.column_names(), *schema.coarser_names()}
     if isinstance(value, Prefix | DatePart):
         own = value.column
     if group.name in taken and group.name != own:

@@ -111,6 +111,12 @@ def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
     }
 
 
+def _inferred(source: Any, unit: Any, firm: str | None, measures: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return conditional columns by the source's types; a part of an id of several columns is one too."""
+    ids = {unit} if isinstance(unit, str) else set()
+    return inferred_columns(source, {*ids, firm, *(measures or {})})
+
+
 # The session.
 
 
@@ -124,7 +130,7 @@ class Session:
     Args:
         source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
             or the name of a table.
-        unit: The column that identifies a record.
+        unit: The column that identifies a record, or several that identify it together: then each combination is protected.
         measures: The columns that are summed, each with its step or a ``Measure``.
         columns: The columns that records are grouped and selected by, with their types; inferred if the source has types.
         firm: The column that identifies the firm of a record.
@@ -165,7 +171,7 @@ class Session:
         self,
         source: Any,
         *,
-        unit: str,
+        unit: str | Sequence[str],
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
@@ -185,7 +191,7 @@ class Session:
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
-        declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
+        declared = dict(columns) if columns is not None else _inferred(opened, unit, firm, measures)
         if columns is None and collapse is not None:
             # Types that the source declares are taken for the columns that have a rule.
             declared = {name: kind for name, kind in declared.items() if name in collapse}
@@ -244,7 +250,7 @@ class Session:
         charges = sum(event.kind == "charged" for event in self.history())
         spent = f"{charges} charge{'' if charges == 1 else 's'}"
         left = "no budget" if self.budget is None else f"budget {self.budget!r}, of which {self.spent()!r} is spent"
-        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit}, {columns}"
+        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit_text}, {columns}"
         return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
     def policy_of(self, *queries: Query | Sequence[Query], tight: bool = True) -> Policy:

@@ -93,13 +93,13 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
 
 def text_columns(source: CsvFiles, schema: Schema) -> dict[str, StorageType]:
     """Every declared column is text."""
-    check_header(schema.names(), source.header())
+    check_header(schema.names(), source.header(schema.names()))
     return {name: StorageType("text", comma=source.decimal == ",", untyped=True) for name in schema.names()}
 
 
 def text_batches(source: CsvFiles, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
     """Yield the records, file by file, block by block."""
-    names, header = list(schema.names()), source.header()
+    names, header = list(schema.names()), source.header(schema.names())
     yield pa.schema([(name, pa.string()) for name in names]).empty_table()
     for path in source.paths:
         reading = pa.csv.ReadOptions(

@@ -291,6 +291,9 @@ class Node:
 
     def word(self, *known: str) -> str | None:
         """One of a few words."""
+        if self.value == "":
+            self.problem(f"is blank: write {', '.join(known[:-1])}{' or ' if known[:-1] else ''}{known[-1]}")
+            return None
         text = self.text()
         if text is None or text in known:
             return text
@@ -323,7 +326,8 @@ class Node:
         try:
             return rational(self.value, parameter="it")
         except ParameterError:
-            self._wrong("a number") if not isinstance(self.value, (str, Decimal)) else self.problem("is not a number")
+            told = "is blank: write a number" if self.value == "" else "is not a number"
+            self._wrong("a number") if not isinstance(self.value, (str, Decimal)) else self.problem(told)
             return None
 
     def share(self) -> float | None:
