@@ -7,6 +7,7 @@ In reading order:
 - ``session``: one table of records and one budget
 - ``publisher``: how a release is made, in order
 - ``checks``: before a release: do its cells hold the records, are its sizes public?
+- ``shares``: the best shares of a loss over the tables of a query, from public lists and sizes
 - ``owner``: what the owner of the data may examine; every look is entered in the ledger first
 - ``simulated``: releases drawn again and again, in memory
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
-from recordwise.errors import EngineError, ParameterError, RecordwiseError
+from recordwise.errors import BudgetError, EngineError, ParameterError, RecordwiseError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
@@ -44,6 +44,7 @@ from recordwise.session.checks import (
     check_release_sizes,
     coverage,
     covered_tables,
+    explain_refusal,
     promise,
     raise_bands,
     with_sizes,
@@ -172,7 +173,7 @@ class Publisher:
         paper, name = plan_policy(plan, tight=False), query_names(plan)
         lattice = lattice_policy(plan)
         revises = revised_releases(self.ledger)
-        self.ledger.check(policy, query=name)
+        self._check_budget(plan, policy, identity)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
@@ -215,6 +216,13 @@ class Publisher:
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._record(drawn, charge)
+
+    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
+        """Refuse what the budget does not cover, with what would fit."""
+        try:
+            self.ledger.check(policy, query=query_names(plan), release=identity)
+        except BudgetError as refusal:
+            raise explain_refusal(refusal, plan, self.ledger) from None
 
     def resume(self, plan: Plan) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.
