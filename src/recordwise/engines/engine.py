@@ -55,7 +55,7 @@ from recordwise.engines.compile.totals import (
     split_rows_tree,
     typed_cells,
 )
-from recordwise.errors import EngineError, ExtraError, PlanError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import EngineError, ExtraError, PlanError, RecordError, RecordwiseError, SourceError, near_name
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.describe import schema_of, used_schema
 from recordwise.plan.expressions import Group, Level, Predicate, listed_cells, rest_keys
@@ -540,14 +540,12 @@ def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str 
         return
     if look_like_values(present):
         raise SourceError(source=source, problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
-    from recordwise.plan.file.node import suggestion
-
-    near = suggestion(missing[0], present)
+    near = near_name(missing[0], present)
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(
         source=source,
-        problem=f"it has no column {', '.join(missing)}{near if near.endswith('?') else ''}",
+        problem=f"it has no column {', '.join(missing)}{near}",
         advice=f"Its columns: {listed}.",
     )
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from recordwise.errors import ParameterError, TuningError
+from recordwise.errors import KindError, ParameterError, TuningError, expect_kind, near_name
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.expressions import LONGEST_PREFIX
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -406,6 +406,18 @@ class Schema:
         hierarchies: Sequence[Hierarchy] = (),
     ) -> "Schema":
         """Return a schema from steps of measures and types of columns."""
+        names = {
+            "measures": "{'NAME': 1}, with the step of each",
+            "columns": "{'NAME': 'text'}",
+            "collapse": "{'NAME': 'sum'}",
+        }
+        for parameter, given in (("measures", measures), ("columns", columns), ("collapse", collapse)):
+            if given is not None:
+                expect_kind(given, Mapping, parameter=parameter, wanted=f"a mapping such as {names[parameter]}")
+        if firm is not None:
+            expect_kind(firm, str, parameter="firm", wanted="the name of a column")
+        for each in hierarchies:
+            expect_kind(each, Hierarchy, parameter="hierarchies", wanted="a list of Hierarchy")
         return cls(
             unit=_unit(unit),
             measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
@@ -484,7 +496,7 @@ def _unit(given: Any) -> str | tuple[str, ...]:
     if isinstance(given, str):
         return given
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
-        raise ParameterError(
+        raise KindError(
             parameter="unit", problem="must be the name of a column, or a list of names that identify a record together"
         )
     if len({each.casefold() for each in given}) < len(given):
@@ -574,7 +586,8 @@ def threshold_problems(at: Any, schema: Schema) -> list[str]:
     """Return problems of a threshold, or of several."""
     if isinstance(at, Mapping):
         unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
-        found = [f"'{name}' is split but is not a measure" for name in unknown]
+        known = schema.measure_names()
+        found = [f"'{name}' is split but is not a measure{near_name(name, known)}" for name in unknown]
         return found + [problem for each in at.values() for problem in threshold_problems(each, schema)]
     return list(_by_problems(at, schema)) if isinstance(at, By) else []
 
@@ -587,7 +600,7 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
     name, length = at.column.name, at.column.length
     declared = schema.column(name)
     if declared is None:
-        yield f"thresholds differ by '{name}', which is not a conditional column"
+        yield f"thresholds differ by '{name}', which is not a conditional column{near_name(name, schema.column_names())}"
         return
     yield from prefix_problems(name, length, declared.type)
     if at.column.part:

@@ -173,8 +173,9 @@ def _table(given: Any, schema: Schema) -> pa.Table:
     labels = [str(label) for label in (given if isinstance(given, Mapping) else given.columns)]
     if len(set(labels)) < len(labels):
         raise SourceError(source="the frame", problem="two of its columns have the same name")
+    check_present(schema.names(), labels)
     wanted = {str(label): label for label in (given if isinstance(given, Mapping) else given.columns)}
-    found = {name: _convert_column(given[wanted[name]], name, schema) for name in schema.names() if name in wanted}
+    found = {name: _convert_column(given[wanted[name]], name, schema) for name in schema.names()}
     if len({len(column) for column in found.values()}) > 1:
         raise SourceError(source="the frame", problem="its columns have different lengths")
     return pa.table(found)

@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError
+from recordwise.errors import PlanFileError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -282,6 +282,7 @@ def load_plan(
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
     """
+    expect_kind(path, (str, Path), parameter="path", wanted="the path of a plan file")
     file = Path(path)
     text = _text_of(file)
     root = _parse(file, text)

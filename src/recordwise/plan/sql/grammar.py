@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from recordwise.errors import ParameterError, SqlError
+from recordwise.errors import ParameterError, SqlError, expect_kind
 from recordwise.plan.expressions import (
     And,
     Case,
@@ -255,6 +255,7 @@ def parse_linear(text: str) -> Linear:
         >>> parse_linear("NET.PROFIT")
         (('NET.PROFIT', Fraction(1, 1)),)
     """
+    expect_kind(text, str, parameter="a formula", wanted='text such as "payann - 45 * emp"')
     try:
         statement = read_statement(f"SELECT {_quoted_names(text)}")
     except SqlError:
