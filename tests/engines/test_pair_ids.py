@@ -49,6 +49,20 @@ def test_numbers_are_told_apart_too(opens):
     assert problems(opens, twice, schema)[0] == {("utility and plant", "repeats an id that must be unique"): 1}
 
 
+def test_parts_that_are_read_as_one_value_are_one_unit(opens):
+    """Two spellings of a declared column are one value, so that their rows are rows of one pair."""
+    from recordwise.plan import Column
+
+    trimmed = Schema.of(
+        unit=["utility", "state"], columns={"state": Column(name="state", trim=True)}, measures={"kwh": 1}
+    )
+    found, _ = problems(opens, table([("a", "x"), ("a", " x "), ("a", "y"), ("a", "\tx")]), trimmed)
+    assert found == {("utility and state", "repeats an id that must be unique"): 1}
+    whole = Schema.of(unit=["utility", "state"], columns={"state": "integer"}, measures={"kwh": 1})
+    found, _ = problems(opens, table([("a", "1"), ("a", "01"), ("b", "1")]), whole)
+    assert found == {("utility and state", "repeats an id that must be unique"): 1}
+
+
 def test_rows_of_a_pair_are_collapsed_and_those_of_another_are_not(opens):
     schema = Schema.of(
         unit=["utility", "state"], measures={"kwh": 1}, columns={"state": "text"}, collapse={"kwh": "max"}

@@ -266,3 +266,20 @@ def test_what_cannot_be_read_is_counted_and_the_message_says_what_to_declare(tmp
     assert 'number = { thousands = ",", decimal = ".", prefix = "$" }' in told
     assert 'date = "%d.%m.%Y"' in told
     assert "$5" not in told.replace('"$"', "")
+
+
+def test_numbers_of_sqlite_are_not_read_by_a_format_for_text(tmp_path):
+    """As text 1.125 would be 1,125 where a point separates thousands."""
+    import sqlite3
+
+    from recordwise.plan.sources import Database
+
+    with sqlite3.connect(tmp_path / "t.sqlite") as made:
+        made.execute("CREATE TABLE t (id INTEGER, v)")
+        made.executemany("INSERT INTO t VALUES (?, ?)", [(1, "1.125"), (2, 1.125), (3, 7)])
+    made.close()
+    measure = Measure.of("v", step="0.001", number={"thousands": ".", "decimal": ","})
+    schema = Schema.of(unit="id", measures={"v": measure})
+    with DuckDB(Database(tmp_path / "t.sqlite", table="t"), schema) as engine, pytest.raises(DataError) as caught:
+        engine.validate()
+    assert [(each.column, each.count) for each in caught.value.problems] == [("v", 2)]

@@ -1,11 +1,14 @@
 """Arguments of the wrong kind, and names that are nearly right: our own errors, at the call, in the user's own words."""
 
+from typing import Any
+
 import pytest
 
 import recordwise as rw
 from recordwise.errors import KindError, RecordwiseError
 
 TABLE = {"id": [1, 2, 3], "state": ["a", "b", "a"], "sales": [5, 6, 7]}
+MISSPELLED: dict[str, Any] = {"sigm": 1}
 COUNT, SPLIT = rw.Gaussian(rho="0.1"), rw.UnitSplit(at=5, rho=1)
 
 
@@ -17,6 +20,11 @@ def session(**more):
 def cost(asked):
     with session() as opened:
         return opened.policy_of(asked)
+
+
+def run_with(**more):
+    with session() as opened:
+        return opened.run(rw.query().count(COUNT), **more)
 
 
 WRONG = {
@@ -35,10 +43,13 @@ WRONG = {
     "turned around": (lambda: rw.query().sum(COUNT, "sales"), "measure must be the name of a column, not Gaussian"),
     "a condition": (lambda: rw.query().where(5), "condition must be text"),
     "a formula": (lambda: rw.query().count(COUNT).ratio(5, "count"), "a formula must be text"),
-    "a parameter": (lambda: rw.Gaussian(**{"sigm": 1}), "'sigm' is no parameter of this mechanism: did you mean 'sigma'?"),
+    "a parameter": (
+        lambda: rw.Gaussian(**MISSPELLED),
+        "'sigm' is no parameter of this mechanism: did you mean 'sigma'?",
+    ),
     "a plan": (lambda: rw.load_plan(5), "path must be the path of a plan file"),
     "a release": (lambda: rw.read(5), "folder_or_zip must be the path"),
-    "confidence": (lambda: session().run(rw.query().count(COUNT), confidence="high"), "confidence must be a number"),
+    "confidence": (lambda: run_with(confidence="high"), "confidence must be a number"),
 }
 
 

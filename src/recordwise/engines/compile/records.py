@@ -238,7 +238,8 @@ def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
     least = exp.Neg(this=exp.Paren(this=limit.copy())) if measure.signed else constant(0)
     above, below = exp.GT(this=raw, expression=limit), exp.LT(this=raw.copy(), expression=least)
     if not measure.signed:
-        yield Check(name, NEGATIVE, _and(known, below))
+        signed = f"If {name} may be negative, say so: signed = true."
+        yield Check(name, NEGATIVE, _and(known, below), advice=signed)
     beyond = exp.Paren(this=exp.or_(above, below)) if measure.signed else above
     yield Check(name, BEYOND, _and(known, beyond))
     inside = _and(known, exp.not_(below.copy()), exp.not_(above.copy()))
@@ -352,7 +353,7 @@ def _float_steps(step: Fraction, raw: exp.Expr) -> exp.Expr:
 def _conditional_tree(given: Column, stored: StorageType) -> exp.Expr:
     raw = column(given.name)
     if given.type == "text" and given.trim and stored.kind == "text":
-        return exp.Anonymous(this="TRIM", expressions=[raw])
+        return exp.Trim(this=raw, expression=exp.Literal.string(" "))
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
     if given.date and stored.kind == "text":
@@ -640,6 +641,11 @@ def _known_ids(schema: Schema, table: str) -> exp.Select:
 
 def _unknown(schema: Schema) -> exp.Expr:
     return exp.or_(*(_is_null(column(name)) for name in schema.unit_columns))
+
+
+def id_table(schema: Schema) -> str:
+    """Return where ids are compared; parts of an id may be columns, and are one value as those read them."""
+    return SOURCE if len(schema.unit_columns) == 1 else RECORDS
 
 
 def id_storage(schema: Schema, stored: Mapping[str, StorageType]) -> StorageType:

@@ -27,6 +27,7 @@ from recordwise.engines.compile.records import (
     collapsed_records_tree,
     collapsed_tree,
     id_storage,
+    id_table,
     records_tree,
     same_names,
 )
@@ -239,7 +240,7 @@ class DuckDB(Engine):
         found = list(checks(schema, self._stored))
         if schema.collapse is None:
             problems = broken_rows(self._connection.fetch, found)
-            repeated = self._count_repeated(SOURCE)
+            repeated = self._count_repeated(id_table(schema))
             problems += repeats(schema, repeated)
         else:
             problems = self._collapse(schema, found)

@@ -30,6 +30,7 @@ from recordwise.engines.compile.records import (
     collapsed_records_tree,
     collapsed_tree,
     id_storage,
+    id_table,
     records_tree,
     same_names,
     shuffled_tree,
@@ -152,7 +153,7 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: StorageType
     (seen,) = store.of_records(broken_tree(found, others=others)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
-        repeated = _count_repeated_ids(store, schema, unit, SOURCE, seen)
+        repeated = _count_repeated_ids(store, schema, unit, id_table(schema), seen)
         problems += repeats(schema, repeated)
     if problems:
         raise DataError(problems=tuple(problems))
