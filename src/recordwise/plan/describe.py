@@ -41,13 +41,13 @@ from recordwise.plan.expressions import (
     Prefix,
     condition,
     leaves,
+    linear_text,
     operand_name,
 )
 from recordwise.plan.keys.cells import MOST_DIGESTED, Cells, Product, Rows
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.plan.statistics import Statistic
 from recordwise.policy.columns import plain_value
 from recordwise.policy.constructors import By

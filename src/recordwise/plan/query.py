@@ -30,7 +30,6 @@ from recordwise.plan.expressions import (
     read_all_other,
 )
 from recordwise.plan.keys.keys import GivenKeys, Keys, Selection, read_keys
-from recordwise.plan.sql.grammar import parse_linear, parse_predicate
 from recordwise.plan.statistics import (
     Average,
     Combination,
@@ -117,6 +116,8 @@ class Query:
         Raises:
             SqlError: The text is not a supported condition.
         """
+        from recordwise.plan.sql.grammar import parse_predicate
+
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
@@ -275,6 +276,8 @@ class Query:
         Raises:
             SqlError: The text is not a linear form.
         """
+        from recordwise.plan.sql.grammar import parse_linear
+
         return self.ask(Combination(alias=alias, terms=parse_linear(form)))
 
     def ratio(self, of: str, to: str, *, alias: str | None = None) -> "Query":

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from recordwise.exact.numbers import Number, float_lower
+from recordwise.plan.expressions import linear_text
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import read_joint, read_mechanism, read_positive
 from recordwise.plan.file.node import Entry, Node, one_of, suggestion, table_values
@@ -29,7 +30,6 @@ from recordwise.plan.sources import (
     SparkMaster,
     names_spark_table,
 )
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.policy.constructors import constant, pieces, pure_budget, split
 from recordwise.policy.meaning import rho_for_epsilon
 from recordwise.policy.policy import Policy

@@ -1,6 +1,6 @@
 """Conversion of the parser's tree; anything not handled is refused."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from recordwise.plan.expressions import (
     Field,
     In,
     IsNull,
+    Linear,
     Literal,
     Not,
     Operand,
@@ -226,8 +227,6 @@ def aggregated_column(node: exp.Expr) -> str:
 # Linear forms with exact coefficients, such as ``payann - 45 * emp``: read from text and written again.
 
 
-Linear: TypeAlias = tuple[tuple[str, Fraction], ...]
-"""Names with their coefficients, none of them 0, in the order in which they were written."""
 LINEAR_ADVICE = "Write names, numbers, +, -, * and /, as in payann - 45 * emp."
 _Affine: TypeAlias = tuple[dict[str, Fraction], Fraction]
 """The coefficient of each name, and a constant."""
@@ -299,20 +298,3 @@ def _add(left: _Affine, right: _Affine, factor: Fraction) -> _Affine:
     for each, share in right[0].items():
         terms[each] = terms.get(each, Fraction(0)) + factor * share
     return terms, left[1] + factor * right[1]
-
-
-def linear_text(form: Iterable[tuple[str, Fraction]]) -> str:
-    """The form as text that is read again as the same form."""
-    text = ""
-    for name, share in form:
-        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
-        size = abs(share)
-        factor = "" if size == 1 else f"{size.numerator} * " if size.denominator == 1 else f"{size} * "
-        text += sign + factor + _identifier(name)
-    return text
-
-
-def _identifier(name: str) -> str:
-    """Bare where that is the same to every parser, else in quotes."""
-    plain = name.isascii() and name.isidentifier() and name == name.lower() and len(name) > 1
-    return name if plain else '"' + name.replace('"', '""') + '"'
