@@ -113,7 +113,7 @@ class Query:
         Raises:
             SqlError: The text is not a supported condition.
         """
-        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "emp > 0"')
+        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "NAME > 0"')
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
