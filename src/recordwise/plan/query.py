@@ -118,7 +118,7 @@ class Query:
         """
         from recordwise.plan.sql.grammar import parse_predicate
 
-        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "emp > 0"')
+        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "NAME > 0"')
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
