@@ -86,7 +86,7 @@ SUM = """([name, query, where]) => {
 )
 def test_sums_in_a_tree_are_those_of_the_reader(where: dict[str, list[str]], opened: Any) -> None:
     page, release = opened
-    reader = ReaderRelease(release)
+    reader = ReaderRelease.of(release)
     for name in ("sum_emp", "count"):
         *found, exact, better = page.evaluate(SUM, [name, 0, where])
         asked = reader.total(name, where)
@@ -122,7 +122,7 @@ def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
         "02003 02003 County ×",
     ]
     assert "Not found: 99999" in page.inner_text("#area-columns")
-    asked = ReaderRelease(release).total("sum_emp", {"county": ["01001", "02001", "02003"]})
+    asked = ReaderRelease.of(release).total("sum_emp", {"county": ["01001", "02001", "02003"]})
     told = page.inner_text("#area-told")
     assert told.startswith(f"Employment (employees): {asked.value:,.0f}, with a standard error of ")
     assert "recordwise ask gives the same" in page.inner_text("#area-how")

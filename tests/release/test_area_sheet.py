@@ -84,7 +84,7 @@ def test_typed_codes_are_added_up_with_the_error_of_the_reader(
         "states": (titles["county2_by_naics1"], states),
     }
     sheets = recalculated(office, tmp_path, typed, file)
-    reader = ReaderRelease(release)
+    reader = ReaderRelease.of(release)
     wanted = {
         "counties": {"county5": three, "naics1": "3"},
         "states": {"county2": ["01", "02", "34"], "naics1": ["3", "4"]},

@@ -1,4 +1,4 @@
-"""``recordwise ledger show|verify FILE``: shows or verifies a ledger."""
+"""``recordwise ledger show|verify|amend``: shows or verifies a ledger, or amends its budget."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
     from recordwise.ledger.entries import PeriodState
 
-ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
+ledger = typer.Typer(help="Show, verify and amend the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
 
 
@@ -58,19 +58,23 @@ def show(
         return
     from recordwise.cli import screen
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
+    from recordwise.policy.policy import Policy
     from recordwise.policy.render.text import policy_lines
 
     screen.heading(f"Ledger of '{series or dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     if looks := count_looks(events):
         screen.paragraph(f"Confidential records were viewed ({looks_text(looks)}).")
-    sums = [("Spent", spent), ("Budget", budget)]
+    amended = [each.declared_text() for each in periods if each.amendments]
+    kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
+    sums = [("Spent", spent), *kept, ("Budget", budget)]
     if series is not None:
         sums = [
             pair
             for each in periods
             for pair in (
                 (f"Spent in {each.name}", each.spent),
+                *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
                 (f"Budget of {each.name}, {each.declared_text()}", each.budget),
             )
         ]
@@ -79,6 +83,8 @@ def show(
         lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
         for number, line in enumerate(lines):
             typer.echo(("  " if number == 0 else "  + ") + line)
+    for text in amended:
+        screen.note(text)
     for name, record in examples.items():
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
@@ -91,6 +97,7 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
         "period": period.name,
         "charges": period.charges,
         "spent": period.spent.to_json(),
+        "reserved": period.reserved.to_json(),
         "budget": None if period.budget is None else period.budget.to_json(),
         "budget_declared": period.declared_text(),
     }
@@ -128,6 +135,10 @@ def _row(event: "Event") -> list[str]:
     match event.kind:
         case "opened":
             what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
+            if body.get("amendments"):
+                what += f"; budget amended: {body['amendments'][-1]['reason']}"
+        case "reserved":
+            what = f"for {body.get('revisions')} revision(s) of charge {body.get('reserved_by')}; no other release may use it"
         case "looked":
             what = f"{_look(body)}confidential records were viewed; a later release needs tuning_reason"
         case "preflight":
@@ -185,3 +196,40 @@ def verify(
         typer.echo(f"{file}: {problem}", err=True)
     if problems:
         raise typer.Exit(BAD_INPUT)
+
+
+@ledger.command("amend")
+@ends_well
+def amend(
+    plan: Annotated[Path, typer.Argument(help="The plan, with its new budget.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is published with every later release.")],
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="The new budget, as the plan file writes it, instead of the plan's."),
+    ] = None,
+    given: Set = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Replace the budget that a ledger promised, in public.
+
+    The ledger notes the day, the reason and the old budget, and every later release says that its total was not
+    fixed in advance. Never below what is spent and reserved.
+    """
+    import json
+
+    from recordwise.ledger.entries import amendments_text
+    from recordwise.session.session import amended_ledger
+
+    file = load_with_parameters(plan, given, budget=budget)
+    if not yes:
+        typer.confirm(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", abort=True)
+    with amended_ledger(file, reason) as opened:
+        told = amendments_text(opened.amendments(), opened.budget)
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(file.ledger), "amendment": told}))
+        return
+    typer.echo(f"{file.ledger}: {told}.")
+    if budget is not None:
+        typer.echo(f"Write in the plan, so that it states the same: budget = {budget}")

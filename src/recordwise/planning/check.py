@@ -36,7 +36,14 @@ from recordwise.plan.cost import (
     plan_warnings,
     possible_mechanisms,
 )
-from recordwise.plan.describe import table_name
+from recordwise.plan.describe import (
+    ReleaseIdentity,
+    plan_json,
+    protected,
+    release_identity,
+    table_name,
+    unrecognizable,
+)
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
@@ -44,6 +51,7 @@ from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.search.cheaper import cheaper_families
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
 from recordwise.policy.meaning import meaning
@@ -98,6 +106,12 @@ class Check(Result):
     def privacy_label(self) -> str:
         """That no record was read."""
         return "computed from the plan and its ledger; no record was read"
+
+    @property
+    def protects(self) -> str:
+        """What one record is, where its id has several columns."""
+        schema = self.file.plan.schema
+        return protected(schema) if len(schema.unit_columns) > 1 else ""
 
     @property
     def budget(self) -> str:
@@ -159,6 +173,22 @@ class Check(Result):
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
         yield from (each.text() for each in self.shares)
 
+    def reserve_text(self) -> str:
+        """Say what the plan keeps for revisions, and what that costs; empty where it keeps nothing."""
+        revisions, series = self.file.reserve, self.file.series
+        if not revisions:
+            return ""
+        if series is not None and series.revision > 0:
+            return "This is a revision: it uses what the first release reserved, if anything is left of it."
+        losses = ", ".join(
+            f"{each['name']} {figure(each['loss'] * revisions)}" for each in self.examples if "loss" in each
+        )
+        count = "1 revision" if revisions == 1 else f"{revisions} revisions"
+        return (
+            f"Reserved for {count}: the full charge again for every record, which no other release may use"
+            f"{losses and f' ({losses})'}."
+        )
+
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
         refusal = () if self.refusal is None else (str(self.refusal),)
@@ -177,12 +207,14 @@ class Check(Result):
             "expected_error": [each.to_json() for each in self.expected],
             "shares": [each.to_json() for each in self.shares],
             "budget": self.budget,
+            "reserve": self.file.reserve or 0,
             "refusal": None if self.refusal is None else str(self.refusal),
             "hierarchies": [each.about() for each in self.file.plan.schema.hierarchies],
             "declared_elsewhere": [each.to_json() for each in declared_elsewhere(self.file.plan)],
             **self.sizes,
             "warnings": list(self.warnings),
             "source": self.source,
+            **({"protects": self.protects} if self.protects else {}),
         }
 
     def _about(self) -> str:
@@ -234,7 +266,7 @@ def check(
         refusal=_refusal(file, policy),
         sizes=_sizes_of(file),
         shares=tuple(_best_shares(file)),
-        warnings=tuple(_warnings(file)),
+        warnings=(*_warnings(file), *_cheaper(file, last)),
     )
 
 
@@ -248,6 +280,13 @@ def _best_shares(file: PlanFile) -> Iterator[BestShares]:
             found = best_shares(plan, number, complete=complete) if sized else None
             if found is not None and found.sized:
                 yield found
+
+
+def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
+    """Yield where another family of noise would cost every example less."""
+    known = Known(plan=file.plan, usual=usual_sizes(file.plan, file.examples), last=last)
+    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples):
+        yield each.text()
 
 
 def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str, Any]]:
@@ -295,10 +334,16 @@ def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     with plan_ledger(file) as ledger:
         try:
-            ledger.check(policy, query="the plan")
+            ledger.check(policy, query="the plan", release=_identity(file, policy))
         except BudgetError as error:
             return explain_refusal(error, file.plan, ledger)
     return None
+
+
+def _identity(file: PlanFile, policy: Policy) -> ReleaseIdentity | None:
+    """What the plan releases; None if other processes cannot recognize it."""
+    plan = file.plan
+    return None if unrecognizable(plan) else release_identity(plan, plan_json(plan), policy, file.series)
 
 
 def _looks_of(file: PlanFile) -> str:
@@ -483,7 +528,7 @@ class Known:
         """
         for found, source in (
             (self._sizes(table, part), FROM_SIZES),
-            (self._published(table, part), FROM_RELEASE),
+            (self.published(table, part), FROM_RELEASE),
         ):
             known = None if found is None else _positive(found)
             if known is not None:
@@ -525,7 +570,8 @@ class Known:
             number[each.run.rows[each.run.rows < len(sizes)]] = place
         return [int(number[np.argmin(np.abs(sizes - total))]) for total in totals]
 
-    def _published(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
+    def published(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
+        """Return what the last release published of a statistic by cell; None where it did not."""
         name = table_name(self.plan, table)
         for each in self.last.tables if self.last is not None else ():
             if each.name == name and part.alias in each.data.column_names:

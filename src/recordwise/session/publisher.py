@@ -173,7 +173,7 @@ class Publisher:
         paper, name = plan_policy(plan, tight=False), query_names(plan)
         lattice = lattice_policy(plan)
         revises = revised_releases(self.ledger)
-        self._check_budget(plan, policy)
+        self._check_budget(plan, policy, identity)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
@@ -217,10 +217,10 @@ class Publisher:
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._record(drawn, charge)
 
-    def _check_budget(self, plan: Plan, policy: Policy) -> None:
+    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
         """Refuse what the budget does not cover, with what would fit."""
         try:
-            self.ledger.check(policy, query=query_names(plan))
+            self.ledger.check(policy, query=query_names(plan), release=identity)
         except BudgetError as refusal:
             raise explain_refusal(refusal, plan, self.ledger) from None
 

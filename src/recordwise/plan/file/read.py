@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError
+from recordwise.errors import PlanFileError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -223,9 +223,6 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
-MOST_OUTSIDE = Fraction(1, 100)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """A plan read from TOML, with paths relative to its folder."""
@@ -238,12 +235,14 @@ class PlanFile:
     tuned_on: str
     budget: Policy | None = None
     """The budget of the period that is published, or of the dataset."""
+    reserve: int | None = None
+    """For how many revisions the first release of a period keeps its full charge; None where the plan does not say."""
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
     tuning_reason: str | None = None
-    max_outside: Fraction | None = MOST_OUTSIDE
-    """The share of the records that may be outside the published cells; None where the plan accepts any."""
+    max_outside: Fraction | None = None
+    """The share of the records that may be outside the published cells; None for any, as in plans of the first version."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
     spark: SparkMaster | None = None
@@ -268,7 +267,9 @@ class PlanFile:
         return element("div", title, Html(self.plan._repr_html_()))
 
 
-def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = None) -> PlanFile:
+def load_plan(
+    path: str | Path, *, parameters: Mapping[str, str | int] | None = None, budget: str | None = None
+) -> PlanFile:
     """Read and check a plan file.
 
     Every problem is reported at once, with its line.
@@ -276,13 +277,17 @@ def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = 
     Args:
         path: The TOML file.
         parameters: The values of ``${name}`` in its texts, such as ``{"year": 2026}``.
+        budget: Another budget, as a plan file writes it after ``budget =``.
 
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
     """
+    expect_kind(path, (str, Path), parameter="path", wanted="the path of a plan file")
     file = Path(path)
     text = _text_of(file)
     root = _parse(file, text)
+    if budget is not None:
+        root = replace(root, value=root.value | _parse(file, f"budget = {budget}").value)
     values = read_parameters(root.value, parameters or {}, root.problems)
     root = replace(root, value=values.substitute(root.value))
     values.check_used()
@@ -352,6 +357,7 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
         dataset=dataset,
         plan=read["queries"],
         budget=read["budget"].get(ENDLESS) if series is None else series.budget(),
+        reserve=read["reserve"],
         series=series,
         earlier=earlier,
         max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
@@ -384,7 +390,13 @@ def _plan(node: Node, file: Reading, schema: Schema) -> Plan | None:
     queries = [check_draft(read_draft(each, shelf), shelf) for each in node.items()]
     if not queries:
         node.problem("must contain at least one query")
-    known = tuple(each for each in queries if each is not None)
+    basic = (file["outputs"] or {}).get("basic")
+    complete = basic is not None and basic.complete
+    known = tuple(
+        each if each.best is None else replace(each, best=replace(each.best, complete=complete))
+        for each in queries
+        if each is not None
+    )
     if not known or len(known) < len(queries):
         return None
     return node.attempt(lambda: Plan(schema=schema, queries=known))
@@ -467,6 +479,21 @@ def _memory(node: Node, file: Reading) -> str | None:
     return text
 
 
+RESERVE = (Entry("revisions", Node.integer, needed=True),)
+
+
+def _reserve(node: Node, file: Reading) -> int | None:
+    """``reserve = { revisions = 1 }``: what the ledger keeps for revisions."""
+    read = node.section(RESERVE, alone=True)
+    revisions = None if read is None else read["revisions"]
+    if revisions is not None and revisions < 0:
+        node.problem("must be for 0, 1, 2, ... revisions")
+        return None
+    if revisions and "budget" not in file.given:
+        node.problem("needs a [[budget]] to be kept in")
+    return revisions
+
+
 def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, Any]]:
     """Read made-up records of measures and columns."""
     known = (*(each.name for each in schema.record_measures()), *schema.column_names())
@@ -502,7 +529,7 @@ SECTIONS = (
     Entry("tuning_reason", lambda node, file: node.text(), old="accept_tuning"),
     Entry("memory_limit", _memory),
     Entry("engine", _engine, default=DUCKDB),
-    Entry("max_outside", _outside, default=MOST_OUTSIDE, old="outside"),
+    Entry("max_outside", _outside, default=ACCEPT, old="outside"),
     Entry("schema", lambda node, file: read_schema(node, file["hierarchies"] or ()), needed=True),
     Entry("series", _of_schema(_series), default=(None, ())),
     Entry(
@@ -510,6 +537,7 @@ SECTIONS = (
         _of_schema(lambda node, file, schema: read_budget(node, schema, in_series="series" in file.given)),
         default={},
     ),
+    Entry("reserve", lambda node, file: _reserve(node, file)),
     Entry("mechanisms", _of_schema(lambda node, file, schema: named_mechanisms(node, schema)), default={}),
     Entry("keys", _of_schema(lambda node, file, schema: named_keys(node, file.folder, schema)), default={}),
     Entry(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.text import cell_text
+from recordwise.plan.arrays import numpy_of
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry, value_column
 from recordwise.release.published import PublishedQuery
@@ -68,6 +69,10 @@ def _tree(release: "Release", query: PublishedQuery, content: Content, *, comple
     statistics = [each.name for each in query.statistics if all(each.name in table.halves for table in tables)]
     if not in_chain or not statistics:
         return None
+    if len(tables) == 1:
+        (only,) = tables
+        alone = np.full(only.data.num_rows, NONE)
+        return Tree(tables=(only.name,), names={name: (name,) for name in statistics}, parents={only.name: alone})
     from recordwise.release.nesting import nesting_of
 
     try:
@@ -174,7 +179,7 @@ def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, 
     half = table.halves.get(entry.name)
     if half is None or table.coarser:
         return None
-    values, sds = (np.asarray(table.data.column(entry.name + end), np.float64) for end in ("", "_sd"))
+    values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
     reach = NormalDist().inv_cdf((1 + content.confidence) / 2) * float(np.sqrt(np.sum(sds**2))) + half
     total = float(values.sum())
     interval = _interval(total - reach, total + reach)
