@@ -49,13 +49,19 @@ from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.engine import Passes, unique_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
+from recordwise.plan.cost import (
+    band_mechanisms,
+    band_table,
+    mechanisms_by_group,
+    possible_mechanisms,
+    record_condition,
+    statistic_policy,
+)
 from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import POSITION, Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import in_band
+from recordwise.policy.conditions import EVERY, in_band
 from recordwise.policy.evaluate.sql import condition_sql, terms_sql
 from recordwise.policy.firms import FirmPart
 from recordwise.policy.policy import Policy
@@ -88,6 +94,8 @@ class LossSummary:
 
     def quantile(self, p: float) -> float:
         """Return the smallest edge that covers a share ``p``, maybe infinite."""
+        if not 0 <= p <= 1:
+            raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 
@@ -151,24 +159,29 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 
 
 def _realized_loss(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
-    query, mechanisms = plan.queries[table.query], possible_mechanisms(plan, table, statistic)
-    if statistic.contribution == SUM and mechanisms[0].offers("realized_sql"):
-        total = _cell_total(plan, table, statistic)
-        step = statistic.step(plan.schema)
-        first, *others = (
-            each.realized_sql(statistic.of, total.copy(), step=step, dialect=dialect) for each in mechanisms
-        )
-        return _by_band(first, others, band_table(query, statistic, table.shape, plan.schema))
+    """Return a record's realized loss from a statistic, by the mechanism of its cell; without one, that of the policy."""
+    query = plan.queries[table.query]
     policy = statistic_policy(query, statistic, table.shape, plan.schema, tight=True)
-    return exp.Paren(this=terms_sql(policy.rho, dialect))
+    promised: exp.Expr = exp.Paren(this=terms_sql(policy.rho, dialect))
+    if statistic.contribution != SUM:
+        return promised
+    total, step = _cell_total(plan, table, statistic), statistic.step(plan.schema)
 
+    def realized(each: Any) -> exp.Expr:
+        found: exp.Expr = each.realized_sql(str(statistic.of), total.copy(), step=step, dialect=dialect)
+        return found
 
-def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | None) -> exp.Expr:
-    """Return the loss by the band of the record's cell."""
-    if bands is None or not others:
-        return first
-    ifs = [exp.If(this=condition_sql(in_band(bands, [band])), true=tree) for band, tree in enumerate(others, start=1)]
-    return exp.Paren(this=exp.Case(ifs=ifs, default=first))
+    bands = band_table(query, statistic, table.shape, plan.schema)
+    if bands is None:
+        places = mechanisms_by_group(statistic, table.shape, plan.schema)
+    else:
+        served = band_mechanisms(statistic, table.shape, bands, plan.schema)
+        places = [(in_band(bands, [band]), each) for band, each in enumerate(served)]
+    known = [(here, realized(each)) for here, each in places if each.offers("realized_sql")]
+    if not known or known[0][0] == EVERY:
+        return known[0][1] if known else promised
+    ifs = [exp.If(this=condition_sql(record_condition(here, plan.schema)), true=tree) for here, tree in known]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=promised))
 
 
 def _cell_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
@@ -196,9 +209,10 @@ def _firm_values(plan: Plan, table: PlannedTable, cells: FirmCells, dialect: str
     """
     found = []
     for part, statistic in plan.drawn(table):
-        mechanism = possible_mechanisms(plan, table, statistic)[0]
+        mechanisms = possible_mechanisms(plan, table, statistic)
         loss = cells.loss(part.of_firms())
-        sums = len(statistic.totals(plan.schema)) == 1 and mechanism.loss_of_sum and mechanism.offers("realized_sql")
+        sums = len(statistic.totals(plan.schema)) == 1 and all(each.loss_of_sum for each in mechanisms)
+        sums = sums and any(each.offers("realized_sql") for each in mechanisms)
         if statistic.contribution == SUM and sums:
             loss = least(loss, cells.at_total(_realized_loss(plan, table, statistic, dialect), str(statistic.of)))
         found.append(loss)

@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 from recordwise.errors import KindError, ParameterError, TuningError, expect_kind, near_name
 from recordwise.exact.numbers import Number, positive
-from recordwise.plan.expressions import LONGEST_PREFIX
+from recordwise.plan.expressions import LONGEST_PREFIX, Linear
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.sql.grammar import Linear, parse_linear
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Truth, Value
 from recordwise.policy.columns import Measure as PolicyMeasure
@@ -239,6 +238,8 @@ class Measure:
 
         ``derive="payann - 45 * emp"`` makes it a linear form of other measures of the schema, which gives it step, bound and sign.
         """
+        from recordwise.plan.sql.grammar import parse_linear
+
         if derive is not None:
             if step != 1 or bound is not None or signed or null != "refuse" or number is not None:
                 raise ParameterError(

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from sqlglot import exp
-
 from recordwise.errors import SqlError, near_name
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema, policy_measure
-from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
     COUNT,
     SUM,
@@ -25,6 +22,8 @@ from recordwise.policy.firms import FIRM, SIGNS, SUMS, Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from recordwise.plan.file.node import Node
 
 
@@ -55,7 +54,11 @@ class Count(Drawable):
         return None if mechanism is None else cls(alias=alias or "", mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import only
+
         if type(node) is not exp.Count or type(node.this) is not exp.Star:
             return None
         only(node, "this", "big_int")
@@ -103,7 +106,11 @@ class CountDistinct(Drawable):
         return None if mechanism is None else cls(alias=alias or "", counted=column, mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import aggregated_column, only
+
         if type(node) is not exp.Count or type(node.this) is exp.Star:
             return None
         only(node, "this", "big_int")
@@ -186,7 +193,11 @@ class Sum(Drawable):
         return cls(alias=alias or "", measure=column, mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import aggregated_column, only
+
         if type(node) is not exp.Sum:
             return None
         only(node, "this")
