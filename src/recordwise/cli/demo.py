@@ -1,5 +1,6 @@
 """``recordwise demo``: two years of ten made-up states, from records to published tables; and ``recordwise init``."""
 
+import os
 import sys
 import time
 from pathlib import Path
