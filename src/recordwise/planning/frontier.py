@@ -174,7 +174,8 @@ def frontier(
 ) -> Frontier:
     """Return the most reliable cells for each loss, and today's plan.
 
-    A status rule decides what is reliable. Losses are those of the statistics that are meant. Plans are made as by ``recommend``, for the reliability of half and
+    A status rule decides what is reliable. Losses are those of the statistics that are meant. Plans are made as by
+    ``recommend``, for the reliability of half and
     of nine tenths of the cells, and each is tried with more and less noise. Costs no budget.
 
     Args:
