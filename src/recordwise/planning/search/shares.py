@@ -419,7 +419,7 @@ def fitted_split(query: Query, tree: LevelTree) -> Query:
     goals, count = np.unique(tree.level[np.isfinite(tree.reach)]), tree.tables
 
     def costs(shares: FloatArray) -> FloatArray:
-        return np.array(_split([tree], shares, 0.0).ratios)[goals] ** 2
+        return np.asarray(np.array(_split([tree], shares, 0.0).ratios)[goals] ** 2, np.float64)
 
     finest = np.arange(count) == int(np.argmax(np.bincount(tree.level)))
     starts = [level_shares(query), np.full(count, 1 / count), finest.astype(np.float64)]
