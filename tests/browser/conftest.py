@@ -103,7 +103,7 @@ def demo_page(folder: Path) -> Saved:
 
     result = CliRunner().invoke(app, ["demo", "--establishments", "3000", "--out", str(folder), "--json"])
     assert result.exit_code == 0, result.output
-    release = rw.load_release(folder / "release")
+    release = rw.read(folder / "release")
     return Saved(
         release.policy,
         (),
