@@ -489,7 +489,7 @@ def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, t
             raise ParameterError(
                 parameter="--keys",
                 problem="does not say of which column the codes are",
-                advice="Write --keys county=001,003, once for each column, or name a file of cells.",
+                advice=f"Write --keys {by[0] if by else 'NAME'}={each}, once for each column, or name a file of cells.",
             )
         codes[name] = tuple(code.strip() for code in (listed if sign else each).split(",") if code.strip())
     if len(files) > 1 or (files and codes):

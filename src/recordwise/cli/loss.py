@@ -74,13 +74,24 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
             raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
         if name in record:
             raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
-        record[name] = plain_number(name, text) if name in measures else cell_value(policy, name, text)
+        record[name] = _amount(policy, name, text) if name in measures else cell_value(policy, name, text)
     missing = [name for name in needed if name not in record]
     if missing:
         raise ParameterError(
             parameter="the record", problem=f"lacks {', '.join(missing)}", advice=f"Add {missing[0]}=..."
         )
     return record
+
+
+def _amount(policy: "Policy", name: str, text: str) -> Any:
+    """Return a measure's number: text, or exact where a condition compares it."""
+    from recordwise.exact.numbers import rational
+
+    plain = plain_number(name, text)
+    if name not in {column.name for column in policy.columns()}:
+        return plain
+    number = rational(plain, parameter=name)
+    return int(number) if number.denominator == 1 else number
 
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
