@@ -51,6 +51,7 @@ def show(
             "series": series,
             "periods": [_period_json(each) for each in periods],
             "examples": {name: _example(record, periods) for name, record in examples.items()},
+            "charges": {name: _charges(record, events) for name, record in examples.items()},
             "looks": count_looks(events),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
@@ -82,6 +83,7 @@ def show(
     for name, record in examples.items():
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
+        _show_charges(_charges(record, events))
     if series is not None:
         screen.paragraph(f"\nThe total over the periods holds {total_text(periods)}.")
 
@@ -122,6 +124,38 @@ def _show_example(rows: list[dict[str, Any]]) -> None:
     screen.table(["period", "loss", "left"], [*shown, ["all periods", text(sum(losses)), ""]])
 
 
+def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, Any]]:
+    """Return what each charge cost a record, and whether it refines another or is a revision."""
+    from recordwise.ledger.entries import band_tables_in
+    from recordwise.policy.policy import Policy
+    from recordwise.policy.series import needed_names
+
+    bands = band_tables_in(events)
+    rows: list[dict[str, Any]] = []
+    for event in (each for each in events if each.kind == "charged"):
+        policy = Policy.from_json(event.body["policy"], bands)
+        known = not set(needed_names(policy)) - set(record)
+        loss = None if not known or policy.is_pure else float(policy.loss(record))
+        about: dict[str, Any] = {
+            name: event.body[name] for name in ("period", "revision", "refines") if name in event.body
+        }
+        rows.append({"charge": event.sequence, **about, "loss": loss})
+    return rows
+
+
+def _show_charges(rows: list[dict[str, Any]]) -> None:
+    """Show each charge where one refines another or revises a period."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    if any(row.get("refines") or row.get("revision") for row in rows):
+        losses = ["" if row["loss"] is None else digits_text(row["loss"], 4) for row in rows]
+        screen.table(
+            ["charge", "what", "loss"],
+            [[str(row["charge"]), _version(row).removeprefix(", ").strip(), loss] for row, loss in zip(rows, losses)],
+        )
+
+
 def _row(event: "Event") -> list[str]:
     """One entry as a row of the table."""
     body = event.body
@@ -148,9 +182,10 @@ def _look(body: dict[str, Any]) -> str:
 
 
 def _version(body: dict[str, Any]) -> str:
-    """The period of a charge, and its revision."""
+    """The period of a charge, its revision, and what it refines."""
     revision = f", revision {body['revision']}" if body.get("revision") else ""
-    return f" ({body['period']}{revision})" if "period" in body else ""
+    refines = f", refines charge {body['refines']}" if "refines" in body else ""
+    return (f" ({body['period']}{revision})" if "period" in body else "") + refines
 
 
 def _body(event: "Event") -> dict[str, Any]:
