@@ -49,7 +49,7 @@ SETTING = (
     "industries; sensitive cells as ranges; one factor of 10 to 20 % up or down for each establishment, the same in all tables.",
     "The attacker of an older rule is the second largest establishment of a cell, who knows its own employment and all "
     "published tables; its interval for the largest one is certain. The attacker of a plan knows all other records, and names "
-    "the narrowest window that is right with probability 95 %.",
+    "a range that is right with probability 95 % whatever the value is: no one does better than the window shown (T-INFER).",
     f"Plans: noise on a logarithmic scale (offset {OFFSET}), the loss divided equally among four tables. The settings are ours.",
 )
 

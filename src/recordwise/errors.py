@@ -108,20 +108,35 @@ class BudgetError(RecordwiseError):
     """A query that the budget does not cover for every possible record."""
 
     def __init__(
-        self, *, query: str, witness: dict[str, object] | None, needed: float, left: float, reason: str
+        self,
+        *,
+        query: str,
+        witness: dict[str, object] | None,
+        needed: float,
+        left: float,
+        reason: str,
+        record: str = "",
+        most: str = "",
+        ways: tuple[str, ...] = (),
     ) -> None:
         self.query = query
         self.witness = witness
         self.needed = needed
         self.left = left
         self.reason = reason
+        self.record = record
+        """The record in words."""
+        self.most = most
+        """What needs most of it, in words; empty where that is not known."""
+        self.ways = ways
+        """What would fit, line by line, to paste into a plan; empty where that is not known."""
         if witness is None:
             why = f"it could not be proved to fit ({reason})"
         else:
-            shown = (f"{name}={'NULL' if value is None else value}" for name, value in witness.items())
-            record = ", ".join(shown) or "every record"
-            why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
-        super().__init__(f"the budget does not cover {query}: {why}. Nothing was spent. Add noise or drop the query.")
+            why = f"for {record or 'every record'} it needs {reason} {needed:.6g} and {left:.6g} is left"
+        self.summary = f"the budget does not cover {query}: {why}.{most and f' {most}'} Nothing was spent."
+        advice = "".join(f"\n{line}" for line in ways) or " Add noise or drop the query."
+        super().__init__(f"{self.summary}{advice}")
 
 
 class TuningError(RecordwiseError):

@@ -1,6 +1,9 @@
 """``recordwise ask``: the sentence, the table and JSON."""
 
+import csv
 import json
+
+import pytest
 
 
 def test_a_total_is_printed_with_its_error_and_citation(folder, run):
@@ -18,4 +21,38 @@ def test_a_total_is_printed_with_its_error_and_citation(folder, run):
     assert table.exit_code == 0
     assert all(word in table.stdout for word in ("west", "east", "standard error"))
     assert run("ask", folder / "out", "emp", "--where", "county").exit_code == 2
-    assert run("ask", folder / "out", "payann").exit_code == 2
+    assert run("ask", folder / "out", "wages").exit_code == 2
+    assert "grows with the total" in " ".join(run("ask", folder / "out", "payann").stdout.split())
+
+
+def test_conditions_shares_ranks_growth_and_files(folder, run, tmp_path):
+    for name in ("out", "later"):
+        assert run("release", folder / "plan.toml", "--out", folder / name, "--yes", "--again").exit_code == 0
+    text = "county in ('06037') and not naics3 = '722'"
+    asked = run("ask", folder / "out", "emp", "--where", text, "--verify", "--json")
+    assert json.loads(asked.stdout)["verified"]
+    short = run("ask", folder / "out", "emp", "--where", "county=06037", "--where", "naics3 = '441'", "--json")
+    assert json.loads(asked.stdout)["answers"][0]["value"] == json.loads(short.stdout)["answers"][0]["value"]
+    rows = list(csv.DictReader(run("ask", folder / "out", "emp", "--by", "county", "--csv").stdout.splitlines()))
+    assert [row["label"] for row in rows] == ["06037", "17031"]
+    assert "recordwise" in rows[0]["citation"]
+    shares = json.loads(run("ask", folder / "out", "emp", "--by", "county", "--share-of", "all", "--json").stdout)
+    assert sum(each["value"] for each in shares["answers"]) == pytest.approx(1)
+    ranked = run("ask", folder / "out", "emp", "--by", "county", "--rank", "1")
+    assert "for certain among the top 1:" in " ".join(ranked.stdout.split())
+    grown = run("ask", folder / "later", "emp", "--by", "county", "--growth-from", folder / "out", "--json")
+    assert grown.exit_code == 0, grown.output
+    assert abs(json.loads(grown.stdout)["answers"][0]["value"]) < 0.5
+    made = run("ask", folder / "out", "emp", "--by", "county", "--replicates", tmp_path / "emp.csv")
+    assert made.exit_code == 0
+    assert (tmp_path / "emp.csv").read_text().count("replicate_") == 100
+
+
+def test_a_changed_file_is_found(folder, run):
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+    (page,) = (folder / "out").glob("*.html")
+    page.write_text(page.read_text() + " ")
+    done = run("ask", folder / "out", "emp", "--verify")
+    assert done.exit_code == 2
+    assert f"{page.name} is not the file that was saved" in done.output
+    assert run("ask", folder / "out", "emp").exit_code == 0

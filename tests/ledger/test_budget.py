@@ -78,7 +78,7 @@ def test_a_witness_holds_every_column_of_the_budget_even_those_whose_terms_cance
     assert set(refused.value.witness or {}) == {"emp", "pay"}
     grouped = memory(constant(1) + constant(1).where(among(ConditionColumn("s"), ["a"])))
     grouped.charge(constant(1).where(among(ConditionColumn("s"), ["a"])), query="first")
-    with pytest.raises(BudgetError, match="s=NULL") as refused:
+    with pytest.raises(BudgetError, match="for any s it needs") as refused:
         grouped.charge(constant(2), query="second")
     assert (refused.value.needed, refused.value.left) == (2.0, 1.0)
 

@@ -6,11 +6,12 @@ import pytest
 
 import recordwise as rw
 from planning.small_table import opened, shape
+from recordwise.errors import BudgetError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.write import toml_text
+from recordwise.planning.losses import Left, left_of
 from recordwise.planning.new_plan import proposed_budget
-from recordwise.planning.recommend import Left, left_of
 
 COUNTED = shape().count(rw.Gaussian(rho="0.3"), alias="n")
 
@@ -18,8 +19,9 @@ COUNTED = shape().count(rw.Gaussian(rho="0.3"), alias="n")
 def left(most: str) -> Left:
     """A budget of which so much is left."""
     limit = Fraction(most)
-    refused = rw.policy.constant(limit)
-    return Left(budget=refused, refusal=lambda policy: None if refused.dominates(policy) else "too much", is_new=False)
+    budget = rw.policy.constant(limit)
+    error = BudgetError(query="q", witness=None, needed=1, left=0, reason="too much")
+    return Left(budget=budget, refused=lambda policy: None if budget.dominates(policy) else error, is_new=False)
 
 
 @pytest.mark.parametrize(("most", "share"), [("0.3", "0.3"), ("0.07", "0.07"), ("2", "1"), ("1e-9", None)])

@@ -120,7 +120,7 @@ def test_totals_are_those_of_dense_generalized_least_squares(opened: Any, seed: 
     listed = sorted({key["county"] for _, key, _ in cells if len(key.get("county", "")) == 5})
     codes = chance.sample(listed, chance.randrange(2, len(listed) + 1))
     regions = {column: codes, "region": [chance.choice("AB") for _ in codes], "share": [chance.random() for _ in codes]}
-    found = ReaderRelease(release).total("emp", regions=regions, complete=kind["listed"])
+    found = ReaderRelease.of(release).total("emp", regions=regions, complete=kind["listed"])
     # The coarsest table that tells counties.
     digits = {t.name: sum(map(int, re.findall(r"\d", "".join(t.keys)))) for t in release.tables if column in t.keys}
     table = min(digits, key=lambda name: digits[name])
@@ -147,7 +147,7 @@ def county_release(opened: Any, seed: int = 1, sigma: str = "9", rest: str | Non
 
 
 def test_all_but_one_county_is_told_as_the_nation_less_one(opened: Any) -> None:
-    release = ReaderRelease(county_release(opened))
+    release = ReaderRelease.of(county_release(opened))
     found = release.total("emp", {"county5": COUNTIES[:-1]}, complete=True)
     assert "less 34003" in found.sources[0]
     assert found.sd < SHARED * np.sqrt(2)
@@ -162,7 +162,7 @@ def test_all_but_one_county_is_told_as_the_nation_less_one(opened: Any) -> None:
 
 def test_a_citation_names_release_question_method_and_version(opened: Any) -> None:
     release = county_release(opened).with_labels(labels={"county5=34001": "Atlantic", "emp": "employees"})
-    found = ReaderRelease(release).total("emp", {"county5": "34001"})
+    found = ReaderRelease.of(release).total("emp", {"county5": "34001"})
     assert found.question == "total of employees where county5 is Atlantic (34001)"
     for part in (release.digest, found.question, "sum of noisy answers", rw.__version__, "NOT PRIVATE"):
         assert part in found.citation
@@ -171,7 +171,7 @@ def test_a_citation_names_release_question_method_and_version(opened: Any) -> No
 
 
 def test_differences_ratios_and_growth_use_covariances(opened: Any) -> None:
-    release = ReaderRelease(county_release(opened))
+    release = ReaderRelease.of(county_release(opened))
     zones = {"code": COUNTIES, "region": ["a", "a", "b", "b", "c", "c", "c"]}
     found = release.total("emp", regions=zones, by="county5", complete=True)
     less = found.difference("a", "b")
@@ -185,24 +185,22 @@ def test_differences_ratios_and_growth_use_covariances(opened: Any) -> None:
         assert abs(found.values[0] - end * found.values[1]) == pytest.approx(reach, rel=1e-9)
     per = found.per(release.total("count", regions=zones, by="county5", complete=True))
     assert per.values == pytest.approx(found.values / release.total("count", regions=zones, complete=True).values)
-    before = ReaderRelease(county_release(opened, seed=2)).total("emp", regions=zones, complete=True)
+    before = ReaderRelease.of(county_release(opened, seed=2)).total("emp", regions=zones, complete=True)
     assert found.growth(before).values == pytest.approx(found.values / before.values - 1)
     with pytest.raises(ParameterError, match="same statistic"):
         found.per(found)
     with pytest.raises(ParameterError, match="not clearly different"):
-        ReaderRelease(county_release(opened, sigma="90000")).total("emp", by="county5").ratio("01001", "34001")
+        ReaderRelease.of(county_release(opened, sigma="90000")).total("emp", by="county5").ratio("01001", "34001")
 
 
 def test_what_cannot_be_answered_is_refused_with_what_can(opened: Any, tmp_path: Path) -> None:
     asked = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
     asked = asked.sum("emp", rw.LogTransform(offset=20, sigma="0.2"), alias="slow").count(rw.Gaussian(sigma=3))
     asked = asked.sum("emp", rw.Gaussian(sigma=9)).ratio("sum_emp", "count")
-    release = ReaderRelease(opened.run(asked, rng=Seeded(1)))
+    release = ReaderRelease.of(opened.run(asked, rng=Seeded(1)))
     mean = next(name for name in release["county"].column_names if "ratio" in name or "per" in name)
     with pytest.raises(ParameterError, match=r"is not added up.*count, sum_emp|is not added up"):
         release.total(mean)
-    with pytest.raises(ParameterError, match="grows with the total"):
-        release.total("slow")
     with pytest.raises(ParameterError, match="without a cell"):
         release.total("count", {"county": "99"})
     with pytest.raises(ParameterError, match="no column of the tables"):
@@ -215,11 +213,11 @@ def test_what_cannot_be_answered_is_refused_with_what_can(opened: Any, tmp_path:
 
 
 def test_nonnegative_answers_are_cut_and_hold_their_value(opened: Any) -> None:
-    found = ReaderRelease(county_release(opened, sigma="90000")).total("emp", by="county5", nonnegative=True)
+    found = ReaderRelease.of(county_release(opened, sigma="90000")).total("emp", by="county5", nonnegative=True)
     assert np.all(found.values >= 0)
     assert np.any(found.values == 0)
     assert np.all((found.lows >= 0) & (found.lows <= found.values) & (found.values <= found.highs))
-    assert CUT in found.notes
+    assert any(note.startswith(CUT) and "0.4 at 0, 0.2 at 0.5" in note for note in found.notes)
     with pytest.raises(ParameterError, match="are cut"):
         found.difference("01001", "34001")
 
@@ -227,14 +225,14 @@ def test_nonnegative_answers_are_cut_and_hold_their_value(opened: Any) -> None:
 def test_codes_without_a_cell_are_noted_and_regions_come_from_files(opened: Any, tmp_path: Path) -> None:
     file = tmp_path / "zones.csv"
     file.write_text("code,region,share\n01001,shore,\n34001,shore,0.5\n99001,shore,1\n99003,gone,1\n")
-    found = ReaderRelease(county_release(opened)).total("emp", regions=file)
+    found = ReaderRelease.of(county_release(opened)).total("emp", regions=file)
     assert found.labels == ("shore",)
     assert found.sd == pytest.approx(SHARED * np.sqrt(1.25), rel=1e-6)
     assert [note for note in found.notes if "left out" in note]
     assert [note for note in found.notes if "add nothing there: shore" in note]
     file.write_text("code,region\n01001,a\n01001,a\n")
     with pytest.raises(ParameterError, match="twice"):
-        ReaderRelease(county_release(opened)).total("emp", regions=file)
+        ReaderRelease.of(county_release(opened)).total("emp", regions=file)
 
 
 def test_folder_and_zip_are_read_alike(opened: Any, tmp_path: Path) -> None:
@@ -264,7 +262,7 @@ def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
     codes, hits, narrow, several = COUNTIES[:5], 0, 0, 400
     exact = sum(truth[code] for code in codes)
     for seed in range(several):
-        found = ReaderRelease(county_release(opened, seed=seed, sigma=sigma)).total(
+        found = ReaderRelease.of(county_release(opened, seed=seed, sigma=sigma)).total(
             "emp", {"county5": codes}, complete=True
         )
         hits += found.low <= exact <= found.high

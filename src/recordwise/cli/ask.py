@@ -1,14 +1,20 @@
 """``recordwise ask DIR emp``: a total from all tables, with its error."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.reader.answers import Answer
+    from recordwise.reader.derived import Ranks
+
+CODES = re.compile(r"[^\s=!<>()']+=[^\s=!<>()']+")
+"""The short form of a condition: a column and its codes."""
+RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
 
 
 @ends_well
@@ -19,7 +25,10 @@ def ask(
     ],
     where: Annotated[
         list[str] | None,
-        typer.Option(help="county=34001,34003: only these codes. May be repeated.", show_default=False),
+        typer.Option(
+            help="Only these cells: county=34001,34003, or \"county in ('34001') and not naics2 = '31-33'\". May be repeated.",
+            show_default=False,
+        ),
     ] = None,
     by: Annotated[
         str | None,
@@ -31,11 +40,26 @@ def ask(
     codes: Annotated[
         str | None, typer.Option(help="With a file of regions: the column its codes are of.", show_default=False)
     ] = None,
+    share_of: Annotated[
+        str | None, typer.Option(help="As shares of the cells of this condition, or of all.", show_default=False)
+    ] = None,
+    growth_from: Annotated[
+        list[Path] | None, typer.Option(help="Growth since this earlier release. May be repeated.", show_default=False)
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Ranks, and which are among so many largest.", show_default=False)
+    ] = None,
+    replicates: Annotated[
+        Path | None,
+        typer.Option(help="Also write totals with 100 simulated errors to this file.", show_default=False),
+    ] = None,
     complete: Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")] = False,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Cut values and intervals at 0.")] = False,
     query: Annotated[
         int | None, typer.Option(help="The query, where several have the name.", show_default=False)
     ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every file against its digest first.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -43,40 +67,78 @@ def ask(
 
     The best linear unbiased estimate from all tables, the sentence to quote and the citation. Nothing is spent.
     """
+    from recordwise.reader.reading import problems, read
+
+    if verify and (found := problems(folder)):
+        for each in found:
+            typer.echo(each, err=True)
+        raise typer.Exit(BAD_INPUT)
+    regions = by if by is not None and by.lower().endswith(".csv") else None
+    options: dict[str, Any] = {"by": by if regions is None else codes, "regions": regions, "complete": complete or None}
+    release, condition = read(folder), _condition(where or [])
+    if growth_from:
+        answer = release.growth(name, *map(read, growth_from), where=condition, **options)
+    elif share_of is not None:
+        whole = None if share_of == "all" else _condition([share_of])
+        answer = release.share(name, condition, of=whole, query=query, **options)
+    else:
+        answer = release.total(name, condition, nonnegative=nonnegative, query=query, **options)
+    if replicates is not None:
+        answer.replicates().save(replicates)
+    _print(answer if rank is None else answer.rank(), rank, verified=verify, as_csv=as_csv, as_json=as_json)
+
+
+def _condition(texts: list[str]) -> str | None:
+    """Return one condition from several, of either form."""
+    found = [
+        f"{column} in ({', '.join(_quoted(code) for code in codes.split(','))})" if short else f"({text})"
+        for text in texts
+        for short in [CODES.fullmatch(text) is not None]
+        for column, _, codes in [text.partition("=")]
+    ]
+    return " and ".join(found) or None
+
+
+def _quoted(code: str) -> str:
+    doubled = code.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv: bool, as_json: bool) -> None:
+    """Print JSON, CSV, or the sentence and the table with sources and citation."""
     import json
 
-    from recordwise.reader.reading import read
+    from recordwise.cli import screen
 
-    regions = by if by is not None and by.lower().endswith(".csv") else None
-    found = read(folder).total(
-        name,
-        _conditions(where or []),
-        by=by if regions is None else codes,
-        regions=regions,
-        complete=complete or None,
-        nonnegative=nonnegative,
-        query=query,
-    )
     if as_json:
-        typer.echo(json.dumps(found.to_json()))
+        typer.echo(json.dumps(found.to_json() | {"verified": verified}))
+        return
+    if as_csv:
+        typer.echo(_csv(found), nl=False)
+        return
+    if rank is None:
+        _show(found)  # type: ignore[arg-type]
     else:
-        _show(found)
+        _show_ranks(found, rank)  # type: ignore[arg-type]
+    if verified:
+        screen.note("Every file is the one that was saved, by its digest.")
+    screen.paragraph(found.citation)
 
 
-def _conditions(texts: list[str]) -> dict[str, Any]:
-    from recordwise.errors import ParameterError
+def _csv(found: "Answer | Ranks") -> str:
+    """The table, with the citation in each row."""
+    import csv
+    import io
 
-    found: dict[str, list[str]] = {}
-    for text in texts:
-        column, sign, codes = text.partition("=")
-        if not (column and sign and codes):
-            raise ParameterError(parameter="--where", problem="must be COLUMN=CODE,CODE,...")
-        found.setdefault(column, []).extend(codes.split(","))
-    return found
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*found.table.column_names, "citation"])
+    writer.writerows([*row.values(), found.citation] for row in found.table.to_pylist())
+    return text.getvalue()
 
 
 def _show(found: "Answer") -> None:
-    """Print the sentence or the table, its sources and the citation."""
+    """Print the sentence or the table, and its sources."""
     from recordwise.cli import screen
     from recordwise.exact.text import number_text
 
@@ -90,4 +152,16 @@ def _show(found: "Answer") -> None:
         screen.table(["", "value", "standard error", "low", "high"], rows)
     for note in found.notes:
         screen.note(note)
-    screen.paragraph(found.citation)
+
+
+def _show_ranks(found: "Ranks", count: int) -> None:
+    """Print the ranks that each may have, and who is among the largest."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import number_text
+
+    screen.paragraph(found.sentence(count))
+    columns = found.table.to_pylist()
+    alone, together = ([f"{each[low]} to {each[high]}" for each in columns] for low, high in RANK_SETS)
+    numbers = [[each["label"], number_text(each["value"]), str(each["rank"])] for each in columns]
+    rows = [[*row, *sets] for row, *sets in zip(numbers, alone, together)]
+    screen.table(["", "value", "rank", "this one alone", "all at once"], rows)

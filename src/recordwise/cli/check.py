@@ -73,8 +73,12 @@ def show_check(found: "Check") -> None:
     for line in found.expected_notes():
         screen.paragraph(line)
     screen.heading(f"Budget: {found.budget}")
+    if told := found.reserve_text():
+        screen.paragraph(told)
     if found.refusal is not None:
-        screen.note(str(found.refusal))
+        screen.note(found.refusal.summary)
+        for line in found.refusal.ways:
+            typer.echo(f"  {line}")
     for warning in found.warnings:
         screen.note(warning)
 

@@ -1,4 +1,4 @@
-"""``recordwise ledger show|verify FILE``: shows or verifies a ledger."""
+"""``recordwise ledger show|verify|amend``: shows or verifies a ledger, or amends its budget."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,9 @@ from recordwise.cli.options import Set, load_with_parameters
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
     from recordwise.ledger.entries import PeriodState
+    from recordwise.policy.policy import Policy
 
-ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
+ledger = typer.Typer(help="Show, verify and amend the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
 
 
@@ -65,21 +66,14 @@ def show(
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     if looks := count_looks(events):
         screen.paragraph(f"Confidential records were viewed ({looks_text(looks)}).")
-    sums = [("Spent", spent), ("Budget", budget)]
-    if series is not None:
-        sums = [
-            pair
-            for each in periods
-            for pair in (
-                (f"Spent in {each.name}", each.spent),
-                (f"Budget of {each.name}, {each.declared_text()}", each.budget),
-            )
-        ]
-    for title, policy in sums:
+    amended = [each.declared_text() for each in periods if each.amendments]
+    for title, policy in _sums(series, periods, spent, budget):
         screen.heading(title)
         lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
         for number, line in enumerate(lines):
             typer.echo(("  " if number == 0 else "  + ") + line)
+    for text in amended:
+        screen.note(text)
     for name, record in examples.items():
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
@@ -88,11 +82,32 @@ def show(
         screen.paragraph(f"\nThe total over the periods holds {total_text(periods)}.")
 
 
+def _sums(
+    series: str | None, periods: "tuple[PeriodState, ...]", spent: "Policy", budget: "Policy | None"
+) -> "list[tuple[str, Policy | None]]":
+    """Return what is spent, reserved and allowed, in each period of a series."""
+    from recordwise.policy.policy import Policy
+
+    if series is None:
+        kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
+        return [("Spent", spent), *kept, ("Budget", budget)]
+    return [
+        pair
+        for each in periods
+        for pair in (
+            (f"Spent in {each.name}", each.spent),
+            *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
+            (f"Budget of {each.name}, {each.declared_text()}", each.budget),
+        )
+    ]
+
+
 def _period_json(period: "PeriodState") -> dict[str, Any]:
     return {
         "period": period.name,
         "charges": period.charges,
         "spent": period.spent.to_json(),
+        "reserved": period.reserved.to_json(),
         "budget": None if period.budget is None else period.budget.to_json(),
         "budget_declared": period.declared_text(),
     }
@@ -162,6 +177,10 @@ def _row(event: "Event") -> list[str]:
     match event.kind:
         case "opened":
             what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
+            if body.get("amendments"):
+                what += f"; budget amended: {body['amendments'][-1]['reason']}"
+        case "reserved":
+            what = f"for {body.get('revisions')} revision(s) of charge {body.get('reserved_by')}; no other release may use it"
         case "looked":
             what = f"{_look(body)}confidential records were viewed; a later release needs tuning_reason"
         case "preflight":
@@ -220,3 +239,40 @@ def verify(
         typer.echo(f"{file}: {problem}", err=True)
     if problems:
         raise typer.Exit(BAD_INPUT)
+
+
+@ledger.command("amend")
+@ends_well
+def amend(
+    plan: Annotated[Path, typer.Argument(help="The plan, with its new budget.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is published with every later release.")],
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="The new budget, as the plan file writes it, instead of the plan's."),
+    ] = None,
+    given: Set = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Replace the budget that a ledger promised, in public.
+
+    The ledger notes the day, the reason and the old budget, and every later release says that its total was not
+    fixed in advance. Never below what is spent and reserved.
+    """
+    import json
+
+    from recordwise.ledger.entries import amendments_text
+    from recordwise.session.session import amended_ledger
+
+    file = load_with_parameters(plan, given, budget=budget)
+    if not yes:
+        typer.confirm(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", abort=True)
+    with amended_ledger(file, reason) as opened:
+        told = amendments_text(opened.amendments(), opened.budget)
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(file.ledger), "amendment": told}))
+        return
+    typer.echo(f"{file.ledger}: {told}.")
+    if budget is not None:
+        typer.echo(f"Write in the plan, so that it states the same: budget = {budget}")

@@ -564,13 +564,16 @@ def remaining_loss(period: "PeriodState", record: dict[str, Any] | None) -> floa
 
     if period.budget is None or record is None or set(needed_names(period.budget)) - set(record):
         return None
-    return max(0.0, float(period.budget.loss(record)) - float(period.spent.in_unit_of(period.budget).loss(record)))
+    held = (period.spent + period.reserved).in_unit_of(period.budget)
+    return max(0.0, float(period.budget.loss(record)) - float(held.loss(record)))
 
 
 def total_text(periods: "tuple[PeriodState, ...]") -> str:
     """Describe how long the total holds: forever, or as of today."""
     if periods and all(each.at_start for each in periods):
         return "within budgets that were declared at the start of the series"
+    if any(each.amendments for each in periods):
+        return "as of today: a budget was amended, so no total was fixed in advance"
     return "as of today: a period without a budget, or one declared later, can add to it"
 
 

@@ -1,5 +1,6 @@
 """Shared parts of plan commands: plan input, mechanism choice, results."""
 
+import shlex
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -187,8 +188,8 @@ def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -
     )
 
 
-def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
-    """The plan, read and checked with the given values of its parameters."""
+def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | None = None) -> "PlanFile":
+    """The plan, read and checked with the given values of its parameters, and with another budget if one is given."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
 
@@ -202,7 +203,12 @@ def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
         if name in values:
             raise ParameterError(parameter=f"--set {name}", problem="is given twice", advice="Give each name once.")
         values[name] = text
-    return load_plan(path, parameters=values)
+    return load_plan(path, parameters=values, budget=budget)
+
+
+def set_words(file: "PlanFile") -> str:
+    """The options of a command that give a plan its parameters again."""
+    return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
 
 
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
@@ -296,9 +302,9 @@ def show_changes(found: Any) -> None:
 def save_plan(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     """Write the resulting plan in the form of the examined one."""
     saved = found.save_like(file.path, options.out, tuning_reason=options.tuning_reason, parameters=file.parameters)
-    say(f"wrote {saved}; check it with: recordwise check {saved}", options)
+    say(f"wrote {saved}; check it with: recordwise check {saved}{set_words(file)}", options)
     if found.needs_budget:
-        say("The plan had no budget: the new one has a budget that covers it once.", options)
+        say("The plan had no budget: the new one has a budget that covers it and a revision.", options)
 
 
 def loss_shares(found: Any) -> Any:

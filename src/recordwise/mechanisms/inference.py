@@ -1,8 +1,8 @@
 """What an attacker learns about a value of a record (T-INFER).
 
-The attacker knows everything else: every other record, and the record but for one measure. What is left is how far apart the laws
-of all published numbers are for two values, taken together: their total variation distance. It limits any test between the two,
-and any interval that is named for the value.
+The attacker knows everything else: every other record, and the record but for one measure. Whoever names a range that holds the
+value 95 % of the time, whatever it is, tests every other value at 5 %: what is left is the power of the best test between two
+values, from the laws of all published numbers taken together.
 """
 
 import math
@@ -44,6 +44,7 @@ from recordwise.policy.loss_law import (
     RELATIVE,
     RIPPLE,
     PrivacyLoss,
+    best_power,
     borrowed_loss,
     convolved,
     on_grid,
@@ -56,6 +57,8 @@ T = TypeVar("T")
 NUMPY = NumpyArithmetic()
 CONFIDENCE = 0.95
 """Where pages and ``recordwise loss`` state what is learned about a value."""
+HALF = 0.5
+"""The power up to which a test of another value leaves it in the window."""
 MOST_STEPS = 2**53
 OURS = {f"recordwise.mechanisms.{name}" for name in ("gaussian", "fat_tailed", "transforms")}
 """Where mechanisms are defined whose policy states the law that is drawn; a class derived from one elsewhere may draw another."""
@@ -121,12 +124,12 @@ class ValueNumber:
         moved = evaluator.add(rise, evaluator.constant(constant_ball(self.lattice)))
         return evaluator.if_positive(gap(evaluator, one, other), moved)
 
-    def reach(self, level: float) -> float:
-        """Return the largest gap whose distance is below ``level``.
+    def reach(self, confidence: float) -> float:
+        """Return the largest gap that a test misses half the time.
 
         Half a lattice step more, so that no rounding of a gap decides.
         """
-        return (_hidden_steps(self.law(), Fraction(str(level))) + 0.5) * float(self.lattice)
+        return (_hidden_steps(self, confidence) + 0.5) * float(self.lattice)
 
     def weight(self) -> float:
         """Return 1/variance of continuous noise that reveals no less; 0 if there is none."""
@@ -242,18 +245,25 @@ def _sigma(coefficient: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def _hidden_steps(law: LatticeLaw, level: Fraction) -> int:
-    """Return the largest shift in steps whose distance is below ``level``.
+def _hidden_steps(number: ValueNumber, confidence: float) -> int:
+    """Return the largest shift in steps that the best test misses half the time.
 
-    Symmetric unimodal noise: the distance of a shift by n is P(-n/2 <= Z < n/2).
+    Log-concave noise is tested by its tail: a shift by n has the power P(Z >= q - n) + share P(Z = q - 1 - n), where the test
+    rejects from q on and, with that share, at q - 1. That is one half at most up to n = q - 1 or q - 2 (T-INFER).
     """
-    half = law.quantile((1 + level) / 2)
-    # P(-half <= Z < half); at 2 half + 1 it is P(|Z| <= half), which is enough, and at 2 half - 1 it is not.
-    even = 1 - float(law.sf_lower(half)) - float(law.sf_lower(half + 1))
-    return max(2 * half if even < level else 2 * half - 1, 0)
+    law, level = number.law(), Fraction(str(confidence))
+    last = law.quantile(level)
+    if isinstance(law, ConcaveLaw):
+        return furthest(lambda steps: _fat_power(number, steps, float(1 - level)) <= HALF, 2 * last + 1)
+    middle = (float(law.sf_lower(last)) + float(law.sf_lower(last + 1))) / 2
+    return last if middle >= 1 - level else max(last - 1, 0)
 
 
-# Several numbers together: their losses add up, and the distance is delta at epsilon 0 (T-LOSS-LAW).
+def _fat_power(number: ValueNumber, steps: int, false_alarm: float) -> float:
+    return best_power(*_fat_losses(number, steps), false_alarm) * (1 + RELATIVE)
+
+
+# Several numbers together: their losses add up (T-LOSS-LAW).
 
 
 def joint_loss(moved: Sequence[tuple[ValueNumber, float]]) -> PrivacyLoss:
@@ -320,22 +330,30 @@ def _fat_losses(number: ValueNumber, steps: int) -> tuple[FloatArray, FloatArray
 
 
 @lru_cache(maxsize=256)
-def joint_reach(numbers: tuple[ValueNumber, ...], level: float) -> float:
-    """Return the largest common gap of several numbers with a distance below ``level``."""
+def joint_reach(numbers: tuple[ValueNumber, ...], confidence: float) -> float:
+    """Return the largest common gap of several numbers that a test misses half the time."""
     unit = float(min(each.lattice for each in numbers) if numbers[0].transform else numbers[0].measure.step)
     extra = 2 * unit if numbers[0].transform else 0.0
-    high = math.floor(min(each.reach(level) for each in numbers) / unit) + 1
+    high = math.floor(min(each.reach(confidence) for each in numbers) / unit) + 1
     low = 0
     while high - low > max(1, 1e-6 * high):
         middle = (low + high) // 2
-        loss = joint_loss([(each, middle * unit + extra) for each in numbers])
-        low, high = (middle, high) if float(loss.delta_at(0.0)[0]) < level else (low, middle)
+        hidden = is_missed([(each, middle * unit + extra) for each in numbers], confidence)
+        low, high = (middle, high) if hidden else (low, middle)
     return (low + 0.5) * unit
+
+
+def is_missed(moved: Sequence[tuple[ValueNumber, float]], confidence: float) -> bool:
+    """Return whether the best test of a move misses it half the time or more."""
+    return joint_loss(moved).power(1 - confidence) <= HALF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueWindow:
-    """The narrowest window around a value that an attacker can name."""
+    """The values that no attacker leaves out more often than not.
+
+    The attacker names a range that is right with probability ``confidence``, whatever the value is.
+    """
 
     measure: str
     value: Fraction
@@ -362,7 +380,7 @@ class ValueWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaches:
-    """How far numbers hide a value at one level, alone and together."""
+    """How far numbers hide a value at one confidence, alone and together."""
 
     single: tuple[float, ...]
     joint: Mapping[tuple[int, ...], float]
@@ -416,35 +434,39 @@ class ValuePolicy:
         Args:
             record: The record.
             name: The measure that the attacker does not know.
-            confidence: The probability of being right, the value being anywhere in the prior range.
+            confidence: The probability of being right, whatever the value is; above one half.
             prior: What the attacker knows before: the smallest and the largest value. By default the public bounds.
 
         Returns:
-            The narrowest window that is named rightly with that probability.
+            The values of which each is in what is named at least half the time, whoever names it; one attacker leaves out
+            every other value more often than not.
 
         Raises:
             ParameterError: If the measure has no stated law, or the prior range does not hold the value.
 
         Example:
             >>> number = ValueNumber(part=0, measure=Measure("emp"), lattice=Fraction(1), sigma=Fraction(16))
-            >>> window = ValuePolicy(numbers=(number,), bounds={"emp": Fraction(10**6)}).window({"emp": 5000}, "emp")
-            >>> int(window.reach)
-            31
+            >>> policy = ValuePolicy(numbers=(number,), bounds={"emp": Fraction(10**6)})
+            >>> int(policy.window({"emp": 5000}, "emp").reach)
+            26
+            >>> near = policy.window({"emp": 10}, "emp")
+            >>> int(near.low), int(near.high)
+            (0, 36)
         """
-        level = check_share(confidence, "confidence")
+        if check_share(confidence, "confidence") <= HALF:
+            raise ParameterError(parameter="confidence", problem="must be above 0.5")
         if name not in self.bounds:
             raise ParameterError(parameter="name", problem=f"'{name}' has no law of its noise here")
         step, least, most = self._range(name, prior)
         own = int(Fraction(str(record[name])) / step)
         if not least <= own <= most:
             raise ParameterError(parameter="prior", problem="must contain the value")
-        if prior is not None:
-            level = self._prior_level(record, name, step, least, most, level)
-        low, high = widest(self._hidden(record, name, step, level), own, least, most)
+        hidden = self._hidden(record, name, step, own, confidence)
+        high = own + furthest(lambda away: hidden(own + away), most - own)
         return ValueWindow(
             measure=name,
             value=step * own,
-            low=step * low,
+            low=step * (own - furthest(lambda away: hidden(own - away), own - least)),
             high=None if prior is None and high >= most else step * high,
             step=step,
             least=step * least,
@@ -462,43 +484,28 @@ class ValuePolicy:
         low, high = (rational(end, parameter="prior") for end in prior)
         return step, max(least, math.ceil(low / step)), min(most, math.floor(high / step))
 
-    def _prior_level(
-        self, record: Mapping[str, Any], name: str, step: Fraction, least: int, most: int, confidence: float
-    ) -> float:
-        """Return the distance at which guesses within a prior range reach the confidence.
-
-        Of N values, windows that are closer than t are named rightly with probability t + (1 - t) C/N at most, where C values at
-        the upper end are closer than t (T-INFER).
-        """
-        low, high, count = 0.0, confidence, most - least + 1
-        for _ in range(14):
-            level = round((low + high) / 2, 6)
-            hidden = self._hidden(record, name, step, level)
-            last = furthest(lambda away: hidden(most - away, most), most - least)  # noqa: B023
-            enough = level + (1 - level) * last / count >= confidence
-            low, high = (low, level) if enough else (level, high)
-        return max(low, 1e-6)
-
-    def _hidden(self, record: Mapping[str, Any], name: str, step: Fraction, level: float) -> Callable[[int, int], bool]:
-        """Return whether two values in steps are closer than ``level``."""
+    def _hidden(
+        self, record: Mapping[str, Any], name: str, step: Fraction, own: int, confidence: float
+    ) -> Callable[[int], bool]:
+        """Return whether tests miss that a value is not another one, in steps."""
         numbers = self.of(name)
         active = tuple(at for at, each in enumerate(numbers) if _changes(each, record))
-        reaches = self.reaches(name, level)
+        reaches = self.reaches(name, confidence)
+        weights = [numbers[at].weight() for at in active]
 
-        def hidden(low: int, high: int) -> bool:
-            one, other = ({**record, name: step * end} for end in (low, high))
+        def hidden(tested: int) -> bool:
+            one, other = ({**record, name: step * end} for end in (own, tested))
             gaps = [_number_gap(numbers[at], one, other) for at in active]
-            told = is_hidden(active, gaps, [numbers[at].weight() for at in active], reaches)
-            if told is not None:
-                return told
-            pairs = [(numbers[at], gap) for at, gap in zip(active, gaps)]
-            return float(joint_loss(pairs).delta_at(0.0)[0]) < level
+            told = is_hidden(active, gaps, weights, reaches)
+            if told is not None or any(gap > reaches.single[at] for at, gap in zip(active, gaps)):
+                return bool(told)
+            return is_missed([(numbers[at], gap) for at, gap in zip(active, gaps)], confidence)
 
         return hidden
 
-    def reaches(self, name: str, level: float = CONFIDENCE) -> Reaches:
+    def reaches(self, name: str, confidence: float = CONFIDENCE) -> Reaches:
         """Return how far a measure is hidden, number by number and jointly."""
-        return _reaches(self.of(name), level)
+        return _reaches(self.of(name), confidence)
 
     def to_json(self) -> dict[str, Any]:
         """The saved form."""
@@ -517,7 +524,7 @@ class ValuePolicy:
 
 
 def is_hidden(active: Sequence[int], gaps: Sequence[float], weights: Sequence[float], reaches: Reaches) -> bool | None:
-    """Return whether gaps leave two values too close; None if only the laws can tell.
+    """Return whether gaps hide two values from each other; None if only the laws can tell.
 
     The page decides by the same rule, in the same order.
     """
@@ -533,12 +540,13 @@ def is_hidden(active: Sequence[int], gaps: Sequence[float], weights: Sequence[fl
 
 
 @lru_cache(maxsize=256)
-def _reaches(numbers: tuple[ValueNumber, ...], level: float) -> Reaches:
-    single = tuple(each.reach(level) for each in numbers)
-    joint = {active: joint_reach(tuple(numbers[at] for at in active), level) for active in _combinations(numbers)}
-    # Each number's ripples may raise the distance.
-    share = level / ((1 + RIPPLE) ** len(numbers) * (1 + RELATIVE))
-    return Reaches(single=single, joint=joint, squares=(2 * NormalDist().inv_cdf((1 + share) / 2)) ** 2)
+def _reaches(numbers: tuple[ValueNumber, ...], confidence: float) -> Reaches:
+    single = tuple(each.reach(confidence) for each in numbers)
+    joint = {active: joint_reach(tuple(numbers[at] for at in active), confidence) for active in _combinations(numbers)}
+    # Each number's ripples may raise the power.
+    normal, share = NormalDist(), HALF / ((1 + RIPPLE) ** len(numbers) * (1 + RELATIVE))
+    apart = normal.inv_cdf(share) + normal.inv_cdf(confidence)
+    return Reaches(single=single, joint=joint, squares=max(apart, 0.0) ** 2)
 
 
 def _combinations(numbers: tuple[ValueNumber, ...]) -> list[tuple[int, ...]]:
@@ -576,18 +584,6 @@ def _number_gap(number: ValueNumber, record: Mapping[str, Any], other: Mapping[s
     (_, one), (_, two) = signed_record(terms, record), signed_record(terms, other)
     own = number.measure.name
     return float(number.gap(BALLS, ball(one[own]), ball(two[own])).mid())
-
-
-def widest(hidden: Callable[[int, int], bool], own: int, least: int, most: int) -> tuple[int, int]:
-    """Return a maximal range around a value whose two ends are hidden from each other.
-
-    It is widened on both sides alike, then on each.
-    """
-    alike = furthest(lambda away: hidden(max(least, own - away), own + away), max(0, most - own))
-    low, high = max(least, own - alike), own + alike
-    low -= furthest(lambda away: hidden(low - away, high), low - least)
-    high += furthest(lambda away: hidden(low, high + away), max(0, most - high))
-    return low, high
 
 
 def furthest(holds_at: Callable[[int], bool], most: int) -> int:

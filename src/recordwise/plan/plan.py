@@ -229,7 +229,9 @@ def _median_problems(query: Query) -> Iterator[str]:
 def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[QueryProblem]:
     yield from map(QueryProblem, name_problems(level, query))
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
-        yield QueryProblem(f"no public keys for {' x '.join(level.names())}", "keys")
+        listed = "; ".join(", ".join(keys.column_names()) for keys in query.key_lists)
+        told = f"the list has {listed}" if listed else "no list is given"
+        yield QueryProblem(f"no public keys for {' x '.join(level.names())}: {told}", "keys")
         return
     for statistic in sized:
         if query.sized_keys(level, size_names(statistic)) is None:

@@ -36,16 +36,14 @@ from recordwise.plan.cost import (
     plan_warnings,
     possible_mechanisms,
 )
-from recordwise.plan.describe import table_name
+from recordwise.plan.describe import ReleaseIdentity, plan_json, release_identity, table_name, unrecognizable
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
-from recordwise.plan.keys.bands import sizes_at
-from recordwise.plan.plan import Plan, PlannedTable, size_names
+from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
-from recordwise.planning.search.waste import Waste, wasted_variance
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
 from recordwise.policy.meaning import meaning
@@ -54,8 +52,16 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
-from recordwise.session.checks import check_release_sizes, promise, raise_bands, size_sources, with_sizes
+from recordwise.session.checks import (
+    check_release_sizes,
+    explain_refusal,
+    promise,
+    raise_bands,
+    size_sources,
+    with_sizes,
+)
 from recordwise.session.session import plan_ledger
+from recordwise.session.shares import BestShares, best_shares, public_sizes
 from recordwise.session.stages import Refining, read_stage
 
 DELTA = 1e-5
@@ -80,8 +86,8 @@ class Check(Result):
     """The error that a release would raise, if the budget does not cover it."""
     sizes: dict[str, Any]
     """Where the public sizes of cells are from, and what that means for the promise over time."""
-    shares: tuple[Waste, ...]
-    """What the shares of tables waste, where their totals are public."""
+    shares: tuple[BestShares, ...]
+    """The best shares of the tables of each query whose cells have public sizes."""
     warnings: tuple[str, ...]
 
     @property
@@ -156,6 +162,22 @@ class Check(Result):
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
         yield from (each.text() for each in self.shares)
 
+    def reserve_text(self) -> str:
+        """Say what the plan keeps for revisions, and what that costs; empty where it keeps nothing."""
+        revisions, series = self.file.reserve, self.file.series
+        if not revisions:
+            return ""
+        if series is not None and series.revision > 0:
+            return "This is a revision: it uses what the first release reserved, if anything is left of it."
+        losses = ", ".join(
+            f"{each['name']} {figure(each['loss'] * revisions)}" for each in self.examples if "loss" in each
+        )
+        count = "1 revision" if revisions == 1 else f"{revisions} revisions"
+        return (
+            f"Reserved for {count}: the full charge again for every record, which no other release may use"
+            f"{losses and f' ({losses})'}."
+        )
+
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
         refusal = () if self.refusal is None else (str(self.refusal),)
@@ -174,6 +196,7 @@ class Check(Result):
             "expected_error": [each.to_json() for each in self.expected],
             "shares": [each.to_json() for each in self.shares],
             "budget": self.budget,
+            "reserve": self.file.reserve or 0,
             "refusal": None if self.refusal is None else str(self.refusal),
             "hierarchies": [each.about() for each in self.file.plan.schema.hierarchies],
             "declared_elsewhere": [each.to_json() for each in declared_elsewhere(self.file.plan)],
@@ -231,7 +254,7 @@ def check(
         expected=expected_errors(file.plan, examples=file.examples, last=last),
         refusal=_refusal(file, policy),
         sizes=_sizes_of(file),
-        shares=wasted_variance(file.plan, Known(plan=file.plan, usual={}, last=last).public),
+        shares=tuple(_best_shares(file)),
         warnings=tuple(_warnings(file)),
     )
 
@@ -245,6 +268,18 @@ def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
         refining = Refining(release=earlier, fixed_in_advance=file.stage.fixed_in_advance)
         stage = read_stage(file.plan, refining, ledger)
     return stage.paid, plan_policy(stage.plan)
+
+
+def _best_shares(file: PlanFile) -> Iterator[BestShares]:
+    """Yield the best shares of each query with several tables whose cells have public sizes."""
+    plan, complete = file.plan, file.basic is not None and file.basic.complete
+    for number, query in enumerate(plan.queries):
+        tables = [each for each in plan.tables() if each.query == number]
+        if len(tables) > 1 and all(plan.selection(each) is None for each in tables):
+            sized = any(public_sizes(plan, tables[0], each) is not None for each in query.draws())
+            found = best_shares(plan, number, complete=complete) if sized else None
+            if found is not None and found.sized:
+                yield found
 
 
 def _losses(file: PlanFile, policy: Policy, paper: Policy, total: Policy | None = None) -> Iterator[dict[str, Any]]:
@@ -293,10 +328,16 @@ def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     with plan_ledger(file) as ledger:
         try:
-            ledger.check(policy, query="the plan")
+            ledger.check(policy, query="the plan", release=_identity(file, policy))
         except BudgetError as error:
-            return error
+            return explain_refusal(error, file.plan, ledger)
     return None
+
+
+def _identity(file: PlanFile, policy: Policy) -> ReleaseIdentity | None:
+    """What the plan releases; None if other processes cannot recognize it."""
+    plan = file.plan
+    return None if unrecognizable(plan) else release_identity(plan, plan_json(plan), policy, file.series)
 
 
 def _looks_of(file: PlanFile) -> str:
@@ -491,10 +532,6 @@ class Known:
             return _whole(records * self._record(part), part, self.plan), FROM_OTHERS
         return _whole(np.array(RECORDS) * self._record(part), part, self.plan), FROM_RECORDS
 
-    def public(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
-        """Return the public totals of a statistic by cell; None where nothing is known."""
-        return self._sizes(table, part)
-
     def used(self, parts: Sequence[Drawable]) -> dict[str, float]:
         """The usual sizes that the totals of these parts were made of."""
         names = [part.of for part in parts if part.of is not None and self.plan.schema.measure(part.of) is not None]
@@ -510,12 +547,7 @@ class Known:
         return None
 
     def _sizes(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
-        keys = self.plan.queries[table.query].sized_keys(table.shape, size_names(part))
-        if keys is None or keys.sizes is None:
-            return None
-        if not keys.sizes.named(*size_names(part)) and not part.mechanism.is_sized:
-            return None
-        return sizes_at(keys, table.shape.groups, self.plan.schema, size_names(part))
+        return public_sizes(self.plan, table, part)
 
     def serving(
         self, table: PlannedTable, part: Drawable, served: Sequence[CellMechanism], totals: FloatArray

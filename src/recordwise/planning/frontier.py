@@ -19,9 +19,8 @@ from recordwise.plan.cost import check_policy
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK
-from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, hardly_protected
+from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, Left, hardly_protected, left_of, proof
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
-from recordwise.planning.recommend import Left, left_of, proof
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
 from recordwise.planning.search.fits import Search
@@ -291,6 +290,7 @@ class ReliablePlan(FrontierPoint, Result):
             comment=self.summary() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,
             needs_budget=self.needs_budget,
+            reserve=self.left.reserve,
         ).save(path)
 
     to_json = Result.to_json

@@ -1,4 +1,4 @@
-"""The distribution of policy losses over records or firms."""
+"""The distribution of policy losses over records or firms, and what is left of a budget."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 
 from recordwise.engines.owner import LossSummary
-from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.errors import BudgetError, ParameterError
+from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import figure, prose_text, share_text
+from recordwise.ledger.chain import Event
+from recordwise.ledger.ledger import amount_bounds
 from recordwise.mechanisms.base import Mechanism
+from recordwise.plan.describe import schema_json
 from recordwise.plan.expressions import And, Compare, Field, Predicate
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.scope import with_statistic
+from recordwise.planning.scope import PlanLike, with_statistic
+from recordwise.policy.dominance.prove import Verdict, complete_witness, witness_words
 from recordwise.policy.meaning import power_gaussian
 from recordwise.policy.policy import Policy
+from recordwise.session import Session
 from recordwise.session.owner import OwnerView, ValueCounts
+from recordwise.session.session import plan_ledger
 
 CURVE_POINTS = 400
 
@@ -395,3 +402,127 @@ def class_name(edges: Sequence[float] | FloatArray, place: int, of: str) -> str:
         return f"{of} 0" if len(edges) else of
     start = prose_text(edges[place - 1])
     return f"{of} from {start}" if place == len(edges) else f"{of} {start} to below {prose_text(edges[place])}"
+
+
+# The remaining budget of a plan, and the most of a recommendation that it covers.
+
+
+HALVINGS = 12
+LEAST = Fraction(1, 10**6)
+SECONDS = 10.0
+"""Processor time that one proof may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Left:
+    """A budget, and what was charged to it before."""
+
+    budget: Policy | None
+    refused: Callable[[Policy], BudgetError | None]
+    """The error that a plan with this policy would raise; None if it would not."""
+    is_new: bool
+    """Whether nothing can have been charged before."""
+    reserve: int = 0
+    """For how many revisions a recommended plan keeps a reserve that the plan does not state."""
+
+    @property
+    def needs_budget(self) -> bool:
+        """Whether a plan file needs a proposed budget.
+
+        It has none, and nothing can have been charged before.
+        """
+        return self.budget is None and self.is_new
+
+    def refusal(self, policy: Policy) -> str | None:
+        """Return in words why a plan with this policy would be refused; None if it would not."""
+        error = self.refused(policy)
+        return None if error is None else budget_words(error)
+
+    def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
+        """Return the largest covered share of a plan's loss.
+
+        Of two digits; None if not even a millionth is covered.
+        """
+
+        def covered(share: Fraction) -> bool:
+            return self.refused(policy_at(share)) is None
+
+        if not covered(LEAST):
+            return None
+        from recordwise.planning.search.goals import two_digits
+
+        return largest_allowed(covered, LEAST, Fraction(1), rounded=two_digits, rounds=HALVINGS)
+
+
+def left_of(session: Session, plan: PlanLike) -> Left:
+    """Return the budget of the session or the plan's ledger."""
+    reserve = usual_reserve(plan) if isinstance(plan, PlanFile) else 0
+    if isinstance(plan, PlanFile) and session.budget is None:
+        with plan_ledger(plan) as ledger:
+            is_new = not _charged(ledger.history())
+        return Left(
+            budget=plan.budget,
+            refused=lambda policy: _refused_by_ledger(plan, policy * (1 + reserve)),
+            is_new=is_new,
+            reserve=reserve,
+        )
+    return Left(
+        budget=session.budget,
+        refused=lambda policy: _refused(session, policy * (1 + reserve)),
+        is_new=not _charged(session.history()),
+        reserve=reserve,
+    )
+
+
+def usual_reserve(file: PlanFile) -> int:
+    """Return for how many revisions a plan gets a reserve that it does not state: one, unless it is a revision."""
+    return int(file.reserve is None and (file.series is None or file.series.revision == 0))
+
+
+def _charged(history: Sequence[Event]) -> bool:
+    return any(event.kind == "charged" for event in history)
+
+
+def _refused_by_ledger(file: PlanFile, policy: Policy) -> BudgetError | None:
+    if file.budget is None:
+        return None
+    try:
+        with plan_ledger(file) as ledger:
+            ledger.check(policy, query="the plan")
+    except BudgetError as error:
+        return error
+    return None
+
+
+def _refused(session: Session, policy: Policy) -> BudgetError | None:
+    if session.budget is None:
+        return None
+    is_first = session.series is None or session.series.revision == 0
+    policy = policy * (1 + session.reserve if is_first else 1)
+    after = session.spent() + session.reserved() + policy
+    verdict = proof(session.budget, after, session.schema)
+    if verdict:
+        return None
+    what = "pure epsilon" if session.budget.is_pure else "loss"
+    told: dict[str, Any] = {"query": "the plan", "reason": verdict.reason if verdict.witness is None else what}
+    if verdict.witness is None:
+        return BudgetError(witness=None, needed=math.nan, left=math.nan, **told)
+    witness = complete_witness(verdict.witness, session.budget, after)
+    needed = float(policy.in_unit_of(session.budget).loss(witness))
+    record = witness_words(witness, verdict.witness, session.budget, after)
+    return BudgetError(witness=witness, needed=needed, left=session.remaining(witness), record=record, **told)
+
+
+def proof(budget: Policy, policy: Policy, schema: Schema) -> Verdict:
+    """Decide whether a budget covers a policy for every record that the schema allows, as the ledger does."""
+    return budget.dominates(policy, bounds=amount_bounds(schema_json(schema)), seconds=SECONDS)
+
+
+def budget_words(error: BudgetError) -> str:
+    """Describe where a budget ends, by a possible record."""
+    if error.witness is None:
+        return f"it could not be proved that the budget covers the plan ({error.reason})"
+    return (
+        f"for {error.record or 'every record'} the plan needs a {error.reason} of {figure(error.needed)}, and "
+        f"{figure(error.left)} is left"
+    )

@@ -12,29 +12,32 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from recordwise.errors import BudgetError, ParameterError
-from recordwise.exact.arithmetic import FloatArray, largest_allowed
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, share_text
-from recordwise.ledger.chain import Event
-from recordwise.ledger.ledger import amount_bounds
 from recordwise.mechanisms.base import Mechanism
-from recordwise.plan.describe import schema_json
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.file.read import PlanFile
 from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.losses import (
     BALANCED,
     HARDLY,
+    LEAST,
     PARTS,
     QUANTILES,
     RANK_WORDS,
+    Left,
     Losses,
     LossPair,
+    budget_words,
     firm_losses,
     hardly_protected,
+    left_of,
     loss_at,
     policy_losses,
     read_rank,
@@ -66,110 +69,13 @@ from recordwise.planning.search.goals import (
     read_goals,
     sized_families,
     tables_of,
-    two_digits,
 )
 from recordwise.planning.search.shares import Allocation, allocation, can_be_fitted
-from recordwise.policy.dominance.prove import Verdict
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
+from recordwise.session.checks import needs_most
 from recordwise.session.owner import OwnerView
-from recordwise.session.session import plan_ledger
-
-# The remaining budget of a plan, and the most of a recommendation that it covers.
-
-
-HALVINGS = 12
-LEAST = Fraction(1, 10**6)
-SECONDS = 10.0
-"""Processor time that one proof may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Left:
-    """A budget, and what was charged to it before."""
-
-    budget: Policy | None
-    refusal: Callable[[Policy], str | None]
-    """Why a plan with this policy would be refused, in words; None if it would not."""
-    is_new: bool
-    """Whether nothing can have been charged before."""
-
-    @property
-    def needs_budget(self) -> bool:
-        """Whether a plan file needs a proposed budget.
-
-        It has none, and nothing can have been charged before.
-        """
-        return self.budget is None and self.is_new
-
-    def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
-        """Return the largest covered share of a plan's loss.
-
-        Of two digits; None if not even a millionth is covered.
-        """
-
-        def covered(share: Fraction) -> bool:
-            return self.refusal(policy_at(share)) is None
-
-        if not covered(LEAST):
-            return None
-        return largest_allowed(covered, LEAST, Fraction(1), rounded=two_digits, rounds=HALVINGS)
-
-
-def left_of(session: Session, plan: PlanLike) -> Left:
-    """Return the budget of the session or the plan's ledger."""
-    if isinstance(plan, PlanFile) and session.budget is None:
-        with plan_ledger(plan) as ledger:
-            is_new = not _charged(ledger.history())
-        return Left(budget=plan.budget, refusal=lambda policy: _refused_by_ledger(plan, policy), is_new=is_new)
-    return Left(
-        budget=session.budget,
-        refusal=lambda policy: _refused(session, policy),
-        is_new=not _charged(session.history()),
-    )
-
-
-def _charged(history: Sequence[Event]) -> bool:
-    return any(event.kind == "charged" for event in history)
-
-
-def _refused_by_ledger(file: PlanFile, policy: Policy) -> str | None:
-    if file.budget is None:
-        return None
-    try:
-        with plan_ledger(file) as ledger:
-            ledger.check(policy, query="the plan")
-    except BudgetError as error:
-        return _words(error.witness, error.needed, error.left, error.reason)
-    return None
-
-
-def _refused(session: Session, policy: Policy) -> str | None:
-    if session.budget is None:
-        return None
-    verdict = proof(session.budget, session.spent() + policy, session.schema)
-    if verdict:
-        return None
-    witness = verdict.witness
-    if witness is None:
-        return _words(None, 0.0, 0.0, verdict.reason)
-    needed = float(policy.in_unit_of(session.budget).loss(witness))
-    return _words(witness, needed, session.remaining(witness), "pure epsilon" if session.budget.is_pure else "loss")
-
-
-def proof(budget: Policy, policy: Policy, schema: Schema) -> Verdict:
-    """Decide whether a budget covers a policy for every record that the schema allows, as the ledger does."""
-    return budget.dominates(policy, bounds=amount_bounds(schema_json(schema)), seconds=SECONDS)
-
-
-def _words(witness: dict[str, Any] | None, needed: float, left: float, what: str) -> str:
-    """Describe where a budget ends, by a possible record."""
-    if witness is None:
-        return f"it could not be proved that the budget covers the plan ({what})"
-    record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
-    return f"for {record} the plan needs a {what} of {figure(needed)}, and {figure(left)} is left"
-
 
 # The candidates, each with what it costs.
 
@@ -285,7 +191,8 @@ def plan_advice(
             best, own = each, each.name
             break
         refusals[each.name] = told
-    notes = [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
+    notes = [_reserve_words(left)] if left.reserve and left.budget is not None else []
+    notes += [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
     if best is None:
         # Other noise changes its shape with its share of the loss, and may have no law at a small one.
         scalable = (
@@ -300,6 +207,14 @@ def plan_advice(
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
 
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _reserve_words(left: Left) -> str:
+    count = "one revision" if left.reserve == 1 else f"{left.reserve} revisions"
+    return (
+        f"The plan keeps its full charge once more for {count} (reserve), so that it can be revised; "
+        "reserve = { revisions = 0 } in the plan gives that up."
+    )
 
 
 def _protection_notes(best: RankedCandidate, costs: Callable[[], dict[str, float]]) -> Iterator[str]:
@@ -359,11 +274,7 @@ def _reduced(
 
     part = left.share_covered(lambda each: session.policy_of(*at(each)))
     if part is None:
-        raise ParameterError(
-            parameter="plan",
-            problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
-            advice="Drop queries, or give the others more noise.",
-        )
+        raise _too_much(Plan(schema=session.schema, queries=at(LEAST)), chosen, left)
     policy = session.policy_of(*at(part))
     calibrated = fits.calibrated(chosen, split, part)
     found = RankedCandidate(
@@ -381,6 +292,19 @@ def _reduced(
         "the goals, publish less, or raise the budget."
     )
     return found, words
+
+
+def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> ParameterError:
+    """Return the refusal of a plan whose statistics without goals cost more than is left."""
+    others = [each for each in plan.parts() if (each.table.query, each.alias) not in chosen]
+    names = ", ".join(dict.fromkeys(f"{each.alias} in {table_name(plan, each.table)}" for each in others))
+    error = left.refused(plan_policy(plan))
+    most = "" if error is None else f" {budget_words(error)}. {needs_most(plan, error)}"
+    return ParameterError(
+        parameter="plan",
+        problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
+        advice=f"What has no goal keeps its noise: {names or 'nothing'}.{most} Give these a goal or more noise, or drop them.",
+    )
 
 
 # What would have to give for a smaller loss.
@@ -563,7 +487,7 @@ class Recommendation(Result):
         keys, levels and other statistics, the table, the ledger, the budget, labels, examples and outputs; and what they were
         tuned on.
 
-        A plan that has no budget, and whose ledger does not exist yet, gets one that covers the recommended plan once.
+        A plan without a budget whose ledger does not exist yet gets one that covers the recommended plan and a revision.
 
         Args:
             like: The plan to continue, which ``recommend`` was given.
@@ -588,6 +512,7 @@ class Recommendation(Result):
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,
+            reserve=self.advice.left.reserve,
         ).save(path)
 
     def _comment(self) -> str:

@@ -164,6 +164,9 @@ class PrivacyLoss:
         known = power_zcdp(self.rho, alpha)
         if self.rho == 0 or self.rho > LARGEST_LOSS:
             return known
+        if self.mu == 0:
+            best = best_power(self.losses, self.masses, alpha)
+            return min(known, (best * self.factor + self.slack) * (1 + RELATIVE))
         spread = math.sqrt(2 * self.rho)
         # Beyond the last one the bound is above 1.
         tried = np.linspace(-4 * spread - self.rho, min(4 * spread + self.rho, -math.log(alpha)), 161)
@@ -172,6 +175,21 @@ class PrivacyLoss:
             best = int(np.argmin(powers))
             tried = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)], 41)
         return min(known, float(powers.min()) * (1 + RELATIVE))
+
+
+def best_power(losses: FloatArray, masses: FloatArray, false_alarm: float) -> float:
+    """Return the power of the best test, from a loss and its masses.
+
+    It rejects where the loss is largest, and at one loss by chance.
+    """
+    order = np.argsort(-losses)
+    with np.errstate(over="ignore"):
+        alarms = np.cumsum((masses * np.exp(-losses))[order])
+    full = int(np.searchsorted(alarms, false_alarm))
+    if full == len(order):
+        return 1.0
+    rest = (false_alarm - (alarms[full - 1] if full else 0.0)) * math.exp(min(losses[order[full]], LARGEST_LOG))
+    return min(float(masses[order[:full]].sum()) + rest, 1.0)
 
 
 def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:

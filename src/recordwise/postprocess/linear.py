@@ -19,7 +19,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
 from recordwise.postprocess.solvers.crossed import best_dimension
-from recordwise.postprocess.solvers.places import Places, best_places
+from recordwise.postprocess.solvers.places import PlaceFit, Places, best_places
 from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
 from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.workload import Group, Workload
@@ -68,6 +68,13 @@ class AnswerTree:
             parts.append(members)
         return cls(np.concatenate(parts), tuple(generations))
 
+    def parents(self) -> IntArray:
+        """Return the answer that each answer lies in; -1 for a root."""
+        found = np.full(len(self.order), NONE)
+        for each in self.generations:
+            found[self.order[each.nodes]] = self.order[each.parent]
+        return found
+
     def weights(self, variances: Any) -> "Weights":
         """Return the linear fit for answers with these variances."""
         own = np.asarray(variances)[self.order]
@@ -83,7 +90,7 @@ class AnswerTree:
             fitted[each.nodes] -= share[each.nodes] ** 2 * (below[each.parent] - fitted[each.parent])
         pull = np.zeros_like(own)
         pull[inner] = below[inner] / (own[inner] + below[inner])
-        return Weights(self, inner, pull, share, self.in_answer_order(fitted))
+        return Weights(self, inner, pull, share, self.in_answer_order(fitted), up)
 
     def in_answer_order(self, values: Any) -> Any:
         """Values by position, in the order of the answers."""
@@ -110,6 +117,33 @@ class Weights:
     share: Any
     """The part of what is missing from its parent that a node takes."""
     fitted: Any
+    up: Any
+    """The variance of what a node and all below it say about it."""
+
+    def covariance(self, questions: Any) -> FloatArray:
+        """The covariance of questions, sparse rows of weights of answers.
+
+        Given their parent, children vary by their own variances less what their sum is known to be.
+        """
+        tree, asked = self.tree, sparse.csc_array(questions)[:, self.tree.order]
+        found: Any = sparse.csr_array((asked.shape[0], asked.shape[0]))
+        passed: Any = sparse.csr_array(asked.shape)
+        for each in reversed(tree.generations):
+            own = sparse.csr_array(asked[:, each.nodes] + passed[:, each.nodes])
+            up, count = self.up[each.nodes], len(each.parent)
+            family = np.repeat(np.arange(len(each.heads)), np.diff([*each.first, count]))
+            shape = (count, len(tree.order))
+            moved = own * up[None, :]
+            sums = moved @ sparse.csr_array(
+                (np.ones(count), (np.arange(count), family)), shape=(count, len(each.heads))
+            )
+            below = np.add.reduceat(up, each.first)
+            found = found + moved @ own.T - (sums / below[None, :]) @ sums.T
+            taken = sparse.csr_array((self.share[each.nodes], (np.arange(count), each.parent)), shape=shape)
+            passed = sparse.csc_array(passed + own @ taken)
+        roots = slice(0, len(tree.order) - sum(len(each.parent) for each in tree.generations))
+        own = sparse.csr_array(asked[:, roots] + passed[:, roots])
+        return np.asarray((found + (own * self.up[roots][None, :]) @ own.T).toarray())
 
     def fit(self, answers: Any) -> Any:
         """The fitted answers, of one draw or of several (last axis: answers)."""
@@ -154,6 +188,8 @@ MOST_CELLS = 1500
 """Up to so many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
 MOST_WEIGHTS = 16_000_000
 """Up to so many, the weights of all answers in all fits are looked at one by one."""
+MOST_SPREAD = 30_000_000
+"""Up to so many weights of cells in questions, their covariance is computed together."""
 SAME = 1e-13
 TWO = 2
 
@@ -207,6 +243,8 @@ class Crossing:
 
     def _weights(self, variances: FloatArray) -> "CrossingWeights":
         fitted = variances.copy()
+        if not np.any(self.linked):
+            return CrossingWeights(self, variances, fitted, np.array)
         if self.places is not None:
             inside = self.places.factor(np.where(self.linked, variances, 1.0))
             fitted[self.linked] = inside.fitted()[self.linked]
@@ -214,7 +252,7 @@ class Crossing:
             def by_places(answers: FloatArray) -> FloatArray:
                 return np.where(self.linked, inside.fit(answers), answers)
 
-            return CrossingWeights(self, variances, fitted, by_places)
+            return CrossingWeights(self, variances, fitted, by_places, placed=inside)
         if self.rows.shape[1] > MOST_CELLS:
             return CrossingWeights(self, variances, fitted, self._least_squares(variances), exact=False)
         dense = self.rows[self.linked].toarray()
@@ -303,6 +341,23 @@ class CrossingWeights:
     """The fitted answers, of one draw or of several (last axis: answers)."""
     exact: bool = True
     """Whether ``fitted`` are the variances; else they are those of the answers themselves, which are larger."""
+    placed: PlaceFit | None = None
+    """The recursion over places, with the variances that it was made for."""
+
+    def covariance(self, questions: Any) -> FloatArray | None:
+        """The covariance of questions; None without a recursion or if it takes too much."""
+        if self.placed is None:
+            return None
+        linked, rows = self.crossing.linked, self.crossing.rows
+        asked, alone = (sparse.csr_array(questions[:, np.flatnonzero(kept)]) for kept in (linked, ~linked))
+        # Every cell is a column of the one answer that is about it alone.
+        cells = rows[self.placed.places.cells].indices
+        inside = rows[np.flatnonzero(linked)]
+        if float(np.sum(np.diff(inside.indptr)[asked.indices])) > MOST_SPREAD:
+            return None
+        scale = self.variances[linked][:1] / self.placed.variances[linked][:1]
+        found = float(scale[0]) * self.placed.covariance(sparse.csr_array((asked @ inside)[:, cells]))
+        return np.asarray(found + ((alone * self.variances[~linked][None, :]) @ alone.T).toarray())
 
     @property
     def few(self) -> bool:
@@ -389,16 +444,24 @@ class LinearModel:
         """Return the variances of these estimates."""
         return np.asarray(self.weights.fitted)
 
-    def answer(self, questions: Any) -> Answered:
+    def answer(self, questions: Any, *, fine: bool = False) -> Answered:
         """Return estimates of weighted sums of published cells, many at once.
 
         Args:
             questions: A row for each question, sparse or dense, with the weight of each published cell.
+            fine: Whether half steps hardly matter, so that of many questions the largest weights are only bounded.
 
         Returns:
             The estimates, their covariance and their largest weights.
         """
         asked = sparse.csr_array(questions)
+        if fine and asked.shape[0] * len(self.spread) > MOST_WEIGHTS:
+            together = self.weights.covariance(asked)
+            if together is not None:
+                sds = np.sqrt(np.maximum(np.diagonal(together), 0.0))
+                # A weight is the covariance of question and fitted answer over the answer's variance (Cauchy-Schwarz).
+                bound = sds * float(np.max(np.sqrt(self.weights.fitted) / self.spread))
+                return Answered(asked @ self.estimate(), (together + together.T) / 2, bound)
         count, covariance = asked.shape[0], np.empty((asked.shape[0], asked.shape[0]))
         largest, size = np.empty(count), max(1, MOST_WEIGHTS // max(len(self.spread), 1))
         for start in range(0, count, size):
@@ -563,6 +626,34 @@ class MovedVariance:
             part = self.variances(each.below, below + each.share * moved[each.above]) - self.used[each.below]
             found += np.bincount(each.above, each.fall * part, minlength=len(found))
         return np.maximum(found, np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MovedSums:
+    """The variances of weighted sums of answers if the sums were different.
+
+    All totals then move with the sum as their estimates do: by their covariance with it over its variance.
+    """
+
+    value: FloatArray
+    """The estimates of the sums."""
+    fitted: FloatArray
+    """Their variances at the fitted totals."""
+    weights: FloatArray
+    """The weight of each noisy answer, a row for each sum."""
+    totals: FloatArray
+    """The fitted totals of all answers."""
+    used: FloatArray
+    """The variances of the answers that the weights were made of."""
+    variances: Callable[[FloatArray], FloatArray]
+    """The variances of all answers at given totals, a row for each sum."""
+
+    def at(self, totals: FloatArray) -> FloatArray:
+        """The variances of the sums, each at its total of these."""
+        rate = self.weights * self.used / self.fitted[:, None]
+        moved = np.maximum(self.totals + rate * (totals - self.value)[:, None], 0.0)
+        found = np.einsum("ij,ij->i", self.weights**2, self.variances(moved))
+        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
 
 def moved_variance(

@@ -6,8 +6,10 @@ engine and no session, and loads what answers need when the first one is asked f
 In reading order:
 
 - ``reading``: a release for readers
+- ``questions``: conditions, regions and the words of a question
 - ``asking``: which published cells a question is about, and its best linear unbiased answer
 - ``answers``: values with errors, covariances and the words to quote
+- ``derived``: ranks, regressions and replicates
 """
 
 from recordwise.reader.answers import Answer

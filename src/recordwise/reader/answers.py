@@ -1,6 +1,6 @@
 """Answers for readers: values with errors, covariances and the words to quote."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,11 @@ from recordwise.exact.text import number_text, share_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from recordwise.reader.derived import Ranks, Regression, Replicates
+
+DRAWS = 2000
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -44,6 +49,14 @@ class Answer:
     """Which statistic of which release."""
     release: Mapping[str, str]
     """Title, digest, privacy label and version, for the citation."""
+    moments: bool = True
+    """Whether values are unbiased with this covariance."""
+    errors: Callable[[int, str], FloatArray] | None = None
+    """Simulated errors of all values, by number of draws and purpose; None where they depend on the totals."""
+    codes: tuple[str, ...] = ()
+    """The codes behind the labels, where a column was asked by."""
+    left_out: tuple[str, ...] = ()
+    """Regions with codes that no cell has."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -83,10 +96,21 @@ class Answer:
     @property
     def citation(self) -> str:
         """Where the number is from: release, question, method, version."""
+        return self.cited(self.method)
+
+    def cited(self, method: str) -> str:
+        """Return the citation of what a method made of these answers.
+
+        Args:
+            method: The method, in words.
+
+        Returns:
+            Release, question, method and version.
+        """
         about = self.release
         return (
             f"{about['title']}, release {about['digest']} ({about['privacy_label']}). Question: {self.question}. "
-            f"Method: {self.method}. recordwise {about['version']}."
+            f"Method: {method}. recordwise {about['version']}."
         )
 
     @property
@@ -108,12 +132,14 @@ class Answer:
             ParameterError: A label is unknown, or the intervals of the values are from draws.
         """
         one, other = self._pair(first, second)
+        self.require_additive("differences")
         weights = np.zeros(len(self))
         weights[one] += 1
         weights[other] -= 1
         value, sd = weights @ self.values, np.sqrt(max(float(weights @ self.covariance @ weights), 0.0))
-        half = self.halves[one] + self.halves[other]
-        reach = self._z * sd + half
+        reach = self._z * sd + self.halves[one] + self.halves[other]
+        if not self.normal:
+            reach = self._drawn_reach(weights, f"{first}:{second}")
         return self._derived(
             f"{first} less {second}",
             values=[value],
@@ -122,6 +148,79 @@ class Answer:
             highs=[value + reach],
             covariance=[[sd**2]],
         )
+
+    def compare(self, first: str, second: str) -> str:
+        """Return one sentence about which of two values is larger.
+
+        Args:
+            first: The label of a value.
+            second: The label of another.
+
+        Returns:
+            The sentence, with the difference and its interval.
+        """
+        from recordwise.reader.derived import comparison
+
+        return comparison(self, first, second)
+
+    def rank(self) -> "Ranks":
+        """Return confidence sets of the ranks of all values.
+
+        Returns:
+            For each value the ranks that it may have, alone and all at once.
+
+        Raises:
+            ParameterError: There is one value only, or errors depend on the totals.
+        """
+        from recordwise.reader.derived import ranks
+
+        return ranks(self)
+
+    def regress(self, covariates: "Mapping[str, Answer | Sequence[float]]", *, weights: Any = None) -> "Regression":
+        """Return slopes of noisy covariates, corrected for their noise.
+
+        Args:
+            covariates: By name, answers to the same question of other statistics or releases, or exact numbers.
+            weights: Positive weights that depend on no noisy number; by default all the same.
+
+        Returns:
+            Slopes with intervals, next to those of plain least squares.
+
+        Raises:
+            ParameterError: Values are cut or derived, errors are not independent, or covariates are mostly noise.
+        """
+        from recordwise.reader.derived import regress
+
+        return regress(self, covariates, weights)
+
+    def reliability(self) -> float:
+        """Return the part of the values' spread that is not noise.
+
+        For errors-in-variables regressions elsewhere: ``eivreg`` of Stata, ``eivtools`` of R.
+
+        Returns:
+            The reliability: 1 without noise, 0 or less if all is noise.
+        """
+        self.require_moments("reliabilities")
+        count = len(self)
+        added = float(np.trace(self.covariance) - np.sum(self.covariance) / count)
+        return 1 - added / float(np.sum((self.values - np.mean(self.values)) ** 2))
+
+    def replicates(self, count: int = 100) -> "Replicates":
+        """Return the values with simulated errors, for any further computation.
+
+        Args:
+            count: The number of replicates.
+
+        Returns:
+            A table of them; its metadata has the formula.
+
+        Raises:
+            ParameterError: Values are cut or derived, or errors depend on the totals.
+        """
+        from recordwise.reader.derived import replicates
+
+        return replicates(self, count)
 
     def ratio(self, first: str, second: str) -> "Answer":
         """Return the first value divided by the second, such as a share.
@@ -138,12 +237,45 @@ class Answer:
         Raises:
             ParameterError: A label is unknown, or the second value is not clearly different from 0.
         """
+        self._require_linear()
         pair = list(self._pair(first, second))
         spread = self.covariance[np.ix_(pair, pair)]
         found = _quotients(
             self.values[pair[:1]], self.values[pair[1:]], spread, self.halves[pair[:1]], self.halves[pair[1:]], self._z
         )
         return self._derived(f"{first} divided by {second}", **found)
+
+    def share(self, first: str, of: str) -> "Answer":
+        """Return the share of one value in another that contains it.
+
+        Args:
+            first: The label of a value.
+            of: The label of the whole.
+
+        Returns:
+            The share, with Fieller's interval.
+        """
+        return replace(self.ratio(first, of), labels=(f"{first} as a share of {of}",))
+
+    def shares(self) -> "Answer":
+        """Return all values but the last as shares of the last.
+
+        Returns:
+            The shares, with Fieller's intervals.
+        """
+        self._require_linear()
+        count = len(self) - 1
+        parts, whole = np.arange(count), np.full(count, count)
+        both = np.concatenate([parts, whole])
+        found = _quotients(
+            self.values[parts],
+            self.values[whole],
+            self.covariance[np.ix_(both, both)],
+            self.halves[parts],
+            self.halves[whole],
+            self._z,
+        )
+        return replace(self._derived("as a share", **found), labels=self.labels[:-1])
 
     def per(self, other: "Answer") -> "Answer":
         """Return each value divided by that of another statistic or release.
@@ -160,6 +292,15 @@ class Answer:
             ParameterError: Labels differ, both are of the same statistic of one release, or a value of ``other`` is
                 not clearly different from 0.
         """
+        self._require_independent(other)
+        none = np.zeros_like(self.covariance)
+        spread = np.block([[self.covariance, none], [none, other.covariance]])
+        found = _quotients(self.values, other.values, spread, self.halves, other.halves, self._z)
+        made = self._derived(f"divided by {other.question}", **found)
+        return replace(made, labels=self.labels)
+
+    def _require_independent(self, other: "Answer") -> None:
+        """Refuse other labels, and errors in common."""
         if self.labels != other.labels:
             raise ParameterError(parameter="other", problem="has other labels", advice="Ask both the same question.")
         if self.of == other.of:
@@ -177,11 +318,6 @@ class Answer:
             )
         for each in (self, other):
             each._require_linear()
-        none = np.zeros_like(self.covariance)
-        spread = np.block([[self.covariance, none], [none, other.covariance]])
-        found = _quotients(self.values, other.values, spread, self.halves, other.halves, self._z)
-        made = self._derived(f"divided by {other.question}", **found)
-        return replace(made, labels=self.labels)
 
     def growth(self, before: "Answer") -> "Answer":
         """Return the growth since an earlier release, as a share.
@@ -192,13 +328,124 @@ class Answer:
         Returns:
             The growth rates: 0.02 is 2 %.
         """
-        found = self.per(before)
-        ends: dict[str, Any] = {name: getattr(found, name) - 1 for name in ("values", "lows", "highs")}
-        return replace(found, question=f"growth of {self.question} since {before.release['title']}", **ends)
+        return self.grown([before], [before.release["title"]])
+
+    def grown(self, before: "Sequence[Answer]", names: Sequence[str]) -> "Answer":
+        """Return the growth since each of several earlier answers.
+
+        They have the errors of the later one in common, which their covariance says.
+
+        Args:
+            before: The answers of earlier releases to the same question.
+            names: What the earlier releases are called, such as their years.
+
+        Returns:
+            The growth rates, first all labels since the first of them.
+        """
+        for each in before:
+            self._require_independent(each)
+        times, count = len(before), len(self)
+        spread = np.zeros((2 * times * count, 2 * times * count))
+        spread[: times * count, : times * count] = np.tile(self.covariance, (times, times))
+        for place, each in enumerate(before, times):
+            spread[place * count : (place + 1) * count, place * count : (place + 1) * count] = each.covariance
+        found = _quotients(
+            np.tile(self.values, times),
+            np.concatenate([each.values for each in before]),
+            spread,
+            np.tile(self.halves, times),
+            np.concatenate([each.halves for each in before]),
+            self._z,
+        )
+        ends = {name: each - 1 if name in ("values", "lows", "highs") else each for name, each in found.items()}
+        labels = (
+            self.labels if times == 1 else tuple(f"{label}, since {name}" for name in names for label in self.labels)
+        )
+        made = self._derived(f"growth since {', '.join(names)}", **ends)
+        return replace(made, labels=labels)
+
+    def only(self, labels: Sequence[str]) -> "Answer":
+        """Return some of the values.
+
+        Args:
+            labels: Their labels.
+
+        Returns:
+            The answers with these labels, in this order.
+        """
+        kept = np.zeros((len(labels), len(self)))
+        kept[np.arange(len(labels)), [self.labels.index(label) for label in labels]] = 1.0
+        return self.combined(kept, labels)
+
+    def combined(self, weights: FloatArray, labels: Sequence[str]) -> "Answer":
+        """Return weighted sums of the values.
+
+        Args:
+            weights: A row for each sum.
+            labels: What the sums are called.
+
+        Returns:
+            The sums with their covariance.
+
+        Raises:
+            ParameterError: Values are cut or derived, or errors grow with the total.
+        """
+        self._require_linear()
+        covariance, halves = weights @ self.covariance @ weights.T, np.abs(weights) @ self.halves
+        values, sds = weights @ self.values, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        reach, errors = self._z * sds + halves, self.errors
+        return replace(
+            self,
+            labels=tuple(labels),
+            codes=(),
+            values=values,
+            sds=sds,
+            lows=values - reach,
+            highs=values + reach,
+            covariance=covariance,
+            halves=halves,
+            sources=("the totals and their covariance",),
+            errors=None if errors is None else lambda draws, purpose: errors(draws, purpose) @ weights.T,
+        )
 
     @property
     def _z(self) -> float:
         return NormalDist().inv_cdf((1 + self.confidence) / 2)
+
+    def require_moments(self, what: str) -> None:
+        """Refuse values that are cut or derived, or whose variance is not known.
+
+        Args:
+            what: What is not computed of them.
+        """
+        if self.clipped or not self.moments:
+            raise ParameterError(
+                parameter="answer",
+                problem=f"has values that are cut, derived or fitted under a transform, of which no {what} are computed",
+                advice="Ask for totals without nonnegative; under transforms without complete.",
+            )
+
+    def require_additive(self, what: str) -> None:
+        """Refuse values whose errors depend on the totals, or that are cut.
+
+        Args:
+            what: What is not computed of them.
+        """
+        if self.clipped or self.errors is None:
+            raise ParameterError(
+                parameter="answer",
+                problem=f"has values that are cut or derived, or errors that grow with the total, of which no {what} are computed",
+                advice="Ask for totals of statistics with additive noise, without nonnegative.",
+            )
+
+    def _drawn_reach(self, weights: FloatArray, purpose: str) -> float:
+        """Return what simulated errors of a weighted sum stay within."""
+        from recordwise.postprocess.linear import rank_of
+
+        assert self.errors is not None
+        place = rank_of(DRAWS, self.confidence) - 1
+        drawn = np.abs(self.errors(DRAWS, purpose) @ weights)
+        return float(np.partition(drawn, place)[place]) * (1 + ROUNDING)
 
     def _require_linear(self) -> None:
         if not self.normal or self.clipped:
@@ -209,7 +456,6 @@ class Answer:
             )
 
     def _pair(self, first: str, second: str) -> tuple[int, int]:
-        self._require_linear()
         for label in (first, second):
             if label not in self.labels:
                 raise ParameterError(parameter="label", problem=f"is not among the answers: {label!r}")
@@ -221,6 +467,7 @@ class Answer:
         question = f"{self.question}: {words}"
         halves, sources = np.zeros(len(arrays["values"])), ("the totals and their covariance",)
         made = replace(self, question=question, labels=(words,), normal=False, halves=halves, sources=sources)
+        made = replace(made, moments=False, errors=None)
         return replace(made, method=f"{self.method}; derived with covariances", **arrays)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,12 +1,9 @@
 """The cells of a question, and its best linear answer (T-ASK)."""
 
-import csv
-import hashlib
+import math
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -15,169 +12,53 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from recordwise.errors import ParameterError, SourceError
+from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import digits_text
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.expressions import Field
 from recordwise.plan.statistics.base import SUM
-from recordwise.postprocess.linear import LinearModel, rank_of
+from recordwise.postprocess.linear import LinearModel, MovedSums, rank_of
 from recordwise.reader.answers import Answer
+from recordwise.reader.questions import MOST_CODES, Among, Question, Regions, with_label
 from recordwise.release.consistent import joint_queries
 from recordwise.release.nesting import Nesting, finest_of, key_values, nesting_of, nests, rest_rows, source_of
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic, PublishedTable
 from recordwise.release.release import Release
 from recordwise.release.spread import (
+    REFITS,
     AnswerNoise,
-    VaryingNoise,
+    Shape,
     adds_up,
     chunks,
     draws_for,
     linear,
     noise_of,
     public_seed,
+    total_intervals,
 )
 from recordwise.release.tables import ReleasedTable
 
-CODE, REGION, SHARE = "code", "region", "share"
 NO_CODE = -1
-MOST_NAMED, MOST_CODES, MOST_WORDS = 4, 8, 12
-"""Cells named in a sentence, codes listed in a question, answers of which the sources are told in words."""
+MOST_NAMED, MOST_WORDS = 4, 12
+"""Cells named in a sentence, answers of which the sources are told in words."""
 MAIN = 0.5
 """Published numbers with at least this weight are told in words."""
 RAW = 1e-9
 """Weights that differ by less from the question are those of a plain sum."""
+FINE = 25.0
+"""Lattice steps in a standard deviation from which half a step is a hundredth of the interval's reach."""
+MOST_MOVED = 4_000_000
+"""Numbers of which variances are computed together under a transform."""
 OPEN = (
     "A plain sum of noisy answers: the keys are not declared complete and no rest is published, so that coarser cells may hold "
     "records of no finer cell. If the keys list every cell that can hold records, complete=True is more accurate."
 )
 ALONE = "A plain sum of noisy answers: no other table says anything about it."
 LISTED = "It adds up the cells that the table {table} lists; records in no listed cell are not in it."
-CUT = "Cut at 0, which raises values within about two standard errors of 0; do not add such values up."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regions:
-    """Regions made of codes: a row for each code in a region."""
-
-    column: str | None
-    """What the codes are; None if that has to be found."""
-    codes: tuple[str, ...]
-    regions: tuple[str, ...]
-    shares: FloatArray
-
-    @classmethod
-    def of(cls, given: Any, column: str | None) -> "Regions":
-        """Read a CSV file, a frame or a mapping of columns."""
-        columns = _file_columns(Path(given)) if isinstance(given, str | Path) else pa.table(given).to_pydict()
-        names = [name for name in columns if name not in (REGION, SHARE)]
-        if REGION not in columns or len(names) != 1:
-            raise ParameterError(
-                parameter="regions", problem="must have the columns code and region, and perhaps share, and no others"
-            )
-        own = None if names[0] == CODE else names[0]
-        codes, regions = tuple(map(str, columns[names[0]])), tuple(map(str, columns[REGION]))
-        try:
-            shares = np.array([1.0 if s in (None, "") else float(s) for s in columns.get(SHARE, [1.0] * len(codes))])
-        except ValueError:
-            shares = np.array([np.nan])
-        if not np.all(np.isfinite(shares) & (shares >= 0)):
-            raise ParameterError(parameter="regions", problem="has a share that is no number of at least 0")
-        if len(set(zip(codes, regions))) != len(codes):
-            raise ParameterError(parameter="regions", problem="names a code twice in the same region")
-        if column is not None and own is not None and column != own:
-            raise ParameterError(parameter="by", problem=f"differs from the column of the regions, '{own}'")
-        return cls(column=own or column, codes=codes, regions=regions, shares=shares)
-
-
-def _file_columns(path: Path) -> dict[str, list[Any]]:
-    """Read a CSV file as text."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            rows, names = list(reader), list(reader.fieldnames or ())
-    except (OSError, ValueError, csv.Error):
-        raise SourceError(source=f"'{path}'", problem="it cannot be read as CSV") from None
-    if any(None in row or None in row.values() for row in rows):
-        raise SourceError(source=f"'{path}'", problem="a line has more or fewer entries than the first")
-    return {name: [row[name] for row in rows] for name in names}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Question:
-    """What a reader asks for."""
-
-    name: str
-    where: Mapping[str, tuple[str, ...]]
-    by: str | None
-    regions: Regions | None
-    complete: bool | None
-    nonnegative: bool
-    query: int | None
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        where: Mapping[str, Any] | None,
-        *,
-        by: str | None,
-        regions: Any,
-        complete: bool | None,
-        nonnegative: bool,
-        query: int | None,
-    ) -> "Question":
-        """Read the arguments of ``total``."""
-        given = {column: _codes(column, codes) for column, codes in (where or {}).items()}
-        made = None if regions is None else Regions.of(regions, by)
-        return cls(
-            name=name,
-            where=given,
-            by=by if made is None else None,
-            regions=made,
-            complete=complete,
-            nonnegative=nonnegative,
-            query=query,
-        )
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it names."""
-        region = () if self.regions is None or self.regions.column is None else (self.regions.column,)
-        return tuple(dict.fromkeys([*self.where, *([self.by] if self.by else []), *region]))
-
-    def text(self, labels: Mapping[str, str]) -> str:
-        """The question in words, for a sentence and a citation."""
-        parts = [f"total of {labels.get(self.name, self.name)}"]
-        conditions = [f"{column} is {_codes_text(column, codes, labels)}" for column, codes in self.where.items()]
-        parts += [f"where {' and '.join(conditions)}"] if conditions else []
-        parts += [f"by {self.by}"] if self.by else []
-        if self.regions is not None:
-            listed = [f"{c},{r},{s}" for c, r, s in zip(self.regions.codes, self.regions.regions, self.regions.shares)]
-            parts.append(f"by {len(set(self.regions.regions))} regions (list {_short_digest(listed)})")
-        return " ".join(parts)
-
-
-def _codes(column: str, given: Any) -> tuple[str, ...]:
-    several = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
-    codes = tuple(dict.fromkeys(map(str, several)))
-    if not codes:
-        raise ParameterError(parameter="where", problem=f"names no code of '{column}'")
-    return codes
-
-
-def _codes_text(column: str, codes: Sequence[str], labels: Mapping[str, str]) -> str:
-    if len(codes) > MOST_CODES:
-        return f"one of {len(codes)} codes (list {_short_digest(codes)})"
-    return ", ".join(_with_label(column, code, labels) for code in codes)
-
-
-def _with_label(column: str, code: str, labels: Mapping[str, str]) -> str:
-    label = labels.get(f"{column}={code}")
-    return code if label is None else f"{label} ({code})"
-
-
-def _short_digest(texts: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:12]
+MOVED = "Noise grows with the total: the interval holds the totals under which the estimate is not surprising, and is approximate."
+SIZES = (0.0, 0.5, 1.0, 2.0)
+CUT = "Cut at 0, which raises values near 0; do not add such values up. Bias in standard errors, by true total in standard errors: "
 
 
 # Which statistic of which query a name means.
@@ -235,6 +116,8 @@ class Cells:
     """A row for each question, a column for each published cell of the nesting."""
     table: str
     notes: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Regions with codes that no cell has."""
 
 
 def groups_asked(release: Release, query: PublishedQuery, columns: Sequence[str]) -> dict[str, PublishedGroup]:
@@ -295,14 +178,21 @@ def cells_asked(
     """Return the weights of the cells of a table for each question."""
     table = next(each for each in nesting.tables if each.name == chosen.name)
     kept = np.ones(table.data.num_rows, dtype=bool)
-    for column, codes in question.where.items():
-        texts = _texts(nesting, table, groups[column])
-        _require_listed(column, codes, texts, table.name)
-        kept &= np.asarray(numpy_of(pc.is_in(texts, value_set=pa.array(codes))), bool)
+    if question.where is not None:
+
+        def told(test: Among) -> tuple[Any, Any]:
+            texts = _texts(nesting, table, groups[test.column])
+            _require_listed(test.column, test.codes, texts, table.name)
+            inside = np.asarray(numpy_of(pc.is_in(texts, value_set=pa.array(test.codes))), bool)
+            return inside, ~inside & np.asarray(numpy_of(pc.is_valid(texts)), bool)
+
+        kept = question.where.truth(told)[0]
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     if question.regions is not None:
         column = str(question.regions.column)
-        labels, weights, notes = _region_weights(question.regions, column, _texts(nesting, table, groups[column]))
+        texts = _texts(nesting, table, groups[column])
+        labels, weights, notes, missing = _region_weights(question.regions, column, texts)
     elif question.by is not None:
         texts = _texts(nesting, table, groups[question.by])
         values = pc.unique(texts.filter(pa.array(kept))).drop_null().sort()
@@ -318,7 +208,9 @@ def cells_asked(
     asked = np.flatnonzero(np.diff(rows.indptr) > 0)
     if not len(asked):
         raise ParameterError(parameter="where", problem=f"leaves no cell of the table {table.name}")
-    return Cells(labels=tuple(labels[at] for at in asked), rows=rows[asked], table=table.name, notes=notes)
+    return Cells(
+        labels=tuple(labels[at] for at in asked), rows=rows[asked], table=table.name, notes=notes, left_out=missing
+    )
 
 
 def _before(nesting: Nesting, name: str) -> Iterator[tuple[str, int]]:
@@ -354,7 +246,9 @@ def _incidence(texts: Any, values: Any) -> Any:
     return sparse.csr_array((np.ones(len(cells)), (found[cells], cells)), shape=(len(values), len(found)))
 
 
-def _region_weights(regions: Regions, column: str, texts: Any) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+def _region_weights(
+    regions: Regions, column: str, texts: Any
+) -> tuple[tuple[str, ...], Any, tuple[str, ...], tuple[str, ...]]:
     """Return regions, the weight of each cell, and what is missing."""
     codes, names = pc.unique(pa.array(regions.codes)), pc.unique(pa.array(regions.regions))
     of_code = numpy_of(pc.index_in(pa.array(regions.codes), value_set=codes))
@@ -369,7 +263,8 @@ def _region_weights(regions: Regions, column: str, texts: Any) -> tuple[tuple[st
     if np.any(short := (partly > 0) & some):
         named = ", ".join(names.filter(pa.array(short)).to_pylist()[:MOST_CODES])
         notes.append(f"Codes of {int(np.sum(short))} regions are not in the table and add nothing there: {named}.")
-    return tuple(names.to_pylist()), shares @ _incidence(texts, codes), tuple(notes)
+    missing = tuple(names.filter(pa.array(partly > 0)).to_pylist())
+    return tuple(names.to_pylist()), shares @ _incidence(texts, codes), tuple(notes), missing
 
 
 # The answer.
@@ -383,18 +278,14 @@ class Model:
     statistic: PublishedStatistic
     noise: AnswerNoise
     linear: LinearModel
+    estimates: FloatArray
+    """The best linear unbiased estimate of every published cell."""
 
     @classmethod
     def of(cls, release: Release, query: PublishedQuery, statistic: PublishedStatistic, *, complete: bool) -> "Model":
-        """Return the model, or refuse noise whose errors have no formula."""
+        """Return the model, or refuse noise whose errors are not known."""
         nesting = nesting_of(release, query, complete=complete)
         noise = noise_of(nesting, statistic)
-        if noise.varies or isinstance(noise, VaryingNoise):
-            raise ParameterError(
-                parameter=f"'{statistic.name}'",
-                problem="has noise that grows with the total, so that no formula gives the error of a sum of its cells",
-                advice="Single cells have intervals in the tables, and fitted ones after release.consistent().",
-            )
         answers, spread = nesting.column(statistic, ""), noise.variance(None)
         if not (noise.known and adds_up(nesting, statistic) and np.all(np.isfinite(answers) & np.isfinite(spread))):
             raise ParameterError(
@@ -402,12 +293,37 @@ class Model:
                 problem="has noise whose law or variance the release does not state",
                 advice="Use the intervals of single cells in the tables.",
             )
+        weights = linear(nesting, spread)
+        estimates = np.asarray(weights.fit(answers))
+        # Where noise grows with the total, weights are those at the fitted totals.
+        for _ in range(REFITS if noise.varies and not np.array_equal(estimates, answers) else 0):
+            spread = noise.variance(estimates)
+            weights = linear(nesting, spread)
+            estimates = np.asarray(weights.fit(answers))
         return cls(
             nesting=nesting,
             statistic=statistic,
             noise=noise,
-            linear=LinearModel(answers, linear(nesting, spread), spread),
+            linear=LinearModel(answers, weights, spread),
+            estimates=estimates,
         )
+
+    @property
+    def step(self) -> float:
+        """The lattice of Gaussian noise."""
+        return float(getattr(self.noise, "step", 0.0))
+
+    def errors(self, rows: Any, draws: int, seed: str) -> FloatArray:
+        """Return simulated errors of questions, a row for each draw.
+
+        The public noise law is drawn with a generator of its own and goes through the estimate. No record is read.
+        """
+        size, found = len(self.linear.answers), []
+        source = public_seed(seed, self.statistic.name, "ask")
+        for some in chunks(draws, size):
+            drawn = self.linear.weights.fit(self.noise.errors(self.linear.answers, some, source))
+            found.append((rows @ drawn.T).T)
+        return np.concatenate(found)
 
 
 def answer(release: Release, question: Question, confidence: float, models: MutableMapping[Any, Any]) -> Answer:
@@ -451,39 +367,108 @@ def _answer(
         models[key] = Model.of(release, used, statistic, complete=complete)
     model: Model = models[key]
     cells = cells_asked(model.nesting, chosen, groups, question)
-    answered = model.linear.answer(cells.rows)
-    sds = np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
-    halves = float(getattr(model.noise, "step", 0.0)) / 2 * answered.largest
-    normal = bool(model.noise.normal)
-    if normal:
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
-    else:
-        reach = _drawn_reach(model, cells, confidence, f"{release.digest}:{question.text({})}")
+    if question.whole is not None:
+        cells = _with_whole(cells, release, used, model, question.whole)
+    seed = f"{release.digest}:{question.text({})}"
+    numbers = _numbers(model, cells, confidence, seed, release.published.confidence)
     labels, some = release.words.labels, cells.rows[:MOST_WORDS]
-    weights = model.linear.influences(some)
     # No other estimate has the variance of the best one.
     alone = cells.rows.power(2) @ model.linear.spread
-    plain = bool(np.all(np.abs(alone - sds**2) <= RAW * alone))
-    estimates = answered.estimates
+    plain = bool(np.all(np.abs(alone - numbers["sds"] ** 2) <= RAW * alone))
+    normal, weights = bool(model.noise.normal), model.linear.influences(some)
     found = Answer(
         question=question.text(labels),
         labels=_labels_of(question, cells.labels, labels),
-        values=estimates,
-        sds=sds,
-        lows=estimates - reach,
-        highs=estimates + reach,
-        covariance=answered.covariance,
-        halves=halves,
+        codes=cells.labels,
+        left_out=cells.left_out,
         confidence=confidence,
         normal=normal,
+        moments=plain or not model.noise.varies,
         clipped=False,
         sources=tuple(_sources(model.nesting, own, asked, labels) for own, asked in zip(weights, some.toarray())),
-        notes=(*cells.notes, *_notes(model.nesting, chosen, groups, plain=plain, complete=complete)),
-        method=_method(used, cells.table, plain=plain, normal=normal),
+        notes=(*cells.notes, *_notes(model, chosen, groups, plain=plain, complete=complete)),
+        method=_method(used, cells.table, plain=plain, normal=normal, varies=model.noise.varies),
         of=f"{release.digest}:{statistic.name}",
         release=_about(release),
+        errors=None if model.noise.varies else lambda draws, purpose: model.errors(cells.rows, draws, seed + purpose),
+        **numbers,
     )
     return _clipped(found, model) if question.nonnegative else found
+
+
+def _with_whole(cells: Cells, release: Release, used: PublishedQuery, model: Model, whole: Question) -> Cells:
+    """Add what shares are of as a last question, to the same tables."""
+    groups = groups_asked(release, used, whole.columns)
+    other = cells_asked(model.nesting, table_asked(release, used, groups)[0], groups, whole)
+    return replace(
+        cells, labels=(*cells.labels, *other.labels), rows=sparse.csr_array(sparse.vstack([cells.rows, other.rows]))
+    )
+
+
+def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, FloatArray]:
+    """Return estimates, errors and intervals of questions."""
+    fine = model.step > 0 and bool(np.all(model.linear.spread >= (FINE * model.step) ** 2))
+    answered = model.linear.answer(cells.rows, fine=fine)
+    values, sds = answered.estimates, np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
+    halves = model.step / 2 * answered.largest
+    if model.noise.varies:
+        lows, highs = _moved_ends(model, cells, confidence, stated)
+    else:
+        if model.noise.normal:
+            reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
+        else:
+            reach = _drawn_reach(model, cells, confidence, seed)
+        lows, highs = values - reach, values + reach
+    return {
+        "values": values,
+        "sds": sds,
+        "lows": lows,
+        "highs": highs,
+        "covariance": answered.covariance,
+        "halves": halves,
+    }
+
+
+def _moved_ends(model: Model, cells: Cells, confidence: float, stated: float) -> tuple[FloatArray, FloatArray]:
+    """Return the totals under which estimates are not surprising (T-MOVED).
+
+    Where errors are large, what the published intervals of the single cells add up to.
+    """
+    if not math.isclose(confidence, stated):
+        raise ParameterError(
+            parameter="confidence", problem=f"must be that of the release, {stated:g}, as noise grows with the total"
+        )
+    shape, size = model.noise.shape(confidence), len(model.linear.spread)
+    if not math.isfinite(shape.reach):
+        raise ParameterError(
+            parameter=f"'{model.statistic.name}'",
+            problem="has noise that grows with the total and has no formula for the error of a sum",
+            advice="Single cells have intervals in the tables.",
+        )
+    ends = [model.nesting.column(model.statistic, end) for end in ("_low", "_high")]
+    lows, highs, block = [], [], max(1, MOST_MOVED // size)
+    for start in range(0, cells.rows.shape[0], block):
+        rows = cells.rows[start : start + block]
+        weights = model.linear.influences(rows)
+        moved = MovedSums(
+            value=np.asarray(rows @ model.estimates),
+            fitted=np.einsum("ij,j->i", weights**2, model.linear.spread),
+            weights=weights,
+            totals=np.maximum(model.estimates, 0.0),
+            used=model.linear.spread,
+            variances=model.noise.variance,
+        )
+        own = Shape(rows @ shape.offset, np.asarray(rows @ shape.log.astype(np.float64)) > 0, shape.reach)
+        found = total_intervals(moved, own, *(_added(rows, each) for each in ends))
+        lows.append(found[0])
+        highs.append(found[1])
+    return np.concatenate(lows), np.concatenate(highs)
+
+
+def _added(rows: Any, ends: FloatArray) -> FloatArray:
+    """Add up ends of intervals; infinite where one is missing."""
+    missing = rows @ np.isnan(ends).astype(np.float64) > 0
+    return np.where(missing, np.inf, rows @ np.nan_to_num(ends))
 
 
 def _with_column(release: Release, query: PublishedQuery, question: Question) -> Question:
@@ -506,21 +491,23 @@ def _with_column(release: Release, query: PublishedQuery, question: Question) ->
 
 
 def _labels_of(question: Question, cells: Sequence[str], labels: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(_with_label(question.by, each, labels) for each in cells) if question.by else tuple(cells)
+    return tuple(with_label(question.by, each, labels) for each in cells) if question.by else tuple(cells)
 
 
 def _drawn_reach(model: Model, cells: Cells, confidence: float, seed: str) -> FloatArray:
     """Return what draws of the noise through the estimate stay within."""
-    size = model.nesting.rows.shape[0]
-    draws = draws_for(size, confidence, None)
-    source, answers, found = public_seed(seed, model.statistic.name, "ask"), model.linear.answers, []
-    for some in chunks(draws, size):
-        errors = model.linear.weights.fit(model.noise.errors(answers, some, source))
-        found.append(np.abs(cells.rows @ errors.T))
+    draws = draws_for(len(model.linear.answers), confidence, None)
     place = rank_of(draws, confidence) - 1
-    reach = np.partition(np.concatenate(found, axis=1), place, axis=1)[:, place]
+    reach = np.partition(np.abs(model.errors(cells.rows, draws, seed)), place, axis=0)[place]
     # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
     return np.asarray(reach * (1 + RAW))
+
+
+def bias_text() -> str:
+    """Return what cutting at 0 adds on average, by size: sd (phi(t) - t (1 - Phi(t))) at a total of t sd."""
+    law = NormalDist()
+    biases = [(each, law.pdf(each) - each * law.cdf(-each)) for each in SIZES]
+    return ", ".join(f"{digits_text(bias, 2)} at {digits_text(size, 1)}" for size, bias in biases)
 
 
 def _clipped(found: Answer, model: Model) -> Answer:
@@ -532,7 +519,9 @@ def _clipped(found: Answer, model: Model) -> Answer:
     values, lows = np.maximum(found.values, 0.0), np.maximum(found.lows, 0.0)
     highs = np.maximum(found.highs, values)
     ends: dict[str, Any] = {"values": values, "lows": np.minimum(lows, values), "highs": highs}
-    return replace(found, clipped=True, notes=(*found.notes, CUT), method=f"{found.method}, cut at 0", **ends)
+    return replace(
+        found, clipped=True, notes=(*found.notes, f"{CUT}{bias_text()}."), method=f"{found.method}, cut at 0", **ends
+    )
 
 
 # Words.
@@ -551,20 +540,24 @@ def _about(release: Release) -> dict[str, str]:
     }
 
 
-def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool) -> str:
+def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool, varies: bool) -> str:
     names = ", ".join(each.name for each in query.tables)
     how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {names}"
-    return how if normal else f"{how}, interval by draws of the noise law"
+    interval = "totals under which it is not surprising" if varies else "draws of the noise law"
+    return how if normal else f"{how}, interval by {interval}"
 
 
 def _notes(
-    nesting: Nesting,
+    model: Model,
     chosen: PublishedTable,
     groups: Mapping[str, PublishedGroup],
     *,
     plain: bool,
     complete: bool,
 ) -> Iterator[str]:
+    nesting = model.nesting
+    if model.noise.varies:
+        yield MOVED
     if nesting.query.where is not None:
         yield f"Of the records that query {nesting.query.numbers[0]} is about, not of all."
     if plain:

@@ -3,17 +3,19 @@
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError, SourceError
+from recordwise.release.release import Release
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from recordwise.reader.answers import Answer
-    from recordwise.release.release import Release
+    from recordwise.reader.derived import Ranks, Regression, Replicates
+    from recordwise.reader.questions import Question
 
 DESCRIPTION = "release.json"
 MOST_BYTES = 2**34
@@ -37,12 +39,40 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
     """
     from recordwise.release.files import load_release
 
+    with _folder(folder_or_zip) as place:
+        return ReaderRelease.of(load_release(place))
+
+
+def problems(folder_or_zip: str | Path) -> list[str]:
+    """Return the files of a release that differ from those that were saved.
+
+    Args:
+        folder_or_zip: The folder of a release, or a zip of it.
+
+    Returns:
+        What is missing or different, by name; of a release of the first versions nothing, as they list no files.
+
+    Raises:
+        SourceError: It is no release, or its tables or its policy were changed.
+    """
+    from recordwise.release.files import load_release
+    from recordwise.release.published import Published
+    from recordwise.release.staging import file_problems
+
+    with _folder(folder_or_zip) as place:
+        load_release(place)
+        return file_problems(place, Published.load(place / DESCRIPTION).files)
+
+
+@contextmanager
+def _folder(folder_or_zip: str | Path) -> Iterator[Path]:
     place = Path(folder_or_zip)
     if not place.is_file():
-        return ReaderRelease(load_release(place))
+        yield place
+        return
     with tempfile.TemporaryDirectory(prefix="recordwise-") as unpacked:
         _unpack(place, Path(unpacked))
-        return ReaderRelease(load_release(unpacked))
+        yield Path(unpacked)
 
 
 def _unpack(file: Path, folder: Path) -> None:
@@ -63,60 +93,48 @@ def _unpack(file: Path, folder: Path) -> None:
         raise SourceError(source=f"'{file}'", problem="it is neither a folder nor a zip of a release") from None
 
 
-class ReaderRelease:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ReaderRelease(Release):
     """A published release as its readers use it; ``read`` makes it.
 
-    ``names`` are its tables, ``release[name]`` is one of them as Arrow, ``total`` adds up cells.
+    It is a ``Release`` that can be asked: ``names`` are its tables, ``release[name]`` is one of them as Arrow,
+    ``total`` adds up cells.
     """
 
-    def __init__(self, release: "Release") -> None:
-        self._release = release
-        self._models: dict[Any, Any] = {}
+    models: dict[Any, Any] = field(default_factory=dict, init=False)
+    """The fits that questions have needed so far."""
+
+    @classmethod
+    def of(cls, release: Release) -> "ReaderRelease":
+        """Return a release in memory as one to ask.
+
+        Args:
+            release: What a session returned.
+
+        Returns:
+            The same, for readers.
+        """
+        return cls(**{each.name: getattr(release, each.name) for each in fields(Release)})
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the tables."""
-        return tuple(table.name for table in self._release.tables)
+        return tuple(table.name for table in self.tables)
 
     @property
     def title(self) -> str:
         """What the release is called."""
-        return self._release.words.publication.title or self._release.published.dataset
-
-    @property
-    def digest(self) -> str:
-        """The fingerprint of tables and policy."""
-        return self._release.digest
+        return self.words.publication.title or self.published.dataset
 
     @property
     def labels(self) -> Mapping[str, str]:
         """What readers call columns, published names and values (``naics=21``)."""
-        return self._release.words.labels
-
-    @property
-    def privacy_label(self) -> str:
-        """Whether the release is private."""
-        return self._release.privacy_label
-
-    def __getitem__(self, name: str) -> "pa.Table":
-        """A table by name, as Arrow."""
-        return self._release[name]
-
-    def to_pandas(self, name: str | None = None) -> Any:
-        """A pandas frame.
-
-        Args:
-            name: The name of a table; needed where the release has several.
-
-        Returns:
-            The frame.
-        """
-        return self._release.to_pandas(name)
+        return self.words.labels
 
     def total(
         self,
         name: str,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, Any] | str | None = None,
         *,
         by: str | None = None,
         regions: Any = None,
@@ -132,7 +150,8 @@ class ReaderRelease:
 
         Args:
             name: A count or sum: ``"sum_emp"``, or ``"emp"`` where it is summed once, or ``"count"``.
-            where: For columns of the tables a code or several: ``{"county": ["34001", "34003"]}``.
+            where: For columns of the tables a code or several: ``{"county": ["34001", "34003"]}``; or a condition:
+                ``"county in ('34001', '34003') and not naics2 = '31-33'"``.
             by: A column: one total for each of its values.
             regions: Regions made of codes: a CSV file, a frame or a mapping with the columns ``code`` (or the name of
                 a column of the tables), ``region`` and perhaps ``share``, the part of the code that is in the region.
@@ -148,15 +167,148 @@ class ReaderRelease:
         Raises:
             ParameterError: The question cannot be answered, with what can be asked instead.
         """
-        from recordwise.reader.asking import Question, answer
+        from recordwise.reader.questions import Question
 
         asked = Question.of(
             name, where, by=by, regions=regions, complete=complete, nonnegative=nonnegative, query=query
         )
-        level = self._release.published.confidence if confidence is None else confidence
+        return self._answer(asked, confidence)
+
+    def share(
+        self,
+        name: str,
+        where: Mapping[str, Any] | str | None = None,
+        *,
+        of: Mapping[str, Any] | str | None = None,
+        by: str | None = None,
+        regions: Any = None,
+        complete: bool | None = None,
+        query: int | None = None,
+        confidence: float | None = None,
+    ) -> "Answer":
+        """Return a total as a share of another, with Fieller's interval.
+
+        Args:
+            name: As in ``total``.
+            where: As in ``total``.
+            of: The condition of the whole; by default everything.
+            by: As in ``total``: a share for each value.
+            regions: As in ``total``.
+            complete: As in ``total``.
+            query: As in ``total``.
+            confidence: As in ``total``.
+
+        Returns:
+            The shares.
+
+        Raises:
+            ParameterError: The question cannot be answered, or the whole is not clearly different from 0.
+        """
+        from recordwise.reader.questions import Question
+
+        whole = Question.of(name, of)
+        asked = Question.of(name, where, by=by, regions=regions, complete=complete, query=query, whole=whole)
+        return self._answer(asked, confidence).shares()
+
+    def growth(
+        self,
+        name: str,
+        *before: "ReaderRelease",
+        where: Mapping[str, Any] | str | None = None,
+        by: str | None = None,
+        regions: Any = None,
+        crosswalk: Mapping[str, Any] | None = None,
+        complete: bool | None = None,
+        confidence: float | None = None,
+    ) -> "Answer":
+        """Return the growth since earlier releases, as shares.
+
+        Units and statistics must agree. Codes of ``by`` that only one release has are left out, with a note; with a
+        crosswalk, codes that were split or merged are added up to what both have in common.
+
+        Args:
+            name: As in ``total``.
+            before: The earlier releases.
+            where: As in ``total``.
+            by: As in ``total``.
+            regions: As in ``total``, of today's codes.
+            crosswalk: For the column of ``by`` or of the regions, pairs of an earlier and a later code.
+            complete: As in ``total``.
+            confidence: As in ``total``.
+
+        Returns:
+            The growth rates (0.02 is 2 %) since each earlier release, with their covariance.
+
+        Raises:
+            ParameterError: Releases do not fit together, or an earlier total is not clearly different from 0.
+        """
+        from recordwise.reader.derived import growth
+
+        if not before:
+            raise ParameterError(parameter="before", problem="must be at least one earlier release")
+        options = {"by": by, "complete": complete, "confidence": confidence}
+        return growth(self, before, name, where, regions, crosswalk, options)
+
+    def rank(self, name: str, where: Mapping[str, Any] | str | None = None, **options: Any) -> "Ranks":
+        """Return confidence sets of the ranks of totals.
+
+        Args:
+            name: As in ``total``.
+            where: As in ``total``.
+            options: As in ``total``; ``by`` or ``regions`` says what is ranked.
+
+        Returns:
+            The ranks that each total may have, alone and all at once.
+        """
+        return self.total(name, where, **options).rank()
+
+    def regress(
+        self,
+        name: str,
+        on: Sequence[str],
+        where: Mapping[str, Any] | str | None = None,
+        *,
+        weights: Any = None,
+        **options: Any,
+    ) -> "Regression":
+        """Return slopes of totals on other totals, corrected for noise.
+
+        Args:
+            name: The response, as in ``total``.
+            on: The covariates: other counts or sums.
+            where: As in ``total``.
+            weights: Positive weights that depend on no noisy number.
+            options: As in ``total``; ``by`` or ``regions`` says what a row is.
+
+        Returns:
+            Slopes with intervals, next to those of plain least squares.
+        """
+        covariates = {each: self.total(each, where, **options) for each in ([on] if isinstance(on, str) else on)}
+        return self.total(name, where, **options).regress(covariates, weights=weights)
+
+    def replicates(
+        self, name: str, where: Mapping[str, Any] | str | None = None, *, count: int = 100, **options: Any
+    ) -> "Replicates":
+        """Return totals with simulated errors, for any further computation.
+
+        Args:
+            name: As in ``total``.
+            where: As in ``total``.
+            count: The number of replicates.
+            options: As in ``total``.
+
+        Returns:
+            A table of them; its metadata has the formula.
+        """
+        return self.total(name, where, **options).replicates(count)
+
+    def _answer(self, asked: "Question", confidence: float | None) -> "Answer":
+        from recordwise.reader.asking import answer
+
+        level = self.published.confidence if confidence is None else confidence
         if not 0 < level < 1:
             raise ParameterError(parameter="confidence", problem="must be between 0 and 1")
-        return answer(self._release, asked, level, self._models)
+        return answer(self, asked, level, self.models)
 
     def __repr__(self) -> str:
         return f"<{self.title}: {', '.join(self.names)}; {self.privacy_label}>"
@@ -166,7 +318,7 @@ class ReaderRelease:
         from recordwise.release.page.cells import table_preview
 
         heading = element("p", element("b", self.title), f" ({self.privacy_label})")
-        shown = [part for table in self._release.tables for part in (self._words_of(table), table_preview(table))]
+        shown = [part for table in self.tables for part in (self._words_of(table), table_preview(table))]
         return element("div", heading, *shown)
 
     def _words_of(self, table: Any) -> Any:

@@ -5,17 +5,18 @@ from the same content.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordwise.plan.describe import safe_name, table_name
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
-from recordwise.release.published import Published
+from recordwise.release.published import LEVEL, Groups, Published, PublishedQuery
 from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable
 
 
@@ -28,6 +29,10 @@ class DescribedTable:
     columns: tuple[Entry, ...]
     signed: frozenset[str] = frozenset()
     """The variables that may truly be negative."""
+    halves: Mapping[str, float] = field(default_factory=dict)
+    """The variables whose cells may be added up with normal errors, and half a step of their lattice (T-HALFSTEP)."""
+    coarser: tuple[str, ...] = ()
+    """The tables of the same query whose cells contain those of this one."""
 
     @property
     def name(self) -> str:
@@ -52,6 +57,8 @@ class Content:
     """How the status of a value follows from its relative error."""
     notes: tuple[str, ...] = ()
     """What every reader of the tables should know."""
+    confidence: float = LEVEL
+    """That of the intervals."""
 
     @property
     def title(self) -> str:
@@ -73,6 +80,10 @@ class Content:
         """The only table."""
         (only,) = self.tables
         return only
+
+    def table_named(self, name: str) -> DescribedTable:
+        """A table by name."""
+        return next(each for each in self.tables if each.name == name)
 
     def only(self, name: str) -> "Content":
         """The content of the files of one table."""
@@ -109,6 +120,8 @@ def content_of(
                 title=title_of(published, table, words),
                 columns=columns,
                 signed=published.signed_variables(table.name),
+                halves=_halves(published, table),
+                coarser=_coarser(published, table),
             )
         )
     return Content(
@@ -118,7 +131,47 @@ def content_of(
         privacy_label=privacy_label,
         rules=StatusRules() if published.basic is None else published.basic.rules,
         notes=tuple(_notes(published)),
+        confidence=published.confidence,
     )
+
+
+def _halves(published: Published, table: ReleasedTable) -> dict[str, float]:
+    """Return which variables add up over cells, each with Gaussian noise of its own, and half their step."""
+    query, found = published.query_of(table.name), dict[str, float]()
+    if query is None or table.name in published.basic_names or _selected(query, table.name):
+        return found
+    for each in query.statistics:
+        sd = f"{each.name}_sd"
+        if (
+            not (each.rules.fitted and each.rules.adds_up(each.of, firm=published.firm))
+            or sd not in table.data.schema.names
+        ):
+            continue
+        mechanism, half = each.mechanism(), float(published.measure(each.of).step) / 2
+        if mechanism is None or mechanism.signed:
+            continue
+        inside = mechanism.inside()
+        plain = all(own.offers("noise_sigma") and not own.variance_varies for own in inside)
+        least = pc.min(table.data.column(sd)).as_py()
+        if plain and not table.data.column(sd).null_count and (least is None or least >= half):
+            found[each.name] = half
+    return found
+
+
+def _selected(query: PublishedQuery, name: str) -> bool:
+    return any(table.selected for table in query.tables if table.name == name)
+
+
+def _coarser(published: Published, table: ReleasedTable) -> tuple[str, ...]:
+    """The tables of its query that its cells lie in."""
+    query = published.query_of(table.name)
+    by = {} if query is None or table.name in published.basic_names else {each.name: each.by for each in query.tables}
+    own = by.get(table.name, ())
+
+    def above(groups: Groups) -> bool:
+        return groups != own and all(any(each.determines(group) for each in own) for group in groups)
+
+    return tuple(name for name, groups in by.items() if above(groups))
 
 
 def _notes(published: Published) -> list[str]:

@@ -24,6 +24,7 @@ from recordwise.noise.randomness import BitSource
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
+    MovedSums,
     MovedVariance,
     Weights,
     largest_weights,
@@ -339,7 +340,7 @@ TRIES_TO_HALF = 3
 class Surprise:
     """A fit's distance above a total, in standard errors."""
 
-    moved: MovedVariance
+    moved: MovedVariance | MovedSums
     shape: Shape
 
     def __call__(self, totals: FloatArray) -> FloatArray:
@@ -362,7 +363,7 @@ class Surprise:
 
 
 def total_intervals(
-    moved: MovedVariance, shape: Shape, raw_low: FloatArray, raw_high: FloatArray
+    moved: MovedVariance | MovedSums, shape: Shape, raw_low: FloatArray, raw_high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return both ends of every interval; NaN for a missing end."""
     low, high = raw_low, raw_high

@@ -2,18 +2,22 @@
 
 A list of keys that misses its records publishes noise, at full cost; a release learns only whether too many records are outside
 (docs/limits.md). A release sized by our earlier output is admitted only if a declared budget of the ledger that was charged for
-both covers them for every record (T-SIZE).
+both covers them for every record (T-SIZE). A refusal by the budget says what would fit.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError
+from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError, RecordError, RecordwiseError
+from recordwise.exact.arithmetic import largest_allowed
 from recordwise.exact.numbers import Number, rational
+from recordwise.exact.text import digits_text
 from recordwise.ledger.entries import terms_before
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.arrays import numpy_of
@@ -25,6 +29,7 @@ from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
 from recordwise.plan.statistics import CountUnits
 from recordwise.policy.bands import MOST_BANDS, BandTable
+from recordwise.policy.policy import Policy
 from recordwise.release.files import load_release
 from recordwise.release.tables import PRIVATE
 
@@ -182,6 +187,10 @@ WITHIN_BUDGET = (
 WITHIN_BUDGETS = (
     "noise is scaled by sizes from an earlier release of the series; the unconditional promise is the sum of the budgets of its "
     "periods, if all of them were declared before the first charge of the series"
+)
+SINCE_AMENDED = (
+    "noise is scaled by sizes from an earlier release of the same records; charges stay within the budget, which was amended after "
+    "earlier releases, so that no total was fixed in advance"
 )
 NOTHING_PROMISED = (
     "noise is scaled by sizes from an earlier release that no declared budget of this ledger covers; over time, nothing is "
@@ -379,4 +388,128 @@ def promise(plan: Plan, ledger: Ledger) -> str:
     if not _release_digests(plan):
         return FROM_ELSEWHERE
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
+    if ledger.amendments():
+        within = SINCE_AMENDED
     return within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED
+
+
+# What would fit where the budget refuses a plan. Only the plan and the ledger are looked at, both of which are public.
+
+
+LEAST_SHARES, HALVINGS = (Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)), 12
+WAYS_SECONDS = 20.0
+"""Processor time after which no further way out is searched for."""
+SHORT = Context(prec=2)
+
+
+def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError:
+    """Return a refusal that says what needs most, and what would fit as lines to paste."""
+    if refusal.witness is None:
+        return refusal
+    return BudgetError(
+        query=refusal.query,
+        witness=refusal.witness,
+        needed=refusal.needed,
+        left=refusal.left,
+        reason=refusal.reason,
+        record=refusal.record,
+        most=needs_most(plan, refusal),
+        ways=("What would fit, each alone:", *_ways(plan, ledger, refusal)),
+    )
+
+
+def needs_most(plan: Plan, refusal: BudgetError) -> str:
+    """Name the statistic and the table that need most for the record of a refusal."""
+    costs = {(table_name(plan, each.table), each.alias): _loss(each.record_policy(), refusal) for each in plan.parts()}
+    if len(costs) < 2:
+        return ""
+    (table, alias), most = max(costs.items(), key=lambda each: each[1])
+    return f"Most of it is {alias} in table {table}, {digits_text(most, 3)}."
+
+
+def _loss(policy: Policy, refusal: BudgetError) -> float:
+    record: dict[str, Any] = dict(refusal.witness or {})
+    try:
+        return float(policy.delta(record) if refusal.reason == "delta" else policy.loss(record))
+    except RecordError:
+        return float("inf")
+
+
+def _ways(plan: Plan, ledger: Ledger, refusal: BudgetError) -> Iterator[str]:
+    """Yield lines: more noise, fewer statistics, a larger budget."""
+    until = time.thread_time() + WAYS_SECONDS
+
+    def covered(changed: Plan, *, reserve: int = ledger.reserve) -> bool:
+        if time.thread_time() > until:
+            return False
+        try:
+            ledger.check(plan_policy(changed), query=refusal.query, reserve=reserve)
+        except RecordwiseError:
+            return False
+        return True
+
+    if ledger.reserve and covered(plan, reserve=0):
+        yield "- the plan without a reserve: reserve = { revisions = 0 }"
+    yield from _more_noise(plan, covered)
+    yield from _fewer_statistics(plan, covered, refusal)
+    if any(event.kind == "charged" for event in ledger.history()):
+        yield "- a larger budget, which the page then says: recordwise ledger amend PLAN --reason TEXT"
+    else:
+        yield "- a larger [[budget]] in the plan: nothing was charged to it yet"
+
+
+def _more_noise(plan: Plan, covered: Callable[[Plan], bool]) -> Iterator[str]:
+    """Yield the statistics with the least additional noise that fits."""
+    from recordwise.plan.file.write import statistic_lines
+
+    def at(share: Fraction) -> Plan:
+        return replace(plan, queries=tuple(_at_share(query, share) for query in plan.queries))
+
+    def fits(share: Fraction) -> bool:
+        try:
+            return covered(at(share))
+        except (RecordwiseError, ArithmeticError):
+            return False
+
+    # Fat-tailed noise changes its shape with its share, and may have no law at a small one.
+    least = next(filter(fits, LEAST_SHARES), None)
+    if least is None:
+        return
+    share = largest_allowed(fits, least, Fraction(1), rounded=_two_digits, rounds=HALVINGS)
+    factor = digits_text(float(share) ** -0.5, 3)
+    yield f"- all noise {factor} times as large, at {digits_text(float(share), 2)} of the loss that the plan asks for:"
+    for number, query in enumerate(at(share).queries, 1):
+        yield f"    # query {query.name or number}"
+        yield from (f"    {line}" for line in statistic_lines(query))
+
+
+def _two_digits(value: float) -> Fraction:
+    return Fraction(SHORT.create_decimal(Decimal(value)))
+
+
+def _at_share(query: Query, share: Fraction) -> Query:
+    """Return a query whose statistics have a share of their loss."""
+    drawn = query.draws()
+    made = tuple(each.with_mechanisms(lambda own: own.mechanism.at_share(share), drawn) for each in query.statistics)
+    return replace(query, statistics=made)
+
+
+def _fewer_statistics(plan: Plan, covered: Callable[[Plan], bool], refusal: BudgetError) -> Iterator[str]:
+    """Yield the cheapest query, or else statistic, without which the rest fits."""
+    for dropped, rest in sorted(_without_one(plan), key=lambda each: -_loss(plan_policy(each[1]), refusal)):
+        if covered(rest):
+            yield f"- the plan without {dropped}"
+            return
+
+
+def _without_one(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    queries = plan.queries
+    if len(queries) > 1:
+        for number, query in enumerate(queries):
+            named = f"query {query.name or number + 1}"
+            yield named, replace(plan, queries=(*queries[:number], *queries[number + 1 :]))
+        return
+    for number, each in enumerate(queries[0].statistics):
+        rest = replace(queries[0], statistics=(*queries[0].statistics[:number], *queries[0].statistics[number + 1 :]))
+        if rest.statistics and not any(one.missing(rest.draws(), plan.schema) for one in rest.statistics):
+            yield each.alias, replace(plan, queries=(rest,))

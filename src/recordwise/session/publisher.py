@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
-from recordwise.errors import EngineError, ParameterError, RecordwiseError
+from recordwise.errors import BudgetError, EngineError, ParameterError, RecordwiseError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
@@ -45,6 +45,7 @@ from recordwise.session.checks import (
     check_release_sizes,
     coverage,
     covered_tables,
+    explain_refusal,
     promise,
     raise_bands,
     with_sizes,
@@ -175,7 +176,7 @@ class Publisher:
             policy = firms.policy()
         paper, lattice = plan_policy(paid, tight=False), lattice_policy(paid)
         revises = revised_releases(self.ledger)
-        self.ledger.check(policy, query=name)
+        self._check_budget(paid, policy, identity)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
@@ -226,6 +227,13 @@ class Publisher:
             return plan, plan, None
         stage = read_stage(plan, refining, self.ledger, private=private)
         return stage.plan, stage.paid, stage
+
+    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
+        """Refuse what the budget does not cover, with what would fit."""
+        try:
+            self.ledger.check(policy, query=query_names(plan), release=identity)
+        except BudgetError as refusal:
+            raise explain_refusal(refusal, plan, self.ledger) from None
 
     def resume(self, plan: Plan, refining: Refining | None = None) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.

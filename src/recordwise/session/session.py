@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import open_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import ParameterError, UnkeptLedgerWarning
+from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
@@ -108,6 +108,7 @@ def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
         "ledger": file.ledger if with_ledger else None,
         "budget": file.budget if with_ledger else None,
         "series": file.series if with_ledger else None,
+        "reserve": (file.reserve or 0) if with_ledger else 0,
         "dataset": file.dataset,
         "memory_limit": file.memory_limit,
         "engine": file.engine,
@@ -117,6 +118,15 @@ def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
         "max_outside": ACCEPT if file.max_outside is None else file.max_outside,
         "words": file.words,
     }
+
+
+def check_reserve(reserve: int, budget: Policy | None) -> int:
+    """Refuse a number of revisions that is none, or that no budget holds."""
+    if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
+        raise ParameterError(parameter="reserve", problem="must be a number of revisions: 0, 1, 2, ...")
+    if reserve and budget is None:
+        raise ParameterError(parameter="reserve", problem="needs a budget to be kept in", advice="Declare a budget.")
+    return reserve
 
 
 # The session.
@@ -152,6 +162,8 @@ class Session:
         max_outside: The share of the records that may be outside the published cells of a table; where there are more, a release is
             refused before the charge. ``"accept"``: any share. Whether it is refused depends on the records (docs/limits.md).
         words: Labels, units and who publishes, for the files of every release.
+        reserve: For how many revisions each first release of a period keeps its full charge in the ledger; no other release may
+            use it.
 
     Raises:
         ParameterError: An argument is not valid.
@@ -190,6 +202,7 @@ class Session:
         max_outside: Number | str = "0.01",
         words: Labels | None = None,
         series: Series | None = None,
+        reserve: int = 0,
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
@@ -204,8 +217,10 @@ class Session:
         if series is not None and budget is not None and series.budget() is None:
             series = replace(series, every_period=budget)
         budget = budget if series is None else series.budget()
+        self.series = series
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.tuning_reason = tuned_on, tuning_reason
+        self.reserve = check_reserve(reserve, self.budget)
         self._warned_unkept = self._closed = False
         self._parameters: dict[str, str] = {}
         self._planned: Plan | None = None
@@ -217,7 +232,12 @@ class Session:
         self._engine = open_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
             self._ledger = Ledger(
-                ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget, series=series
+                ledger,
+                dataset=self.dataset,
+                schema=schema_json(self.schema),
+                budget=budget,
+                series=series,
+                reserve=self.reserve,
             )
             if self._ledger.budget != budget:
                 self.budget = self._ledger.budget
@@ -293,8 +313,12 @@ class Session:
         """The sum of everything charged so far."""
         return self._ledger.spent()
 
+    def reserved(self) -> Policy:
+        """What the ledger keeps for revisions of this period, which no other release may use."""
+        return self._ledger.reserved()
+
     def remaining(self, record: Mapping[str, Any]) -> float:
-        """Return the loss the budget leaves a record; infinite without one.
+        """Return the loss the budget leaves a record next to what is reserved; infinite without one.
 
         Args:
             record: The columns that the budget depends on.
@@ -304,7 +328,7 @@ class Session:
         """
         if self.budget is None:
             return float("inf")
-        spent = self.spent().in_unit_of(self.budget)
+        spent = (self.spent() + self.reserved()).in_unit_of(self.budget)
         return max(0.0, float(self.budget.loss(record)) - float(spent.loss(record)))
 
     def history(self) -> list[Event]:
@@ -501,11 +525,35 @@ class Session:
 
 
 @contextmanager
+def amended_ledger(file: "PlanFile", reason: str) -> Iterator[Ledger]:
+    """Replace the budget of a plan's ledger by that of the plan, and yield it (T-AMEND)."""
+    if not file.ledger.is_file():
+        raise LedgerError(path=str(file.ledger), problem="does not exist", advice="Nothing is to be amended.")
+    ledger = Ledger(
+        file.ledger,
+        dataset=file.dataset,
+        schema=schema_json(file.plan.schema),
+        budget=file.budget,
+        series=file.series,
+        amendment=reason,
+    )
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+@contextmanager
 def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
     """Yield a plan's ledger; if none exists, one in memory or a new one."""
     path = file.ledger if create or file.ledger.exists() else None
     ledger = Ledger(
-        path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
+        path,
+        dataset=file.dataset,
+        schema=schema_json(file.plan.schema),
+        budget=file.budget,
+        series=file.series,
+        reserve=file.reserve or 0,
     )
     try:
         yield ledger

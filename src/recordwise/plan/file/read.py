@@ -279,6 +279,8 @@ class PlanFile:
     tuned_on: str
     budget: Policy | None = None
     """The budget of the period that is published, or of the dataset."""
+    reserve: int | None = None
+    """For how many revisions the first release of a period keeps its full charge; None where the plan does not say."""
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
@@ -311,7 +313,9 @@ class PlanFile:
         return element("div", title, Html(self.plan._repr_html_()))
 
 
-def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = None) -> PlanFile:
+def load_plan(
+    path: str | Path, *, parameters: Mapping[str, str | int] | None = None, budget: str | None = None
+) -> PlanFile:
     """Read and check a plan file.
 
     Every problem is reported at once, with its line.
@@ -319,6 +323,7 @@ def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = 
     Args:
         path: The TOML file.
         parameters: The values of ``${name}`` in its texts, such as ``{"year": 2026}``.
+        budget: Another budget, as a plan file writes it after ``budget =``.
 
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
@@ -326,6 +331,8 @@ def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = 
     file = Path(path)
     text = _text_of(file)
     root = _parse(file, text)
+    if budget is not None:
+        root = replace(root, value=root.value | _parse(file, f"budget = {budget}").value)
     values = read_parameters(root.value, parameters or {}, root.problems)
     root = replace(root, value=values.substitute(root.value))
     values.check_used()
@@ -395,6 +402,7 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
         dataset=dataset,
         plan=read["queries"],
         budget=read["budget"].get(ENDLESS) if series is None else series.budget(),
+        reserve=read["reserve"],
         series=series,
         earlier=earlier,
         max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
@@ -510,6 +518,21 @@ def _memory(node: Node, file: Reading) -> str | None:
     return text
 
 
+RESERVE = (Entry("revisions", Node.integer, needed=True),)
+
+
+def _reserve(node: Node, file: Reading) -> int | None:
+    """``reserve = { revisions = 1 }``: what the ledger keeps for revisions."""
+    read = node.section(RESERVE, alone=True)
+    revisions = None if read is None else read["revisions"]
+    if revisions is not None and revisions < 0:
+        node.problem("must be for 0, 1, 2, ... revisions")
+        return None
+    if revisions and "budget" not in file.given:
+        node.problem("needs a [[budget]] to be kept in")
+    return revisions
+
+
 def _examples(node: Node, file: Reading, schema: Schema) -> dict[str, dict[str, Any]]:
     """Read made-up records of measures and columns."""
     known = (*(each.name for each in schema.record_measures()), *schema.column_names())
@@ -553,6 +576,7 @@ SECTIONS = (
         _of_schema(lambda node, file, schema: read_budget(node, schema, in_series="series" in file.given)),
         default={},
     ),
+    Entry("reserve", lambda node, file: _reserve(node, file)),
     Entry("mechanisms", _of_schema(lambda node, file, schema: named_mechanisms(node, schema)), default={}),
     Entry("keys", _of_schema(lambda node, file, schema: named_keys(node, file.folder, schema)), default={}),
     Entry(

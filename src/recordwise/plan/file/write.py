@@ -3,6 +3,8 @@
 Long key lists go to separate files.
 """
 
+import json
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -407,6 +409,38 @@ def _entries(kind: type[Statistic], statistics: list[Statistic]) -> dict[str, An
     for each, form in zip(statistics, forms):
         columns.setdefault(str(each.of), []).append(form)
     return {kind.word: {column: found if len(found) > 1 else found[0] for column, found in columns.items()}}
+
+
+def statistic_lines(query: Query) -> list[str]:
+    """Return the statistics of a query as lines of a plan file."""
+    found = []
+    for kind in KINDS:
+        for word, form in _entries(kind, [each for each in query.statistics if type(each) is kind]).items():
+            by_name = kind.names_itself or kind.names_column
+            found += [f"{word}.{_key(name)} = {inline_toml(own)}" for name, own in form.items()] if by_name else []
+            found += [] if by_name else [f"{word} = {inline_toml(form)}"]
+    return found
+
+
+def inline_toml(value: Any) -> str:
+    """Return a value on one line, as a plan file reads it."""
+    match toml_value(value):
+        case bool() as truth:
+            return str(truth).lower()
+        case str() as text:
+            return json.dumps(text, ensure_ascii=False)
+        case Decimal() as number:
+            return f"{number:f}"
+        case dict() as entries:
+            return f"{{ {', '.join(f'{_key(name)} = {inline_toml(each)}' for name, each in entries.items())} }}"
+        case list() as listed:
+            return f"[{', '.join(map(inline_toml, listed))}]"
+        case other:
+            return str(other)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def _axis(axis: tuple[Choice, ...]) -> dict[str, Any]:

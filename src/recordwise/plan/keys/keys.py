@@ -510,6 +510,21 @@ class Keys:
     def _identity(self) -> tuple[Any, ...]:
         return self.selection, None if self.sizes is None else self.sizes.digest(), self.domain
 
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of the public cells; none if any cells may be selected.
+
+        Returns:
+            Their names.
+        """
+        match self.domain:
+            case Rows(table=table):
+                return tuple(table.column_names)
+            case Product(columns=columns):
+                return tuple(name for name, _ in columns)
+            case Domain(columns=names):
+                return names
+        return ()
+
     def covers(self, groups: tuple[Group, ...]) -> bool:
         """Whether every group is a column of the keys or can be derived from one; any can be selected from the data.
 

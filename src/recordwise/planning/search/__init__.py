@@ -4,7 +4,6 @@ In reading order:
 
 - ``goals``: goals, the cells that decide them, and the candidates to meet them
 - ``shares``: which shares of a loss the tables of a plan get
-- ``waste``: what the shares of a plan waste, from public totals alone
 - ``fits``: the most noise of each candidate that meets the goals of a table, a statistic, a plan
 - ``reliable``: how many cells a status rule would call reliable
 """

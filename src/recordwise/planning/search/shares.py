@@ -4,7 +4,7 @@
 alone count; ``allocation`` for all tables of a plan or of goals whose mechanisms are kept.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -39,12 +39,13 @@ from recordwise.planning.search.goals import (
     targets_in,
 )
 from recordwise.policy.policy import Policy
-from recordwise.postprocess.linear import AnswerTree, Crossing, CrossingWeights, Weights, tree_of
-from recordwise.release.nesting import cell_axes, finest_of, fitted_cells
-from recordwise.release.published import CodeLists, Groups, read_groups
+from recordwise.postprocess.linear import AnswerTree, Crossing, CrossingWeights, Weights
+from recordwise.release.nesting import finest_of
+from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
+from recordwise.session.shares import tree_of_tables, with_axis_shares
 
 UNITS = 10**6
 """Shares have six decimals."""
@@ -82,14 +83,6 @@ def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Seq
         best = np.asarray(found.x)
     rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
     return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
-
-
-def with_axis_shares(query: Query, shares: Sequence[Sequence[Fraction]]) -> Query:
-    """The query with these shares along each of its axes."""
-    axes = [
-        tuple(Choice(choice.group, share) for choice, share in zip(axis, own)) for axis, own in zip(query.axes, shares)
-    ]
-    return replace(query, axes=tuple(axes))
 
 
 def _axes(logits: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
@@ -360,7 +353,7 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
         for name, each in zip(names, found)
     ]
     known = complete or goal.query.all_other is not None
-    tree, order, closed = tree_of_tables(
+    tree, order, closed, _ = tree_of_tables(
         tables, by, CodeLists.read(each.to_json() for each in schema.hierarchies), known
     )
     if not closed:
@@ -392,20 +385,6 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
 def _with_a_column(part: PlanTotals) -> pa.Table:
     """Return the cells with their totals: a table without columns, as of a grand total, would have no rows."""
     return pa.table([*part.cells.columns, pa.array(part.total)], names=[*part.cells.column_names, "_total"])
-
-
-def tree_of_tables(
-    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists, known: bool
-) -> tuple[AnswerTree | Crossing, list[int], bool]:
-    """Return tables as answers, their order, finest first, and whether no record can be in coarser cells only."""
-    order = sorted(range(len(tables)), key=lambda n: (len(by[tables[n].name]), tables[n].data.num_rows), reverse=True)
-    finest = finest_of([by[tables[n].name] for n in order])
-    assert finest is not None
-    order.insert(0, order.pop(finest))
-    ordered = [tables[n] for n in order]
-    rows = fitted_cells(ordered, by, complete=known, lists=lists).rows(ordered, by, lists)
-    tree = tree_of(rows) or Crossing.of(rows, [each.data.num_rows for each in ordered], cell_axes(ordered, by, lists))
-    return tree, order, known or rows.shape[1] == ordered[0].data.num_rows
 
 
 def fitted_split(query: Query, tree: LevelTree) -> Query:

@@ -39,11 +39,20 @@ from recordwise.policy.columns import Cell, Measure, check_one_measure_a_name, p
 from recordwise.policy.conditions import AllOf, Among, Condition, holds
 from recordwise.policy.dominance.boxes import Search, exact_bound, finite
 from recordwise.policy.dominance.curves import AtomSum, Comparison, DoubtError, comparison, openings
-from recordwise.policy.dominance.regions import Region, regions
+from recordwise.policy.dominance.regions import OTHER, Region, regions
 from recordwise.policy.dominance.shares import FAR, bound_by_shares
 from recordwise.policy.evaluate.evaluator import BALLS, Steps
 from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_sum, terms_ball
-from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands, with_plain_constants
+from recordwise.policy.policy import (
+    Key,
+    Maximum,
+    Policy,
+    Terms,
+    constants_of,
+    guard_columns,
+    terms_bands,
+    with_plain_constants,
+)
 
 # One comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a ``DoubtError``.
 
@@ -468,6 +477,36 @@ def complete_witness(witness: dict[str, Any], *policies: Policy) -> dict[str, An
     measures = {measure.name for policy in policies for measure in policy.inputs()}
     columns = {column.name for policy in policies for column in policy.columns()}
     return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
+
+
+def witness_words(witness: dict[str, Any], given: dict[str, Any], *policies: Policy) -> str:
+    """Describe a record that exceeds a budget.
+
+    Args:
+        witness: The record, with a value for every column.
+        given: The values that were found; others do not matter.
+        policies: Those that were compared, whose texts a value may stand apart from.
+    """
+    texts = {name: {str(each) for policy in policies for each in constants_of(policy, name)} for name in witness}
+    measures = {measure.name for policy in policies for measure in policy.inputs()}
+
+    def words(name: str, value: Any) -> str:
+        if name not in given and name not in measures:
+            return f"any {name}"
+        return f"{name}={_value_words(value, texts[name])}"
+
+    return ", ".join(words(name, value) for name, value in witness.items())
+
+
+def _value_words(value: Any, named: set[str]) -> str:
+    """Describe a value; a letter in no list stands for all texts that nothing names."""
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if not isinstance(value, str) or text[-1:] < OTHER or any(text[-1] in each for each in named):
+        return text
+    known = text.rstrip(text[-1])
+    return f"(any that begins with {known} and is not listed)" if known else "(any that is not listed)"
 
 
 def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:

@@ -281,6 +281,47 @@ class PlaceFit:
         return price
 
     @one_thread()
+    def covariance(self, asked: Any) -> FloatArray:
+        """The covariance of sums of cells, sparse rows in the order of the leaves.
+
+        What leaves vary by themselves, less what each place's own answers tell about its classes, from the bottom up.
+        """
+        cells, classes = len(self.places.cells), self.places.labels
+        width = int(classes.max(initial=-1)) + 1
+        joined = sparse.csr_array((np.ones(cells), (np.arange(cells), classes)), shape=(cells, width))
+        moved = sparse.csr_array(asked * self.response[0][None, :])
+        found, passed = (moved @ asked.T).toarray(), moved @ joined
+        for each, response, gain in zip(self.places.nested, self.response, self.gain):
+            sums = sparse.csr_array((response, (np.arange(cells), each.run)), shape=(cells, len(gain)))
+            told = asked @ sums
+            heard = sparse.csr_array(told * gain[None, :])
+            found -= (heard @ told.T).toarray()
+            passed = passed - heard @ (sums.T @ joined)
+        above: Any = passed.tocsc()
+        for depth in reversed(range(len(self.places.inner))):
+            above = self._told(depth, above, found)
+        return np.asarray(found)
+
+    def _told(self, depth: int, above: Any, found: FloatArray) -> FloatArray:
+        """Take what places tell from a covariance, and return what is left for their parents."""
+        wider = self.places.joined[depth - 1].shape[0] if depth else 0
+        up = np.zeros((len(found), wider))
+        for each, (root, shrunk) in zip(self.places.inner[depth], self.matrices[depth]):
+            part = sparse.csc_array(above[:, each.classes]).toarray()
+            rows = np.flatnonzero(np.any(part != 0.0, axis=1))
+            if not len(rows):
+                continue
+            here = part[rows].T
+            weighted = each.sums.T @ ((each.sums @ here) / self.variances[each.answers][:, None])
+            found[np.ix_(rows, rows)] -= here.T @ _over(root, shrunk @ weighted)
+            if depth:
+                taken = shrunk.T @ linalg.solve_triangular(root, here, lower=True, check_finite=False)
+                count = len(each.above)
+                to = sparse.csr_array((np.ones(count), (each.above, np.arange(count))), shape=(wider, count))
+                up[rows] += (to @ taken).T
+        return up
+
+    @one_thread()
     def fitted(self) -> FloatArray:
         """The variances of all fitted answers."""
         found = np.empty(self.places.answers)

@@ -1,18 +1,21 @@
 """Excel workbooks that follow the guidance for accessible statistics.
 
-A workbook has a cover, contents, notes, the dictionary, and a sheet for each table. Each sheet starts in A1 with its title and a
-sentence about it, has one table with one header row, and no merged or empty cells between. Codes and all other text are text,
-never formulas. An outline with one placeholder row for each table is made first, then copied with the table's rows in its place:
-they are made and written in pieces, in constant memory.
+A workbook has a cover, contents, notes, the dictionary, a sheet for each table, and one to add up cells. Each sheet starts in A1
+with its title and a sentence about it, has one table with one header row, and no merged or empty cells between. Codes and all
+other text are text, never formulas, but for the last sheet, whose formulas are ours. An outline with one placeholder row for each
+table is made first, then copied with the table's rows in its place: they are made and written in pieces, in constant memory.
 """
 
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
+from statistics import NormalDist
 from typing import IO, Any
 from xml.etree import ElementTree
 
@@ -20,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordwise.exact.text import share_text
+from recordwise.plan.expressions import ALL_OTHER
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
@@ -173,6 +178,8 @@ def _name(column: int) -> str:
 
 MOST_ROWS = 1_048_576
 LONGEST_NAME = 31
+LONGEST_TEXT = 240
+"""Characters of a text in a formula."""
 ROWS = 5_000
 """Rows that are made together."""
 ABOVE = 3
@@ -233,7 +240,7 @@ def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
 
 def sheet_names(wanted: Sequence[str]) -> list[str]:
     """Return distinct, short sheet names that Excel accepts."""
-    taken, names = {name.casefold() for name in FIRST}, []
+    taken, names = {name.casefold() for name in (*FIRST, AREA)}, []
     for name in wanted:
         plain = name.translate(FORBIDDEN) or "table"
         found, number = plain[:LONGEST_NAME], 1
@@ -255,6 +262,9 @@ class _Writer:
         self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
         self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
         self.text = book.add_format({"num_format": "@"})
+        self.input = book.add_format({"num_format": "@", "bg_color": "#FFF6CC", "border": 4})
+        self.number = book.add_format({"num_format": "#,##0.##"})
+        self.adds = any(map(_may_be_summed, content.tables))
         parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
         self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
 
@@ -265,6 +275,9 @@ class _Writer:
         self._dictionary()
         for name, (table, start, count) in self.sheets:
             self._table(name, table, start, count)
+        area = Area.of(self.content, {table.name: name for name, (table, start, _) in self.sheets if not start})
+        if area is not None:
+            self._area(area)
 
     def _lines(self, name: str, title: str, lines: Sequence[str]) -> None:
         sheet = self.book.add_worksheet(name)
@@ -272,6 +285,27 @@ class _Writer:
         sheet.write_string(0, 0, title, self.heading)
         for row, line in enumerate(lines, 1):
             sheet.write_string(row, 0, line, self.wrapped)
+
+    def _area(self, area: "Area") -> None:
+        """The form in which readers add up cells."""
+        sheet = self.book.add_worksheet(AREA)
+        sheet.set_column(0, area.width, 18)
+        places = {
+            "text": self.text,
+            "head": self.head,
+            "input": self.input,
+            "number": self.number,
+            "title": self.heading,
+        }
+        for row, column, kind, value, known in area.cells():
+            style = places.get(kind)
+            if kind == "link":
+                sheet.write_url(row, column, f"internal:'{FIRST[1]}'!A1", string=value)
+            elif isinstance(value, str) and value.startswith("=") and kind != "input":
+                sheet.write_formula(row, column, value, style, known)
+            else:
+                sheet.write_string(row, column, value, style)
+        sheet.data_validation(CHOICE, 1, CHOICE, 1, {"validate": "list", "source": f"={area.list_range()}"})
 
     def _cover(self) -> None:
         said, content = self.content.words.publication, self.content
@@ -292,6 +326,7 @@ class _Writer:
     def _contents(self) -> None:
         rows = [[name, table.title] for name, (table, _, _) in self.sheets]
         about = "This sheet has one table: the sheets of the workbook."
+        rows += [[AREA, "Add up cells of your own choice, with the error of the sum"]] if self.adds else []
         sheet = self._add_sheet(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
         for at, (name, title) in enumerate(rows, ABOVE + 1):
             sheet.write_url(at, 0, f"internal:'{name}'!A1", string=name)
@@ -364,6 +399,205 @@ class _Writer:
         sheet.add_table(ABOVE, 0, ABOVE + 1, last, options)
         sheet.constant_memory = True
         sheet.tables[-1]["range"] = xl_range(ABOVE, 0, ABOVE + rows, last)
+
+
+# The sheet on which readers add up cells of one table. A line names one cell by its codes; a formula finds its row, others
+# take its value and error from there. Cells have noise of their own, so that squares of errors add up.
+
+
+AREA = "Add up your own area"
+CHOICE, RESULTS, LINES = 4, 7, 60
+"""The rows of the choice of a table and of the first result, and the lines to type codes into."""
+MOST_SUMMED = 100_000
+"""Cells of a table up to which looking for one takes no noticeable time."""
+MOST_TABLES = 20
+FORM = (
+    "Choose a table and type the codes of one cell into each yellow line, as the table has them. The rest is computed."
+)
+NO_CODES = "Type codes into the yellow lines."
+ALONE = "No coarser table says more about these cells: recordwise ask gives the same."
+SMALL = "recordwise ask uses the coarser tables too ({}); here it gains little."
+LARGE = (
+    "recordwise ask is more accurate here: this error is larger than that of a single number of a coarser table ({}), which your "
+    "area may be a large part of."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """The cells of the sheet: row, column, kind, text or formula, and its value as saved."""
+
+    content: Content
+    sheets: Mapping[str, str]
+    tables: tuple[DescribedTable, ...]
+
+    @classmethod
+    def of(cls, content: Content, sheets: Mapping[str, str]) -> "Area | None":
+        """Return the sheet of a release, or None where nothing can be added up."""
+        tables = [each for each in content.tables if _may_be_summed(each)]
+        # Tables of few keys and many cells come first: regions are added up most often.
+        tables.sort(key=lambda each: (len(code_keys(each)), -each.data.num_rows))
+        return cls(content=content, sheets=sheets, tables=tuple(tables[:MOST_TABLES])) if tables else None
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of codes of all tables."""
+        return list(dict.fromkeys(key for each in self.tables for key in code_keys(each)))
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables of all tables that can be added up."""
+        return list(dict.fromkeys(name for each in self.tables for name in each.halves))
+
+    @property
+    def width(self) -> int:
+        """The last column: keys, what was found, the row, values and errors, and the list of tables."""
+        return len(self.keys) + 2 + 2 * len(self.variables) + 1
+
+    @property
+    def first_line(self) -> int:
+        """The first line to type codes into."""
+        return RESULTS + len(self.variables) + 4
+
+    def list_range(self) -> str:
+        """Where the titles of the tables are listed."""
+        first = self.first_line
+        return f"${_name(self.width)}${first + 1}:${_name(self.width)}${first + len(self.tables)}"
+
+    def cells(self) -> Iterator[tuple[int, int, str, str, Any]]:
+        """Every cell of the sheet, row by row."""
+        titles = self.titles()
+        yield 0, 0, "title", AREA, None
+        yield 1, 0, "plain", FORM, None
+        yield 2, 0, "link", "Contents", None
+        yield CHOICE, 0, "head", "Table", None
+        yield CHOICE, 1, "input", titles[0], None
+        level = share_text(self.content.confidence)
+        for column, text in enumerate(("Statistic", "Value", "Standard error", f"{level} interval from", "to")):
+            yield RESULTS - 1, column, "head", text, None
+        for at in range(len(self.variables)):
+            yield from self._result(at)
+        advice = RESULTS + len(self.variables)
+        yield advice, 0, "plain", "Cells added up", None
+        yield advice, 1, "number", f'=COUNTIF({self._lines(len(self.keys) + 1)},">0")', 0
+        yield advice + 1, 0, "plain", self._advice(advice + 1), NO_CODES
+        yield from self._heads()
+        for line in range(max(LINES, len(self.tables))):
+            yield from self._line(line, titles)
+
+    def titles(self) -> list[str]:
+        """The titles of the tables, with their names where titles are shared."""
+        shared = Counter(each.title for each in self.tables)
+        return [each.title if shared[each.title] == 1 else f"{each.title} ({each.name})" for each in self.tables]
+
+    def _heads(self) -> Iterator[tuple[int, int, str, str, Any]]:
+        """The headings above the lines."""
+        entries = {entry.name: entry for each in self.tables for entry in each.columns}
+        heads = [entries[key].title for key in self.keys] + ["Found", "Row"]
+        heads += [end for name in self.variables for end in (entries[name].title, "standard error")]
+        for column, text in enumerate([*heads, "Tables to choose from"]):
+            yield self.first_line - 1, column, "head", text, None
+
+    def _line(self, line: int, titles: Sequence[str]) -> Iterator[tuple[int, int, str, str, Any]]:
+        row, keys = self.first_line + line, len(self.keys)
+        if line < LINES:
+            for column in range(keys):
+                yield row, column, "input", "", None
+            found, earlier = (
+                f"{_name(keys + 1)}{row + 1}",
+                f"{_name(keys + 1)}${self.first_line}:{_name(keys + 1)}{row}",
+            )
+            said = f'IF({found}="","",IF({found}>0,"yes",IF({found}<0,"named above","no such cell")))'
+            yield row, keys, "text", f"={said}", ""
+            empty = "&".join(f"{_name(column)}{row + 1}" for column in range(keys))
+            place = self._chosen([self._place(each, row) for each in self.tables])
+            again = f"IF(COUNTIF(${earlier},{place})>0,-1,{place})"
+            yield row, keys + 1, "text", f'=IF({empty}="","",{again})', ""
+            for at, name in enumerate(self.variables):
+                for end, column in (("", keys + 2 + 2 * at), ("_sd", keys + 3 + 2 * at)):
+                    taken = self._chosen([self._taken(each, name, end, found) for each in self.tables])
+                    yield row, column, "number", f'=IF(N({found})>0,{taken},"")', ""
+        if line < len(titles):
+            yield row, self.width, "plain", titles[line], None
+
+    def _result(self, at: int) -> Iterator[tuple[int, int, str, str, Any]]:
+        """The sum of a variable over all lines, with its error and interval."""
+        row, name, keys = RESULTS + at, self.variables[at], len(self.keys)
+        entry = next(entry for each in self.tables for entry in each.columns if entry.name == name)
+        known = (
+            f'IF({self._chosen(["1" if name in each.halves else "0" for each in self.tables])}=0,"not in this table",'
+        )
+        yield row, 0, "plain", f"{entry.title} ({entry.unit})" if entry.unit else entry.title, None
+        yield row, 1, "number", f"={known}SUM({self._lines(keys + 2 + 2 * at)}))", 0
+        yield row, 2, "number", f"={known}SQRT(SUMSQ({self._lines(keys + 3 + 2 * at)})))", 0
+        half = self._chosen([repr(each.halves.get(name, 0.0)) for each in self.tables])
+        reach = f"IF(C{row + 1}=0,0,{NormalDist().inv_cdf((1 + self.content.confidence) / 2)!r}*C{row + 1}+{half})"
+        for column, sign in ((3, "-"), (4, "+")):
+            yield row, column, "number", f'=IF(ISNUMBER(B{row + 1}),B{row + 1}{sign}{reach},"")', 0
+
+    def _lines(self, column: int) -> str:
+        """The cells of a column over all lines."""
+        return f"{_name(column)}{self.first_line + 1}:{_name(column)}{self.first_line + LINES}"
+
+    def _chosen(self, each: Sequence[str]) -> str:
+        """What holds for the chosen table."""
+        listed = self.list_range()
+        return f"CHOOSE(MAX(1,SUMPRODUCT(EXACT({listed},$B${CHOICE + 1})*(ROW({listed})-{self.first_line}))),{','.join(each)})"
+
+    def _column(self, table: DescribedTable, name: str) -> str:
+        """The cells of a column of a table, on its own sheet."""
+        letter = _name(table.data.column_names.index(name))
+        return f"'{self.sheets[table.name]}'!${letter}${ABOVE + 2}:${letter}${ABOVE + 1 + table.data.num_rows}"
+
+    def _place(self, table: DescribedTable, row: int) -> str:
+        """The place of the cell that a line names, counted from 1; 0 where there is none."""
+        keys = {key: self.keys.index(key) for key in code_keys(table)}
+        tests = [f"EXACT({self._column(table, key)},${_name(at)}{row + 1})" for key, at in keys.items()]
+        if ALL_OTHER in table.table.keys:
+            tests.append(f"NOT({self._column(table, ALL_OTHER)})")
+        others = [f'(${_name(at)}{row + 1}="")' for at, key in enumerate(self.keys) if key not in keys]
+        count = f"(ROW({self._column(table, next(iter(keys)))})-{ABOVE + 1})"
+        return f"SUMPRODUCT(MAX({'*'.join([*tests, *others, count])}))"
+
+    def _taken(self, table: DescribedTable, name: str, end: str, place: str) -> str:
+        return f"INDEX({self._column(table, name + end)},{place})" if name in table.halves else '""'
+
+    def _advice(self, row: int) -> str:
+        """Whether other tables would make the error smaller."""
+        titles = {each.name: each.title for each in self.content.tables}
+        said = []
+        for each in self.tables:
+            names = ", ".join(titles[name] for name in each.coarser if name in titles)
+            pairs = [(at, _least(self.content, each, name)) for at, name in enumerate(self.variables)]
+            over = [f"N(C{RESULTS + at + 1})>{least!r}" for at, least in pairs if least is not None]
+            text = f"IF(OR({','.join(over)}),{_quoted(LARGE.format(names))},{_quoted(SMALL.format(names))})"
+            said.append(text if over else _quoted(ALONE))
+        return f"=IF(B{row}=0,{_quoted(NO_CODES)},{self._chosen(said)})"
+
+
+def code_keys(table: DescribedTable) -> list[str]:
+    """The keys of a table that readers name cells by."""
+    return [key for key in table.table.keys if key != ALL_OTHER]
+
+
+def _may_be_summed(table: DescribedTable) -> bool:
+    types = [table.data.schema.field(key).type for key in code_keys(table)]
+    fits = 1 < table.data.num_rows <= MOST_SUMMED
+    return bool(table.halves and types and fits and all(pa.types.is_string(t) or pa.types.is_integer(t) for t in types))
+
+
+def _least(content: Content, table: DescribedTable, name: str) -> float | None:
+    """The smallest error of a variable in a cell of a coarser table."""
+    column = f"{name}_sd"
+    above = [each.data.column(column) for each in content.tables if each.name in table.coarser and name in each.halves]
+    found = [float(least) for each in above if (least := pc.min(each).as_py()) is not None]
+    return min(found) if found and name in table.halves else None
+
+
+def _quoted(text: str) -> str:
+    """A text in a formula, where texts are at most 255 characters."""
+    escaped = text.replace('"', '""')
+    return "&".join(f'"{escaped[at : at + LONGEST_TEXT]}"' for at in range(0, len(escaped), LONGEST_TEXT))
 
 
 def _same_entry(info: zipfile.ZipInfo) -> zipfile.ZipInfo:

@@ -7,6 +7,9 @@ In reading order:
 - ``questions``: what an establishment is asked, and the sentences it reads
 - ``value_change``: the loss of a change in a value
 - ``charts``: losses and errors over size
+- ``results``: headline numbers, ranked cells, sums and a map
 - ``cells``: the tables
 - ``history``: earlier periods
+
+``scripts`` has what runs in the browser and how it looks, ``templates`` the sections.
 """

@@ -22,8 +22,9 @@ from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.dictionary import STATUS, Entry, has_status, status_column
+from recordwise.release.dictionary import STATUS, has_status, status_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
+from recordwise.release.page.results import Results, heading, on_page
 from recordwise.release.tables import FITTED, Accuracy, PagePart, ReleasedTable
 
 ROOM = 4_500_000
@@ -66,6 +67,10 @@ class PageTable:
     history: tuple[str, ...] = ()
     """The earlier periods whose values follow those of this one."""
     past: tuple[Digits, ...] = ()
+    query: int | None = None
+    """The number of its query."""
+    parents: IntArray | None = None
+    """The cell that each cell lies in, where tables form a tree."""
 
     def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """What the script knows before it has read the compressed cells."""
@@ -84,6 +89,8 @@ class PageTable:
             "gaps": any(self._has_gap(each) for each in self.variables),
             "flags": {name: why for name, why in table.flags().items() if name in table.variables},
             "periods": list(self.history),
+            "query": self.query,
+            "halves": [self.described.halves.get(each.name) for each in self.variables],
         }
 
     def _has_gap(self, variable: PageVariable) -> bool:
@@ -116,21 +123,26 @@ class PageTable:
             parts += [packed_numbers(self.data.column(name)).planes() for name in variable.columns]
             if variable.status:
                 parts.append(packed_codes(self._status_codes(variable.name), 1))
+        parts += [] if self.parents is None else [packed_codes(self.parents, 4)]
         parts += [column.planes() for column in self.past]
-        return {"rows": self.data.num_rows, "keys": keys}, b"".join(parts)
+        head = {"rows": self.data.num_rows, "keys": keys} | ({} if self.parents is None else {"parents": 1})
+        return head, b"".join(parts)
 
 
-def page_cells(content: Content, history: History | None = None, room: int = ROOM) -> tuple[tuple[PageTable, ...], str]:
+def page_cells(
+    content: Content, history: History | None = None, results: Results | None = None, *, room: int = ROOM
+) -> tuple[tuple[PageTable, ...], str]:
     """Return the tables with the largest cells that fit, and packed."""
     orders = [_order(each.table) for each in content.tables]
 
-    def tables(indices: Iterable[IntArray]) -> tuple[PageTable, ...]:
+    def tables(indices: Iterable[IntArray]) -> Sequence[PageTable]:
         shown = zip(content.tables, orders, indices)
-        return tuple(_table(content, each, order, some, history) for each, order, some in shown)
+        found = [_table(content, each, order, some, history) for each, order, some in shown]
+        return found if results is None else _with_trees(found, results, orders)
 
     counts, estimated = rows_that_fit(content.tables, history, room), float(room)
     if counts == [_row_count(each.table, history) for each in content.tables]:
-        return (found := tables(map(np.arange, counts))), packed_cells(found)
+        return tuple(found := tables(map(np.arange, counts))), packed_cells(found)
     # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
     sampled = tables(map(_sample_rows, counts))
     taken = sum(_length(table, count) for table, count in zip(sampled, counts))
@@ -140,7 +152,19 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
         taken = len(packed := packed_cells(found))
         if taken <= room:
             break
-    return found, packed
+    return tuple(found), packed
+
+
+def _with_trees(tables: Sequence[PageTable], results: Results, orders: Sequence[pa.Array]) -> list[PageTable]:
+    """Add the query of each table and, for trees whose cells are all on the page, the cell that each lies in."""
+    whole = {each.described.name: each.data.num_rows == each.described.data.num_rows for each in tables}
+    places = {each.described.name: numpy_of(order).astype(np.int64) for each, order in zip(tables, orders)}
+    parents: dict[str, IntArray] = {}
+    for tree in results.trees:
+        if all(whole[name] for name in tree.tables):
+            parents |= on_page(tree, places)
+    named = [(each, each.described.name) for each in tables]
+    return [replace(each, query=results.queries.get(name), parents=parents.get(name)) for each, name in named]
 
 
 def _sample_rows(count: int) -> IntArray:
@@ -256,11 +280,6 @@ def _table(
         history=() if history is None else history.periods_of(table),
         past=() if history is None else history.past(table, indices),
     )
-
-
-def heading(entry: Entry) -> str:
-    """The title of a column with its unit."""
-    return f"{entry.title} ({entry.unit})" if entry.unit else entry.title
 
 
 def _key_names(table: ReleasedTable) -> tuple[str, ...]:

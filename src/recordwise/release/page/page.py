@@ -31,6 +31,7 @@ from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
+from recordwise.release.page.results import headlines, results_json
 from recordwise.release.page.value_change import change_js, has_band, numbers_js
 from recordwise.release.page.view import View, payload
 from recordwise.release.published import CodeList, Published
@@ -119,7 +120,7 @@ def script_json(value: Any) -> str:
 
 def page_file(name: str) -> str:
     """Return a script or style file without indentation, comments and needless line breaks."""
-    text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
+    text = files("recordwise.release.page").joinpath("scripts", name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     kept = (line for line in lines if line and not line.startswith("//"))
     return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)
@@ -230,11 +231,13 @@ def _code_list_text(listed: CodeList) -> str:
 
 NO_REQUESTS = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"
 TITLES = {
+    "results": "Results",
+    "area": "Add up your own area",
+    "tables": "The tables and their accuracy",
     "ask": "What can be learned about my establishment?",
     "sizes": "Loss and noise by size",
     "same": "If everyone had the same loss",
     "firm": "A firm with several establishments",
-    "tables": "The tables and their accuracy",
     "columns": "What the columns mean",
     "spent": "How the privacy budget was spent",
     "years": "Over the published periods",
@@ -290,7 +293,7 @@ def page_html(view: View) -> str:
     """Return the page as HTML that makes no request."""
     style, script = page_file("page.css"), _script(view)
     context = _top(view) | _ask(view) | _charts_section(view) | _tables(view) | _dictionary(view) | _loss_section(view)
-    context |= {
+    context |= _results(view) | {
         "periods": view.periods,
         "series": view.published.series,
         "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
@@ -308,7 +311,9 @@ def _script(view: View) -> str:
     release = view.release
     periods = [period.policy for period in view.periods]
     model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels, release.values)
-    names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
+    names = ["page.js", "tables.js", "results.js"] + (
+        ["history.js"] if any(table.history for table in view.tables) else []
+    )
     levels = page_file("levels.js") if view.firm_columns.lists else "const withLevels = place => place;\n"
     is_pure = release.policy.pure_problem() is None
     levels += page_file("pure.js") if is_pure else "const withPure = known => known;\n"
@@ -341,6 +346,8 @@ def _top(view: View) -> dict[str, Any]:
     absent = set() if view.figures else {"sizes", "same"}
     absent |= set() if view.questions or view.firm_columns.needed else {"firm"}
     absent |= set() if view.periods else {"years"}
+    absent |= set() if any(table.halves for table in view.content.tables) else {"area"}
+    absent |= set() if any(table.variables for table in view.tables) else {"results"}
     return {
         "title": view.content.title,
         "about": _about(view),
@@ -363,6 +370,13 @@ def _dictionary(view: View) -> dict[str, Any]:
     variables = {name for table in tables for name in table.table.variables}
     level = share_text(view.published.confidence)
     return {"dictionary": in_short((entry for table in tables for entry in table.columns), variables, level)}
+
+
+def _results(view: View) -> dict[str, Any]:
+    content = view.content
+    found = results_json(view.results, content, [table.described.name for table in view.tables])
+    ranked = any(each.table.variables and each.table.keys and each.data.num_rows > 1 for each in content.tables)
+    return {"headlines": headlines(content), "ranked": ranked, "map": found["map"]}
 
 
 def _ask(view: View) -> dict[str, Any]:

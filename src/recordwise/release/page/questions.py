@@ -302,9 +302,8 @@ SENTENCES = {
         "(without the publication: 5%)."
     ),
     "told": (
-        "Someone who knows every other record, and everything about you but one number, can tell {values}, "
-        "right 95% of the time. On average over all values no one can do better, but values near the smallest can be "
-        "told more closely."
+        "Someone who knows every other record, and everything about you but one number, can tell {values} at best: a range "
+        "that is right 95% of the time, whatever that number is, reaches so far or farther at least half the time."
     ),
     "told exactly": "your exact {label}",
     "told within": "your {label} within ± {reach}{unit}",

@@ -13,7 +13,7 @@ from flint import arb
 
 from recordwise.errors import GroupLossError
 from recordwise.exact.numbers import arb_float_upper, ball, constant_ball, float_upper, working_precision
-from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, gap, widest
+from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, furthest, gap
 from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.policy.atoms import (
     Additive,
@@ -140,7 +140,10 @@ def band(
     def hidden(low: int, high: int) -> bool:
         return change_upper(parts, {**record, name: step * low}, {**record, name: step * high}) <= BAND_LOSS
 
-    low, high = widest(hidden, own, least, most_steps)
+    alike = furthest(lambda away: hidden(max(least, own - away), own + away), max(0, most_steps - own))
+    low, high = max(least, own - alike), own + alike
+    low -= furthest(lambda away: hidden(low - away, high), low - least)
+    high += furthest(lambda away: hidden(low, high + away), max(0, most_steps - high))
     return step * low, step * high
 
 

@@ -41,6 +41,7 @@ from recordwise.release.page.questions import (
     reach_of,
     start_record,
 )
+from recordwise.release.page.results import Results, results_json, results_of
 from recordwise.release.page.value_change import BAND_LOSS, has_band, reaches_json
 from recordwise.release.published import Period, Published
 from recordwise.release.tables import PRIVATE, PagePart
@@ -69,6 +70,7 @@ class View:
     content: Content
     meaning: MeaningTable | None
     """Epsilon and power where all noise is discrete Gaussian on a lattice."""
+    results: Results
     periods: tuple[Period, ...] = ()
     """The periods of the series so far, with this one; empty outside a series."""
 
@@ -79,9 +81,10 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
     published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)
     start = start_record(release.policy, questions)
+    results = results_of(release, content)
     with ThreadPoolExecutor(1) as pool:
         # Sorting, packing and compressing cells leaves the interpreter free for the rest.
-        cells = pool.submit(page_cells, content, release.history)
+        cells = pool.submit(page_cells, content, release.history, results)
         figures, meaning = _figures(release, start, content), _meaning(release)
         tables, packed = cells.result()
     return View(
@@ -98,6 +101,7 @@ def view_of(release: "Release", files: Mapping[str, str]) -> View:
         labels=labels,
         content=content,
         meaning=meaning,
+        results=results,
         periods=published.series.periods,
     )
 
@@ -134,6 +138,7 @@ def payload(view: View) -> dict[str, Any]:
         "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},
         "statuses": list(view.content.rules.names()),
         "tables": [table.to_json(table.first_rows()) for table in view.tables],
+        "results": results_json(view.results, view.content, [table.described.name for table in view.tables]),
         "level": view.published.confidence,
         "period": view.published.series.period or view.content.words.publication.period,
         "sentences": SENTENCES,

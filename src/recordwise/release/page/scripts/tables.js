@@ -7,17 +7,30 @@
   // A table knows its columns as functions of the row: at first of the few rows in the script, later of all compressed cells.
   const tables = data.tables.map(table => ({...table, labels: table.keys.map(() => null), size: table.rows.length,
     columns: (table.rows[0] ?? []).map((_, at) => row => table.rows[row][at]), past: []}));
-  const numbers = (raw, rows) => row => {
-    const at = plane => raw[plane * rows + row];
-    if (at(7) === 2) return null;
-    let whole = 0;
-    for (let plane = 6; plane >= 0; plane--) whole = whole * 256 + at(plane);
-    return Number((at(7) ? "-" : "") + whole + "e" + (at(8) + 256 * at(9) - 1024));
+  // All values of a column at once, made when they are first needed: a whole number times or by a power of ten is rounded once.
+  const kept = make => { let found = null; return () => found ??= make(); };
+  const numbers = (raw, rows) => {
+    const value = row => {
+      const at = plane => raw[plane * rows + row];
+      if (at(7) === 2) return null;
+      let whole = 0;
+      for (let plane = 6; plane >= 0; plane--) whole = whole * 256 + at(plane);
+      const power = at(8) + 256 * at(9) - 1024, size = power > 22 || power < -22 ? Number(whole + "e" + power) : power < 0 ? whole / Number("1e" + -power) : whole * Number("1e" + power);
+      return at(7) ? -size : size;
+    };
+    value.all = kept(() => Float64Array.from({length: rows}, (_, row) => value(row) ?? NaN));
+    return value;
   };
-  const codes = (raw, rows, planes, values) => row => {
-    let code = 0;
-    for (let plane = planes - 1; plane >= 0; plane--) code = code * 256 + raw[plane * rows + row];
-    return values[code];
+  const codes = (raw, rows, planes, values) => {
+    const code = row => {
+      let found = 0;
+      for (let plane = planes - 1; plane >= 0; plane--) found = found * 256 + raw[plane * rows + row];
+      return found;
+    };
+    const value = row => values[code(row)];
+    value.codes = kept(() => Uint32Array.from({length: rows}, (_, row) => code(row)));
+    value.values = values;
+    return value;
   };
   const unpack = async () => {
     const bytes = Uint8Array.from(atob(find("#packed").textContent), letter => letter.charCodeAt(0));
@@ -26,15 +39,16 @@
     const length = raw[0] + 256 * (raw[1] + 256 * (raw[2] + 256 * raw[3]));
     let at = 4 + length;
     const take = count => raw.subarray(at, at += count);
-    JSON.parse(new TextDecoder().decode(raw.subarray(4, at))).forEach(({rows, keys}, number) => {
+    JSON.parse(new TextDecoder().decode(raw.subarray(4, at))).forEach(({rows, keys, parents}, number) => {
       const table = tables[number], columns = keys.map(({values}) => codes(take(4 * rows), rows, 4, values));
       for (const [, accurate, fitted, , status] of table.variables) {
         for (let count = 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0); count; count--) columns.push(numbers(take(10 * rows), rows));
         if (status) columns.push(codes(take(rows), rows, 1, data.statuses));
       }
+      const above = parents ? codes(take(4 * rows), rows, 4, []).codes() : null;
       const past = table.variables.map(() => table.periods.map(() => [0, 1, 2].map(() => numbers(take(10 * rows), rows))));
       const labels = keys.map(({values, labels: known}) => known && new Map(values.map((value, place) => [value, known[place]])));
-      Object.assign(table, {columns, past, labels, size: rows, found: null});
+      Object.assign(table, {columns, past, labels, size: rows, parents: above});
     });
   };
 
@@ -45,17 +59,34 @@
   const intervalText = (low, high) => low === null && high === null ? DASH : low === null ? "at most " + cellText(high) : high === null ? "at least " + cellText(low) : cellText(low) + " to " + cellText(high);
   const keyText = ({labels}, at, value) => value === null ? "(missing)" : labels[at]?.get(value) ? value + " " + labels[at].get(value) : value;
 
-  const titleOf = (shown, row) => shown.keys.map((_, at) => keyText(shown, at, shown.columns[at](row))).join(", ");
+  const titleOf = (shown, row, short = false) => shown.keys.map((_, at) => { const value = shown.columns[at](row); return short && shown.labels[at]?.get(value) || keyText(shown, at, value); }).join(", ");
+  const placeOf = (shown, chosen) => shown.variables.slice(0, chosen).reduce((at, [, accurate, fitted, , status]) => at + 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0) + (status ? 1 : 0), shown.keys.length);
+  const numbersOf = (shown, at) => shown.columns[at].all?.() ?? Float64Array.from({length: shown.size}, (_, row) => shown.columns[at](row) ?? NaN);
+  const codesOf = (shown, at) => {
+    const column = shown.columns[at];
+    if (column.codes) return {codes: column.codes(), values: column.values};
+    const values = [...new Set(Array.from({length: shown.size}, (_, row) => column(row)))];
+    return {values, codes: Uint32Array.from({length: shown.size}, (_, row) => values.indexOf(column(row)))};
+  };
 
-  // Finding and showing cells.
+  // Finding and showing cells: a word is looked for in the different codes and names, not in every row.
   const table = () => tables[+find("#which").value];
-  const textsOf = shown => shown.found ??= Array.from({length: shown.size}, (_, row) => shown.keys.map((_, at) => keyText(shown, at, shown.columns[at](row))).join(" ").toLowerCase());
-  const rowsFound = shown => {
-    const wanted = find("#find").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    const every = Array.from({length: shown.size}, (_, row) => row);
+  const rowsMatching = (shown, text) => {
+    const wanted = text.trim().toLowerCase().split(/\s+/).filter(Boolean), every = Array.from({length: shown.size}, (_, row) => row);
     if (!wanted.length) return every;
-    const texts = textsOf(shown);
-    return every.filter(row => wanted.every(word => texts[row].includes(word)));
+    const columns = shown.keys.map((_, at) => { const {codes, values} = codesOf(shown, at); return {codes, texts: values.map(value => keyText(shown, at, value).toLowerCase())}; });
+    const tests = wanted.map(word => columns.map(({codes, texts}) => ({codes, hits: Uint8Array.from(texts, each => each.includes(word))})));
+    return every.filter(row => tests.every(each => each.some(({codes, hits}) => hits[codes[row]])));
+  };
+  const rowsFound = shown => rowsMatching(shown, find("#find").value);
+  // How many of a table's values have which status.
+  const summary = (shown, chosen) => {
+    const [, accurate, fitted, , status] = shown.variables[chosen];
+    if (!status || shown.size < 2) return "";
+    const {codes, values} = codesOf(shown, placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0)), counts = values.map(() => 0);
+    for (const code of codes) counts[code]++;
+    const told = data.statuses.map(word => [word, counts[values.indexOf(word)] ?? 0]).filter(([, count]) => count).map(([word, count]) => grouped(count, 0) + " " + word);
+    return "Of " + grouped(shown.size, 0) + (shown.size < shown.all ? " cells on this page" : " cells") + ": " + told.join(", ") + ".";
   };
   const rowOf = (shown, row) => {
     const {keys, variables, columns, past} = shown;
@@ -129,5 +160,6 @@
     browse();
     window.recordwise.ready = unpack().then(browse, () => say("#held", "This browser is too old to open all cells here; the files beside the page hold them."));
   }
-  Object.assign(window.recordwise, {csv, cells: {cellText, intervalText, titleOf}});
+  window.recordwise.ready ??= Promise.resolve();
+  Object.assign(window.recordwise, {csv, tables, cells: {cellText, intervalText, titleOf, keyText, placeOf, numbersOf, codesOf, rowsMatching, summary}});
 })();

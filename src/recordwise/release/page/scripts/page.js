@@ -89,31 +89,38 @@
     }
     return low;
   };
-  const around = (record, field, hidden) => {
+  const inSteps = (record, field) => {
     const [up, down] = field.step, value = steps => steps * up / down;
     const raw = record[field.name] * down / up;
     const own = raw < 0 ? Math.round(raw) : Math.floor(raw * (1 + 1e-15));
     const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
     const least = field.signed ? -most : 0;
-    const at = steps => ({...record, [field.name]: value(steps)});
-    const hides = (low, high) => hidden(at(low), at(high));
+    const between = (low, high) => {
+      const reach = high < most && Math.abs(2 * own - low - high) <= 1 ? Math.max(own - low, high - own) : null;
+      return {field, low: value(low), high: high >= most ? null : value(high), reach: reach === null ? null : value(reach), open: low === least && high >= most};
+    };
+    return {own, least, most, between, at: steps => ({...record, [field.name]: value(steps)})};
+  };
+  const band = (record, field) => {
+    const {own, least, most, between, at} = inSteps(record, field);
+    const hides = (low, high) => model.change(at(low), at(high)) <= data.bandLoss;
     const alike = furthest(away => hides(Math.max(least, own - away), own + away), Math.max(0, most - own));
     let low = Math.max(least, own - alike), high = own + alike;
     low -= furthest(away => hides(low - away, high), low - least);
     high += furthest(away => hides(low, high + away), Math.max(0, most - high));
-    const reach = high < most && Math.abs(2 * own - low - high) <= 1 ? Math.max(own - low, high - own) : null;
-    return {field, low: value(low), high: high >= most ? null : value(high), reach: reach === null ? null : value(reach), open: low === least && high >= most};
+    return between(low, high);
   };
-  const band = (record, field) => around(record, field, (one, other) => model.change(one, other) <= data.bandLoss);
   // What an attacker who knows all else can tell (T-INFER): recordwise.mechanisms.inference.is_hidden.
   const told = (record, field) => {
     const numbers = model.numbers[field.name], {joint, squares} = data.reaches[field.name];
     const places = numbers.map((_, at) => at).filter(at => numbers[at][0](record)), together = joint[places.join(",")];
     const [first] = places, gaussian = places.every(at => numbers[at][3] > 0);
     if (!places.length || (places.length > 1 && together === undefined && !gaussian)) return null;
-    const most = places.length === 1 ? numbers[first][2] : together;
-    const found = around(record, field, (one, other) => most !== undefined ? numbers[first][1](one, other) <= most
-      : places.reduce((sum, at) => sum + numbers[at][3] * Math.pow(numbers[at][1](one, other), 2), 0) <= squares);
+    const {own, least, most, between, at} = inSteps(record, field);
+    const alone = places.length === 1 ? numbers[first][2] : together;
+    const hides = steps => alone !== undefined ? numbers[first][1](at(own), at(steps)) <= alone
+      : places.reduce((sum, place) => sum + numbers[place][3] * Math.pow(numbers[place][1](at(own), at(steps)), 2), 0) <= squares;
+    const found = between(own - furthest(away => hides(own - away), own - least), own + furthest(away => hides(own + away), Math.max(0, most - own)));
     return found.open ? null : found;
   };
 

@@ -1,0 +1,276 @@
+"""The results on the page: headline numbers, ranked cells, sums and a map."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact.text import cell_text
+from recordwise.plan.arrays import numpy_of
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.dictionary import Entry, value_column
+from recordwise.release.published import PublishedQuery
+
+if TYPE_CHECKING:
+    from recordwise.release.release import Release
+
+NONE = -1
+FEWEST = 4
+"""A table of fewer cells is not worth a chart of its largest ones."""
+OPEN = "The keys are not declared complete and no rests are published, so that tables say nothing about each other."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tree:
+    """Nested tables, finest first, so that sums of cells have a formula of one pass (T-ASK)."""
+
+    tables: tuple[str, ...]
+    names: Mapping[str, tuple[str, ...]]
+    """For a statistic, what it is called in each table."""
+    parents: Mapping[str, Any]
+    """For each table, the answer that each cell lies in, counted over all tables; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Results:
+    """What the page shows of the results besides the tables."""
+
+    trees: tuple[Tree, ...] = ()
+    note: str = ""
+    """Why tables say nothing about each other, if so."""
+    queries: Mapping[str, int] = field(default_factory=dict)
+    """The number of the query of each table."""
+
+
+def results_of(release: "Release", content: Content) -> Results:
+    """Return the trees of a release, as the reader's totals use them."""
+    queries = release.published.queries
+    numbers = {table.name: at for at, query in enumerate(queries) for table in query.tables}
+    if not any(each.halves for each in content.tables):
+        return Results(queries=numbers)
+    fit = release.published.fit
+    complete = fit is not None and fit.complete
+    found = [tree for query in queries if (tree := _tree(release, query, content, complete=complete)) is not None]
+    joined = any(np.any(up != NONE) for tree in found for up in tree.parents.values())
+    several = any(len(query.tables) > 1 for query in queries)
+    return Results(trees=tuple(found), note=OPEN if several and found and not joined else "", queries=numbers)
+
+
+def _tree(release: "Release", query: PublishedQuery, content: Content, *, complete: bool) -> Tree | None:
+    """Return the answers of a query as a tree; None if tables cross or nothing is added up."""
+    described = {each.name: each for each in content.tables}
+    tables = [described[table.name] for table in query.tables]
+    chain = sorted(tables, key=lambda each: len(each.coarser), reverse=True)
+    in_chain = [len(each.coarser) for each in chain] == list(range(len(chain)))[::-1]
+    statistics = [each.name for each in query.statistics if all(each.name in table.halves for table in tables)]
+    if not in_chain or not statistics:
+        return None
+    if len(tables) == 1:
+        (only,) = tables
+        alone = np.full(only.data.num_rows, NONE)
+        return Tree(tables=(only.name,), names={name: (name,) for name in statistics}, parents={only.name: alone})
+    from recordwise.release.nesting import nesting_of
+
+    try:
+        nesting = nesting_of(release, query, complete=complete)
+    except ParameterError:
+        return None
+    if nesting.tree is None:
+        return None
+    names = tuple(table.name for table in nesting.tables)
+    parents = dict(zip(names, nesting.by_table(nesting.tree.parents())))
+    return Tree(tables=names, names={name: (name,) * len(names) for name in statistics}, parents=parents)
+
+
+def on_page(tree: Tree, orders: Mapping[str, Any]) -> dict[str, Any]:
+    """Return each table's parents in the order of the page, counted from 1; 0 for none.
+
+    Args:
+        tree: The tree.
+        orders: For each table, the row at each place of the page.
+
+    Returns:
+        The parents by table.
+    """
+    starts = np.cumsum([0, *(len(tree.parents[name]) for name in tree.tables)])
+    place = np.zeros(int(starts[-1]) + 1, np.int64)
+    for name, start in zip(tree.tables, starts):
+        place[start + orders[name]] = start + 1 + np.arange(len(orders[name]))
+    # The last entry stands for none.
+    return {name: place[tree.parents[name][orders[name]]] for name in tree.tables}
+
+
+def results_json(results: Results, content: Content, tables: Sequence[str]) -> dict[str, Any]:
+    """Return what the script of the page needs."""
+    number = {name: at for at, name in enumerate(tables)}
+    trees = []
+    for tree in results.trees:
+        own = [content.table_named(name) for name in tree.tables]
+        names = {
+            name: [each.table.variables.index(called) for each, called in zip(own, several)]
+            for name, several in tree.names.items()
+        }
+        trees.append({"tables": [number[name] for name in tree.tables], "names": names})
+    return {
+        "trees": trees,
+        "z": NormalDist().inv_cdf((1 + content.confidence) / 2),
+        "note": results.note,
+        "statistics": _statistics(results, content),
+        "ranked": number.get(_ranked(content), 0),
+        "map": _map(content, number),
+    }
+
+
+def heading(entry: Entry) -> str:
+    """The title of a column with its unit."""
+    unit = _own_unit(entry)
+    return f"{entry.title} ({unit})" if unit else entry.title
+
+
+def _statistics(results: Results, content: Content) -> list[dict[str, Any]]:
+    """What can be added up: a name in a query, once."""
+    found: dict[tuple[int, str], str] = {}
+    for table in content.tables:
+        titles = {entry.name: heading(entry) for entry in table.columns}
+        for name in table.halves:
+            found.setdefault((results.queries[table.name], name), titles[name])
+    return [{"query": query, "name": name, "title": title} for (query, name), title in found.items()]
+
+
+def _ranked(content: Content) -> str:
+    """The table whose largest cells are shown first: of few keys and few cells."""
+    shown = [each for each in content.tables if each.table.variables and each.table.keys]
+    enough = [each for each in shown if each.data.num_rows >= FEWEST] or shown
+    return min(enough, key=lambda each: (len(each.table.keys), each.data.num_rows)).name if enough else ""
+
+
+# Headline numbers: the grand total where there is one, otherwise the sum of the coarsest table.
+
+
+def headlines(content: Content) -> list[dict[str, str]]:
+    """Return the total of each statistic with its interval, where there is one."""
+    by_size = sorted((each for each in content.tables if each.table.variables), key=lambda each: each.data.num_rows)
+    found: dict[str, dict[str, str]] = {}
+    for table in by_size:
+        for entry in table.columns:
+            if entry.name in table.table.variables and entry.name not in found:
+                said = _grand_total(table, entry) if table.data.num_rows == 1 else _summed(content, table, entry)
+                if said is not None:
+                    found[entry.name] = {"title": entry.title, "unit": _own_unit(entry), **said}
+    return list(found.values())
+
+
+def _own_unit(entry: Entry) -> str:
+    return "" if entry.unit.casefold() == entry.title.casefold() else entry.unit
+
+
+def _grand_total(table: DescribedTable, entry: Entry) -> dict[str, str] | None:
+    row = table.data.to_pylist()[0]
+    column = value_column(table.table, entry.name)
+    value, low, high = (row.get(column + end) for end in ("", "_low", "_high"))
+    return None if value is None else {"value": cell_text(value), "interval": _interval(low, high), "of": ""}
+
+
+def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, str] | None:
+    half = table.halves.get(entry.name)
+    if half is None or table.coarser:
+        return None
+    values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
+    reach = NormalDist().inv_cdf((1 + content.confidence) / 2) * float(np.sqrt(np.sum(sds**2))) + half
+    total = float(values.sum())
+    interval = _interval(total - reach, total + reach)
+    return {
+        "value": cell_text(total),
+        "interval": interval,
+        "of": f"all {table.data.num_rows:,} cells of {table.title}",
+    }
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{cell_text(low)} to {cell_text(high)}"
+
+
+# Tiles for the states, where the codes of a table are those of the states.
+
+
+TILES = {
+    "01": ("AL", "Alabama", 6, 6),
+    "02": ("AK", "Alaska", 0, 0),
+    "04": ("AZ", "Arizona", 1, 5),
+    "05": ("AR", "Arkansas", 4, 5),
+    "06": ("CA", "California", 0, 4),
+    "08": ("CO", "Colorado", 2, 4),
+    "09": ("CT", "Connecticut", 10, 3),
+    "10": ("DE", "Delaware", 9, 4),
+    "11": ("DC", "District of Columbia", 8, 5),
+    "12": ("FL", "Florida", 8, 7),
+    "13": ("GA", "Georgia", 7, 6),
+    "15": ("HI", "Hawaii", 0, 7),
+    "16": ("ID", "Idaho", 1, 2),
+    "17": ("IL", "Illinois", 5, 2),
+    "18": ("IN", "Indiana", 5, 3),
+    "19": ("IA", "Iowa", 4, 3),
+    "20": ("KS", "Kansas", 3, 5),
+    "21": ("KY", "Kentucky", 5, 4),
+    "22": ("LA", "Louisiana", 4, 6),
+    "23": ("ME", "Maine", 10, 0),
+    "24": ("MD", "Maryland", 8, 4),
+    "25": ("MA", "Massachusetts", 9, 2),
+    "26": ("MI", "Michigan", 6, 2),
+    "27": ("MN", "Minnesota", 4, 2),
+    "28": ("MS", "Mississippi", 5, 6),
+    "29": ("MO", "Missouri", 4, 4),
+    "30": ("MT", "Montana", 2, 2),
+    "31": ("NE", "Nebraska", 3, 4),
+    "32": ("NV", "Nevada", 1, 3),
+    "33": ("NH", "New Hampshire", 10, 1),
+    "34": ("NJ", "New Jersey", 8, 3),
+    "35": ("NM", "New Mexico", 2, 5),
+    "36": ("NY", "New York", 8, 2),
+    "37": ("NC", "North Carolina", 6, 5),
+    "38": ("ND", "North Dakota", 3, 2),
+    "39": ("OH", "Ohio", 6, 3),
+    "40": ("OK", "Oklahoma", 3, 6),
+    "41": ("OR", "Oregon", 0, 3),
+    "42": ("PA", "Pennsylvania", 7, 3),
+    "44": ("RI", "Rhode Island", 9, 3),
+    "45": ("SC", "South Carolina", 7, 5),
+    "46": ("SD", "South Dakota", 3, 3),
+    "47": ("TN", "Tennessee", 5, 5),
+    "48": ("TX", "Texas", 3, 7),
+    "49": ("UT", "Utah", 1, 4),
+    "50": ("VT", "Vermont", 9, 1),
+    "51": ("VA", "Virginia", 7, 4),
+    "53": ("WA", "Washington", 0, 2),
+    "54": ("WV", "West Virginia", 6, 4),
+    "55": ("WI", "Wisconsin", 5, 1),
+    "56": ("WY", "Wyoming", 2, 3),
+}
+"""For each code of a state its letters, name, column and row."""
+STATES = ("state", "st", "fipstate", "statefp", "state_code")
+MOST_STATES = 56
+LEAST_STATES = 8
+
+
+def _map(content: Content, number: Mapping[str, int]) -> dict[str, Any] | None:
+    """Return the table by state and its tiles; codes that are called something else are no states."""
+    for table in content.tables:
+        keys = table.table.keys
+        if (
+            len(keys) != 1
+            or keys[0].casefold() not in STATES
+            or not pa.types.is_string(table.data.column(keys[0]).type)
+        ):
+            continue
+        codes, labels = table.data.column(keys[0]).to_pylist(), content.words.values(keys[0])
+        if not (LEAST_STATES <= len(codes) <= MOST_STATES and sum(code in TILES for code in codes) >= len(codes) - 5):
+            continue
+        tiles = {code: TILES[code] for code in codes if code in TILES}
+        if all(labels.get(code, name) in (name, short) for code, (short, name, *_) in tiles.items()):
+            places = {code: [short, *place] for code, (short, _, *place) in tiles.items()}
+            return {"table": number[table.name], "key": keys[0], "tiles": places}
+    return None

@@ -1,0 +1,522 @@
+"""The best shares of a loss over the tables of a query, from public lists and sizes alone (T-FITSHARES).
+
+A cell counts by its relative error in the best linear fit of all tables of its query. Cells of one table and one size class
+(a power of ten) count together, by the mean of their relative variances over what the goal allows their class; the shares make the
+largest of these means as small as possible. No record is read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, positive
+from recordwise.exact.text import digits_text, share_text
+from recordwise.plan.cost import cell_mechanisms
+from recordwise.plan.describe import group_json
+from recordwise.plan.expressions import ALL_OTHER, Choice
+from recordwise.plan.keys.bands import sizes_at
+from recordwise.plan.plan import Plan, PlannedTable, size_names
+from recordwise.plan.query import Query
+from recordwise.plan.statistics import Drawable
+from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
+from recordwise.release.nesting import cell_axes, finest_of, fitted_cells
+from recordwise.release.published import CodeLists, Groups, read_groups
+from recordwise.release.tables import ReleasedTable
+
+LEAST_SHARE = Fraction(1, 1000)
+"""No level gets less, so that its own answers stay of use; it costs the others a thousandth."""
+DIGITS = 3
+"""Of every share but the largest, which takes what is left."""
+NEARLY = 1.05
+"""A variance this much larger is not worth a change."""
+
+Sizes = Callable[[PlannedTable, Drawable], FloatArray | None]
+Goal = Mapping[Number, Number]
+"""The relative error that cells of at least some size may have, by this size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestShares:
+    """The shares of one query that need the least noise for a goal."""
+
+    query: int
+    """The number of the query in its plan."""
+    variables: tuple[str, ...]
+    """What decided: counts and sums, by published name."""
+    axes: tuple[tuple[Fraction, ...], ...]
+    """The shares along each axis of the query, each adding up to 1."""
+    now: float
+    """The variance that the query's own shares need for the goal, divided by that of these."""
+    equal: float
+    """The same for equal shares."""
+    sized: bool
+    """Whether sizes were public; else all cells of the finest table were taken as alike."""
+
+    def applied(self, query: Query) -> Query:
+        """Return the query with these shares.
+
+        Args:
+            query: The query.
+
+        Returns:
+            A new query.
+        """
+        return with_axis_shares(query, self.axes)
+
+    def text(self) -> str:
+        """In words."""
+        lists = " and ".join(
+            f"share = [{', '.join(share_text(float(each), 2) for each in own)}]" for own in self.axes if len(own) > 1
+        )
+        own = "" if self.now < NEARLY else f"; those of the plan need {digits_text(self.now, 3)} times as much"
+        alike = "" if self.sized else ", taking the cells of the finest table as alike"
+        return (
+            f"{', '.join(self.variables)}: for the same relative errors of fitted cells by size class, equal shares would "
+            f"need {digits_text(self.equal, 3)} times the variance of {lists}{own}{alike}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        shares = [[float(each) for each in own] for own in self.axes if len(own) > 1]
+        return {
+            "query": self.query,
+            "variables": list(self.variables),
+            "now": self.now,
+            "equal": self.equal,
+            "shares": shares,
+            "sized": self.sized,
+        }
+
+
+def best_shares(
+    plan: Plan, query: int = 0, *, goal: Goal | None = None, complete: bool = False, sizes: Sizes | None = None
+) -> BestShares:
+    """Return the shares over the tables of a query that need the least noise for a goal.
+
+    Errors are those of the best linear fit of all tables, by its exact variances, at sizes that are public. Along one
+    axis the shares are the best there are; along several they are a product, and the best that a search finds. Where
+    statistics differ, none needs much more than with shares of its own. They follow from the plan alone.
+
+    Args:
+        plan: The plan, with the sizes of earlier releases read.
+        query: The number of the query in it, from 0.
+        goal: The relative error that cells of at least some size may have, by this size: ``{100: "0.2", 1000: "0.1"}``;
+            smaller cells do not count. Unless given, the same error in every size class from the middle cell of the
+            finest table on.
+        complete: Whether the keys list every cell that can hold records, so that finer cells add up to coarser ones.
+        sizes: The sizes of the cells of a table for a statistic, or None; those of the keys unless given.
+
+    Returns:
+        The shares as exact fractions, and what equal ones would need.
+
+    Raises:
+        ParameterError: Keys are selected from the records, or a goal by size is given and no sizes are public.
+    """
+    tables = [each for each in plan.tables() if each.query == query]
+    if any(plan.selection(each) is not None for each in tables):
+        raise ParameterError(
+            parameter="share",
+            problem="cannot be chosen before keys are selected",
+            advice="State the shares, or give public keys.",
+        )
+    own = plan.queries[query]
+    lengths = [len(axis) for axis in own.axes]
+    drawn = [each for each in own.draws() if each.totals(plan.schema)]
+    parts = _costs(plan, tables, drawn, goal, complete, sizes or _public(plan)) if len(tables) > 1 and drawn else []
+    if not parts:
+        even = tuple(tuple(Fraction(1, length) for _ in range(length)) for length in lengths)
+        return BestShares(query=query, variables=(), axes=even, now=1.0, equal=1.0, sized=False)
+    starts = [_shares(own), np.full(len(tables), 1 / len(tables)), _alone(parts[0]), _of_one(parts[0])]
+    found = [least_split(each, lengths, starts) for each in parts]
+    best, scale = found[0], [1.0]
+    if len(parts) > 1:
+        scale = [float(np.max(each(_product(split)))) for each, split in zip(parts, found)]
+        starts += [_product(each) for each in found]
+        best = least_split(
+            lambda at: np.concatenate([each(at) / by for each, by in zip(parts, scale)]), lengths, starts
+        )
+    axes = [rounded_shares(each) for each in best]
+
+    def worst(at: FloatArray) -> float:
+        return max(float(np.max(each(at))) / by for each, by in zip(parts, scale))
+
+    least = worst(_product([np.array([float(share) for share in each]) for each in axes]))
+    return BestShares(
+        query=query,
+        variables=tuple(name for each in parts for name in each.variables),
+        axes=tuple(map(tuple, axes)),
+        now=worst(_shares(own)) / least,
+        equal=worst(np.full(len(tables), 1 / len(tables))) / least,
+        sized=any(each.sized for each in parts),
+    )
+
+
+def with_best_shares(plan: Plan, queries: Sequence[int], *, goal: Goal | None = None, complete: bool = False) -> Plan:
+    """Return the plan with the best shares in some of its queries.
+
+    Args:
+        plan: The plan, with the sizes of earlier releases read.
+        queries: The numbers of the queries, from 0.
+        goal: As for ``best_shares``.
+        complete: As for ``best_shares``.
+
+    Returns:
+        A new plan.
+    """
+    made = [
+        best_shares(plan, number, goal=goal, complete=complete).applied(query) if number in queries else query
+        for number, query in enumerate(plan.queries)
+    ]
+    return replace(plan, queries=tuple(made))
+
+
+def public_sizes(plan: Plan, table: PlannedTable, part: Drawable) -> FloatArray | None:
+    """Return the public sizes of the cells of a table, as totals of a statistic; None where they are of something else.
+
+    Args:
+        plan: The plan.
+        table: One of its tables.
+        part: One of its statistics.
+
+    Returns:
+        A size for each listed cell.
+    """
+    keys = plan.queries[table.query].sized_keys(table.shape, size_names(part))
+    if keys is None or keys.sizes is None:
+        return None
+    if not keys.sizes.named(*size_names(part)) and not part.mechanism.is_sized:
+        return None
+    return sizes_at(keys, table.shape.groups, plan.schema, size_names(part))
+
+
+def _public(plan: Plan) -> Sizes:
+    return lambda table, part: public_sizes(plan, table, part)
+
+
+# What shares cost a statistic: for each table and size class the mean of the relative variances of its fitted cells.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShareCost:
+    """The cost of shares for statistics with the same sizes and noise in proportion."""
+
+    variables: tuple[str, ...]
+    tree: AnswerTree | Crossing
+    level: Any
+    """The number of the table of each answer."""
+    variance: FloatArray
+    """The variance of each answer that gets the whole loss."""
+    group: Any
+    """The table and size class of each answer, numbered; -1 if it does not count."""
+    scale: FloatArray
+    """What the variance of each answer counts for in its group."""
+    sized: bool
+
+    def __call__(self, shares: FloatArray) -> FloatArray:
+        """Return the mean relative variance of each table and size class, at these shares of the tables."""
+        fitted = self.tree.weights(self.variance / shares[self.level]).fitted
+        return self.means(np.asarray(fitted))
+
+    def means(self, variance: FloatArray) -> FloatArray:
+        """Return the mean of each table and size class."""
+        counted = self.group >= 0
+        return np.asarray(np.bincount(self.group[counted], (variance * self.scale)[counted]), np.float64)
+
+
+def _costs(
+    plan: Plan,
+    tables: Sequence[PlannedTable],
+    drawn: Sequence[Drawable],
+    goal: Goal | None,
+    complete: bool,
+    sizes: Sizes,
+) -> list[ShareCost]:
+    """Return what shares cost each statistic; those that always agree are one."""
+    tree, order, counts, covered = public_tree(plan, tables, complete=complete)
+    level = np.concatenate([np.full(counts[n], n) for n in order])
+    listed = np.concatenate([_listed(plan, tables[n], counts[n]) for n in order])
+    known = {each: _sizes_in_order(tables, each, order, counts, sizes) for each in drawn}
+    usable = next((own for own in known.values() if own is not None), None)
+    if goal is not None and usable is None:
+        raise ParameterError(
+            parameter="goal", problem="is by size, and no sizes are public", advice="Give keys with sizes, or no goal."
+        )
+    found: list[ShareCost] = []
+    for each in drawn:
+        own = known[each]
+        size = own if own is not None else usable if usable is not None else covered
+        group, scale = _classes(np.where(listed, size, 0.0), level, order[0], goal)
+        variance = np.concatenate([_full_variance(plan, tables[n], each, size[level == n]) for n in order])
+        if not np.all(np.isfinite(variance)) or not np.any(group >= 0):
+            continue
+        made = ShareCost(
+            variables=(each.alias,),
+            tree=tree,
+            level=level,
+            variance=variance,
+            group=group,
+            scale=scale,
+            sized=usable is not None,
+        )
+        same = next((n for n, other in enumerate(found) if _proportional(other, made)), None)
+        if same is None:
+            found.append(made)
+        else:
+            found[same] = replace(found[same], variables=(*found[same].variables, each.alias))
+    return found
+
+
+def public_tree(
+    plan: Plan, tables: Sequence[PlannedTable], *, complete: bool = False
+) -> tuple[AnswerTree | Crossing, list[int], list[int], FloatArray]:
+    """Return the answers of a query, the order of its tables, their numbers of cells, and the finest cells of each answer."""
+    named = [str(number) for number in range(len(tables))]
+    by = {
+        name: read_groups(group_json(group, plan.schema) for group in table.shape.groups)
+        for name, table in zip(named, tables)
+    }
+    cells = [plan.cells(each) if each.shape.groups else pa.table({"all": [True]}) for each in tables]
+    counts = [own.num_rows for own in cells]
+    if finest_of(list(by.values())) is None:
+        # No table tells the cells of all others: every answer is by itself.
+        alone = np.concatenate([np.full(count, 1 / count) for count in counts])
+        return AnswerTree.of(np.full(sum(counts), -1)), list(range(len(tables))), counts, alone
+    made = [
+        ReleasedTable(name=name, keys=tuple(own.column_names) if table.shape.groups else (), variables=(), data=own)
+        for name, own, table in zip(named, cells, tables)
+    ]
+    lists = CodeLists.read(each.to_json() for each in plan.schema.hierarchies)
+    tree, order, _, rows = tree_of_tables(
+        made, by, lists, complete or plan.queries[tables[0].query].all_other is not None
+    )
+    return tree, order, counts, np.diff(rows.indptr).astype(np.float64)
+
+
+def tree_of_tables(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists, known: bool
+) -> tuple[AnswerTree | Crossing, list[int], bool, Any]:
+    """Return tables as answers, their order, finest first, whether no record can be in coarser cells only, and the cells."""
+    order = sorted(range(len(tables)), key=lambda n: (len(by[tables[n].name]), tables[n].data.num_rows), reverse=True)
+    finest = finest_of([by[tables[n].name] for n in order])
+    assert finest is not None
+    order.insert(0, order.pop(finest))
+    ordered = [tables[n] for n in order]
+    rows = fitted_cells(ordered, by, complete=known, lists=lists).rows(ordered, by, lists)
+    tree = tree_of(rows) or Crossing.of(rows, [each.data.num_rows for each in ordered], cell_axes(ordered, by, lists))
+    return tree, order, known or rows.shape[1] == ordered[0].data.num_rows, rows
+
+
+def _listed(plan: Plan, table: PlannedTable, count: int) -> Any:
+    """Return which cells are no published rest."""
+    rest = np.zeros(count, bool)
+    if table.rest is not None:
+        rest = np.asarray(plan.cells(table).column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
+    return ~rest
+
+
+def _sizes_in_order(
+    tables: Sequence[PlannedTable], part: Drawable, order: Sequence[int], counts: Sequence[int], sizes: Sizes
+) -> FloatArray | None:
+    """Return the size of each answer, 0 for published rests; None if a table has none."""
+    found = [sizes(tables[n], part) for n in order]
+    if any(each is None or not np.any(each > 0) for each in found):
+        return None
+    return np.concatenate(
+        [np.append(each, np.zeros(counts[n] - len(each))) for n, each in zip(order, found) if each is not None]
+    )
+
+
+def _full_variance(plan: Plan, table: PlannedTable, part: Drawable, size: FloatArray) -> FloatArray:
+    """Return the variance of each answer of a table if it got the whole loss."""
+    step = part.step(plan.schema)
+    totals = np.maximum(np.rint(size / float(step)), 1.0) * float(step)
+    variance = np.full(len(size), np.nan)
+    for each in cell_mechanisms(plan, table, part, plan.cells(table)):
+        rows = each.run.rows
+        variance[rows] = each.mechanism.variance_of(totals[rows], step=step)
+    return variance * float(table.shape.share)
+
+
+def _classes(size: FloatArray, level: Any, finest: int, goal: Goal | None) -> tuple[Any, FloatArray]:
+    """Return the group of each answer, a table and a size class, and what its variance counts for there."""
+    if goal is None:
+        own = size[(level == finest) & (size > 0)]
+        middle = float(np.median(own)) if len(own) else np.inf
+        counted = size >= middle
+        number = np.floor(np.log10(np.where(counted, size, 1.0) / (middle if np.isfinite(middle) else 1.0)) + 1e-9)
+        allowed = np.ones(len(size))
+    else:
+        bounds = sorted(
+            (float(positive(at, parameter="goal")), float(positive(to, parameter="goal"))) for at, to in goal.items()
+        )
+        number = np.searchsorted([at for at, _ in bounds], size, side="right") - 1.0
+        counted = number >= 0
+        allowed = np.array([to for _, to in bounds])[np.maximum(number, 0).astype(np.int64)]
+    pairs = np.stack([level, np.where(counted, number, 0).astype(np.int64)], axis=1)
+    group = np.full(len(size), -1)
+    if not np.any(counted):
+        return group, np.zeros(len(size))
+    group[counted] = np.unique(pairs[counted], axis=0, return_inverse=True)[1].ravel()
+    members = np.bincount(group[counted])
+    scale = np.zeros(len(size))
+    scale[counted] = 1 / (size[counted] * allowed[counted]) ** 2 / members[group[counted]]
+    return group, scale
+
+
+def _proportional(one: ShareCost, other: ShareCost) -> bool:
+    """Return whether two statistics rank all shares alike."""
+    same = np.array_equal(one.group, other.group)
+    return same and all(
+        np.allclose(a * b.max(), b * a.max(), rtol=1e-9, atol=0)
+        for a, b in ((one.variance, other.variance), (one.scale, other.scale))
+    )
+
+
+# The search: sequential linear programs for the largest of smooth functions, over logarithms of the shares along each axis.
+
+
+ROUNDS = 80
+WIDEST, NARROWEST = 1.0, 2e-4
+"""How far logarithms of shares move in one round."""
+ENOUGH = 1e-5
+"""A gain of the logarithm of the cost that is not worth another round."""
+STEP = 1e-4
+
+
+def least_split(
+    costs: Callable[[FloatArray], FloatArray], lengths: Sequence[int], starts: Sequence[FloatArray]
+) -> list[FloatArray]:
+    """Return the shares along each axis for which the largest cost is smallest.
+
+    Args:
+        costs: The costs, as a function of the shares of the tables.
+        lengths: The number of levels of each axis.
+        starts: Shares of the tables to begin from; of the product along the axes, the closest is taken.
+
+    Returns:
+        The shares of each axis.
+    """
+
+    def value(point: FloatArray) -> FloatArray:
+        return np.log(costs(_product(_axes(point, lengths))))
+
+    points = [_logarithms(each, lengths) for each in starts]
+    values = [value(each) for each in points]
+    first = min(range(len(points)), key=lambda n: float(values[n].max()))
+    return _axes(_descend(value, points[first], values[first], lengths), lengths)
+
+
+def _descend(
+    value: Callable[[FloatArray], FloatArray], point: FloatArray, now: FloatArray, lengths: Sequence[int]
+) -> FloatArray:
+    width, slopes = WIDEST, None
+    for _ in range(ROUNDS):
+        if slopes is None:
+            slopes = np.stack([(value(point + STEP * unit) - now) / STEP for unit in np.eye(len(point))], axis=1)
+        moved, lowest = _linear_program(slopes, now, point, width, lengths)
+        if now.max() - lowest < ENOUGH:
+            break
+        then = value(moved)
+        if then.max() < now.max():
+            good = now.max() - then.max() > (now.max() - lowest) / 2
+            point, now, slopes = moved, then, None
+            width = min(2 * width, WIDEST) if good else width / 2
+        else:
+            width /= 3
+        if width < NARROWEST:
+            break
+    return point
+
+
+def _linear_program(
+    slopes: FloatArray, now: FloatArray, point: FloatArray, width: float, lengths: Sequence[int]
+) -> tuple[FloatArray, float]:
+    """Return the point nearby where the largest of linear functions is lowest, and its value."""
+    from scipy.optimize import linprog
+
+    count, axis = len(point), np.repeat(np.arange(len(lengths)), lengths)
+    # Shares along an axis go on adding up to 1, to first order.
+    sums = np.where(axis == np.arange(len(lengths))[:, None], np.exp(point), 0.0)
+    low = np.clip(np.log(float(LEAST_SHARE)) - point, -width, 0.0)
+    found = linprog(
+        np.append(np.zeros(count), 1.0),
+        A_ub=np.hstack([slopes, -np.ones((len(slopes), 1))]),
+        b_ub=-now,
+        A_eq=np.hstack([sums, np.zeros((len(lengths), 1))]),
+        b_eq=np.zeros(len(lengths)),
+        bounds=[*((least, width) for least in low.tolist()), (None, None)],
+        method="highs",
+    )
+    assert found.x is not None
+    assert found.fun is not None
+    return _at_least(point + found.x[:count], lengths), float(found.fun)
+
+
+def _at_least(point: FloatArray, lengths: Sequence[int]) -> FloatArray:
+    """Return the logarithms of shares that add up to 1 along each axis, none below the least."""
+    own = [np.maximum(each, float(LEAST_SHARE)) for each in _axes(point, lengths)]
+    return np.asarray(np.log(np.concatenate([each / each.sum() for each in own])))
+
+
+def _axes(point: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
+    """Return the shares along each axis."""
+    parts = np.split(point, np.cumsum(lengths)[:-1]) if lengths else []
+    raised = [np.exp(each - each.max()) for each in parts]
+    return [each / each.sum() for each in raised]
+
+
+def _product(axes: Sequence[FloatArray]) -> FloatArray:
+    """Return the shares of the tables."""
+    return np.asarray(reduce(lambda one, other: np.outer(one, other).ravel(), axes, np.ones(1)))
+
+
+def _logarithms(shares: FloatArray, lengths: Sequence[int]) -> FloatArray:
+    """Return the logarithms of the sums of some shares along each axis."""
+    grid = np.asarray(shares).reshape(lengths)
+    others = [tuple(at for at in range(len(lengths)) if at != axis) for axis in range(len(lengths))]
+    own = [np.maximum(grid.sum(axis=each), 1e-12) for each in others]
+    return _at_least(np.log(np.concatenate(own)), lengths)
+
+
+def _shares(query: Query) -> FloatArray:
+    return np.array([float(level.share) for level in query.tables()])
+
+
+def _alone(cost: ShareCost) -> FloatArray:
+    """Return the shares that are best without a fit."""
+    means = cost.means(cost.variance)
+    table = np.zeros(len(means), np.int64)
+    counted = cost.group >= 0
+    table[cost.group[counted]] = cost.level[counted]
+    need = np.zeros(int(cost.level.max()) + 1)
+    np.maximum.at(need, table, means)
+    need = np.maximum(need, 1e-6 * need.max())
+    return np.asarray(need / need.sum())
+
+
+def _of_one(cost: ShareCost) -> FloatArray:
+    """Return the shares that give the finest table all they can."""
+    finest = int(cost.level[0])
+    return np.asarray(np.arange(int(cost.level.max()) + 1) == finest, np.float64)
+
+
+def rounded_shares(shares: FloatArray) -> list[Fraction]:
+    """Return shares with three digits that add up to exactly 1; the largest takes what is left."""
+    parts = [max(Fraction(f"{share:.{DIGITS}g}"), LEAST_SHARE) for share in shares.tolist()]
+    parts[int(np.argmax(shares))] += 1 - sum(parts)
+    return parts
+
+
+def with_axis_shares(query: Query, shares: Sequence[Sequence[Fraction]]) -> Query:
+    """Return the query with these shares along each of its axes."""
+    axes = [
+        tuple(Choice(choice.group, share) for choice, share in zip(axis, own)) for axis, own in zip(query.axes, shares)
+    ]
+    return replace(query, axes=tuple(axes))

@@ -1,0 +1,158 @@
+"""The results on the page in a real browser: sums of cells equal to the reader's, ranked cells, and a map of states."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from browser.kept_pictures import ARTEFACTS
+from recordwise.noise import Seeded
+from recordwise.reader import ReaderRelease
+
+STATES = {"01": "Alabama", "02": "Alaska", "04": "Arizona", "05": "Arkansas", "06": "California", "08": "Colorado"}
+STATES |= {"09": "Connecticut", "10": "Delaware", "12": "Florida"}
+COUNTIES = {state: [f"{state}00{number}" for number in (1, 3, 5, 7)] for state in STATES}
+SECTORS = {"11": "Farming", "31-33": "Manufacturing"}
+
+
+def made(folder: Path) -> rw.Release:
+    """A tree of places, and places crossed with sectors."""
+    (folder / "places.csv").write_text(
+        "state,county,name,short\n"
+        + "".join(f"{s},{c},{c} County,{name}\n" for s, name in STATES.items() for c in COUNTIES[s])
+    )
+    told: dict[str, Any] = {
+        "levels": ["nation", "state", "county"],
+        "totals": {"nation": "US"},
+        "source": "public: a list",
+    }
+    place = rw.Hierarchy.of("place", folder / "places.csv", labels={"county": "name", "state": "short"}, **told)
+    chance, rows = np.random.default_rng(5), 3000
+    emp = np.floor(chance.pareto(1.2, rows) * 40 + 1).astype(np.int64)
+    counties = [county for each in COUNTIES.values() for county in each]
+    columns: dict[str, Any] = {"county": chance.choice(counties, rows), "sector": chance.choice(list(SECTORS), rows)}
+    table = pa.table({"id": np.arange(rows), **columns, "emp": emp})
+    labels = {f"sector={code}": name for code, name in SECTORS.items()} | {"emp": "Employment"}
+    words = rw.Labels(labels=labels, units={"emp": "employees"})
+    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "dataset": "places"}
+    tree = rw.query().named("tree").levels("nation", "state", "county", share=["1/10", "1/5", "7/10"])
+    tree = tree.at(place.keys("county")).sum("emp", rw.Gaussian(sigma=9)).count(rw.Gaussian(sigma=2))
+    (folder / "sectors.csv").write_text("sector\n" + "".join(f"{sector}\n" for sector in SECTORS))
+    totals: dict[str, Any] = {"levels": ["all", "sector"], "totals": {"all": "00"}, "source": "public: a list"}
+    industry = rw.Hierarchy.of("industry", folder / "sectors.csv", **totals)
+    crossed = rw.query().named("crossed").levels("state", "county").levels("all", "sector")
+    keys = rw.Keys.crossed(place.keys("county"), industry.keys("sector"))
+    crossed = crossed.at(keys).sum("emp", rw.Gaussian(sigma=9), alias="both")
+    with rw.Session(table, words=words, hierarchies=[place, industry], **how) as session:
+        return session.run([tree, crossed], rng=Seeded(8))
+
+
+@pytest.fixture(scope="module")
+def opened(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("results")
+    release = made(folder)
+    release.save(folder / "out")
+    page = chromium.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto((folder / "out" / "report.html").as_uri())
+    page.evaluate("window.recordwise.ready")
+    yield page, release
+    assert problems == []
+    page.context.close()
+
+
+SUM = """([name, query, where]) => {
+  const sets = Object.fromEntries(Object.entries(where).map(([key, codes]) => [key, new Set(codes)]));
+  const {value, sd, low, high, exact, better} = window.recordwise.sumOf(name, query, sets);
+  return [value, sd, low, high, exact, better];
+}"""
+
+
+@pytest.mark.theorem("T-ASK")
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"county": ["01001", "01003", "02001"]},
+        {"county": COUNTIES["01"]},
+        {"county": [county for state in ("01", "02") for county in COUNTIES[state]][:7]},
+        {"state": ["01", "04", "12"]},
+        {"county": [county for each in COUNTIES.values() for county in each][:-1]},
+        {},
+    ],
+)
+def test_sums_in_a_tree_are_those_of_the_reader(where: dict[str, list[str]], opened: Any) -> None:
+    page, release = opened
+    reader = ReaderRelease.of(release)
+    for name in ("sum_emp", "count"):
+        *found, exact, better = page.evaluate(SUM, [name, 0, where])
+        asked = reader.total(name, where)
+        # The page has six digits of each number.
+        np.testing.assert_allclose(
+            found, [asked.value, asked.sd, asked.low, asked.high], rtol=3e-5, atol=asked.sd / 1000
+        )
+        assert exact
+        assert better
+
+
+def test_sums_of_tables_that_cross_are_those_of_one_table(opened: Any) -> None:
+    page, release = opened
+    where = {"county": ["01001", "02003"], "sector": ["31-33"]}
+    *found, exact, _ = page.evaluate(SUM, ["both", 1, where])
+    rows = release["crossed_county_by_sector"].to_pandas()
+    own = rows[rows["county"].isin(where["county"]) & rows["sector"].isin(where["sector"])]
+    assert found[0] == pytest.approx(own["both"].sum(), rel=1e-5)
+    assert found[1] == pytest.approx(np.sqrt((own["both_sd"] ** 2).sum()), rel=1e-5)
+    assert not exact
+
+
+def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
+    page, release = opened
+    field = page.get_by_label("county", exact=True).first
+    field.fill("01001 county")
+    field.press("Enter")
+    field.fill("02001, 02003 99999")
+    field.press("Enter")
+    assert page.locator(".chip").all_inner_texts() == [
+        "01001 01001 County ×",
+        "02001 02001 County ×",
+        "02003 02003 County ×",
+    ]
+    assert "Not found: 99999" in page.inner_text("#area-columns")
+    asked = ReaderRelease.of(release).total("sum_emp", {"county": ["01001", "02001", "02003"]})
+    told = page.inner_text("#area-told")
+    assert told.startswith(f"Employment (employees): {asked.value:,.0f}, with a standard error of ")
+    assert "recordwise ask gives the same" in page.inner_text("#area-how")
+    page.locator(".chip").first.click()
+    assert page.locator(".chip").count() == 2
+    assert page.inner_text("#area-told") != told
+    page.screenshot(path=ARTEFACTS / "results-light.png", full_page=True)
+
+
+def test_the_largest_cells_are_ranked_with_their_reliability(opened: Any) -> None:
+    page, release = opened
+    listed = page.locator("#rank-table option").all_inner_texts()
+    assert page.locator("#rank-table option:checked").inner_text() == next(each for each in listed if "state" in each)
+    table = release["tree_state"].to_pandas().sort_values("sum_emp", ascending=False)
+    cells = page.locator("#ranking tbody th").all_inner_texts()
+    assert cells == [STATES[state] for state in table["state"]]
+    values = [float(text.replace(",", "")) for text in page.locator("#ranking tbody td:nth-child(3)").all_inner_texts()]
+    assert values == pytest.approx(table["sum_emp"].to_list(), rel=1e-5)
+    assert page.locator("#ranking svg").count() == len(STATES)
+    assert "Of 9 cells: " in page.inner_text("#rank-told")
+    page.fill("#rank-find", "ala")
+    assert page.locator("#ranking tbody th").all_inner_texts() == [cell for cell in cells if "Ala" in cell]
+    page.fill("#rank-find", "")
+
+
+def test_headlines_and_tiles_show_the_total_and_the_states(opened: Any) -> None:
+    page, release = opened
+    row = release["tree_nation"].to_pylist()[0]
+    shown = page.inner_text(".headlines")
+    assert f"{row['sum_emp']:,.0f}" in shown
+    assert f"{row['count']:,.0f}" in shown
+    assert page.locator("#map .tile").count() == len(STATES)
+    assert "CA" in page.locator("#map").text_content()

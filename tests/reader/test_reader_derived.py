@@ -1,0 +1,422 @@
+"""Conditions, ranks, regressions, replicates and growth of what readers ask, and their refusals."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.noise import Seeded
+from recordwise.postprocess import linear
+from recordwise.postprocess.linear import LinearModel
+from recordwise.reader import ReaderRelease
+from recordwise.reader.answers import Answer
+from recordwise.reader.questions import DEEPEST, condition_of
+
+COUNTIES = ["01001", "01003", "01005", "02013", "02016", "34001", "34003"]
+CODES = ["311", "312", "321", "441"]
+
+
+@pytest.fixture(scope="module")
+def opened() -> Any:
+    chance = np.random.default_rng(7)
+    rows = pa.table(
+        {
+            "id": np.arange(500),
+            "county": chance.choice(COUNTIES, 500),
+            "naics": chance.choice(CODES, 500),
+            "emp": np.floor(chance.pareto(1.2, 500) * 4 + 1).astype(np.int64),
+        }
+    )
+    with rw.Session(
+        rows, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept", dataset="small"
+    ) as session:
+        yield session
+
+
+def released(opened: Any, mechanism: Any = None, seed: int = 1, period: str = "") -> ReaderRelease:
+    keys = rw.Keys.of({"county": [c for c in COUNTIES for _ in CODES], "naics": [n for _ in COUNTIES for n in CODES]})
+    asked = rw.query().levels(rw.prefix("county", [2, 5])).levels((), rw.prefix("naics", [2, 3]), keys=keys)
+    asked = asked.sum("emp", mechanism or rw.Gaussian(sigma=9)).count(rw.Gaussian(sigma=3))
+    found = opened.run(asked, rng=Seeded(seed))
+    return ReaderRelease.of(found.with_labels(publication=rw.Publication(period=period)) if period else found)
+
+
+def made(values: Any, covariance: Any, **other: Any) -> Answer:
+    """Answers with normal errors, as a release gives them."""
+    sds = np.sqrt(np.diagonal(covariance))
+    given: dict[str, Any] = {
+        "question": "total of emp by county",
+        "labels": tuple(f"c{at}" for at in range(len(values))),
+        "values": np.asarray(values, float),
+        "sds": sds,
+        "lows": values - 1.96 * sds,
+        "highs": values + 1.96 * sds,
+        "covariance": np.asarray(covariance, float),
+        "halves": np.zeros(len(values)),
+        "confidence": 0.95,
+        "normal": True,
+        "clipped": False,
+        "sources": (),
+        "notes": (),
+        "method": "sum",
+        "of": "digest:emp",
+        "release": {"title": "T", "digest": "d", "privacy_label": "p", "version": "0", "private": "yes"},
+        "errors": lambda draws, purpose: np.zeros((draws, len(values))),
+    }
+    return Answer(**{**given, **other})
+
+
+# Conditions.
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("county5 in ('01001', '34003')", {"01001", "34003"}),
+        ("county5 = 01001 or county5='34003'", {"01001", "34003"}),
+        ("not (county2 = '01' or county2 = '34')", {"02013", "02016"}),
+        ("county2 != '01' and county5 not in ('34001')", {"02013", "02016", "34003"}),
+        ("county2 <> 01 AND NOT county5 IN (34001, '34003')", {"02013", "02016"}),
+    ],
+)
+def test_conditions_select_what_they_say(opened: Any, text: str, kept: set[str]) -> None:
+    release = released(opened)
+    found = release.total("emp", text, complete=True)
+    listed = release.total("emp", {"county5": sorted(kept)}, complete=True)
+    assert found.value == pytest.approx(listed.value, rel=1e-9)
+    assert found.sd == pytest.approx(listed.sd, rel=1e-9)
+
+
+def test_a_condition_is_told_in_words_and_bad_ones_are_refused(opened: Any) -> None:
+    release = released(opened)
+    found = release.total("emp", "county2 = '01' and not naics2 in ('44')")
+    assert found.question == "total of emp where county2 is 01 and naics2 is not 44"
+    assert condition_of("a = 'it''s'").codes == ("it's",)  # type: ignore[union-attr]
+    for text in (
+        "county5 =",
+        "county5 in ()",
+        "county5 in ('01001'",
+        "= '1'",
+        "a = 1 b",
+        'a = "1"',
+        "a < 1",
+        "a = 1;",
+        "",
+    ):
+        with pytest.raises(ParameterError, match="cannot be read"):
+            release.total("emp", text)
+    with pytest.raises(ParameterError, match="too many"):
+        condition_of("(" * (DEEPEST + 1) + "a = 1" + ")" * (DEEPEST + 1))
+    with pytest.raises(ParameterError, match="without a cell"):
+        release.total("emp", "county5 != '99999'")
+
+
+# Many questions at once.
+
+
+@pytest.mark.theorem("T-ASK")
+@pytest.mark.parametrize("seed", range(6))
+def test_many_questions_have_the_covariance_of_single_ones(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Trees and crossed tables, all variances different, questions about cells of any table."""
+    chance = np.random.default_rng(seed)
+    places, sectors = 8, 6
+    cells = np.arange(places * sectors)
+    place, sector = cells // sectors, cells % sectors
+    tables = [
+        (place, sector),
+        (place, sector // 2),
+        (place, sector * 0),
+        (place // 3, sector),
+        (place // 3, sector // 2),
+    ]
+    tables += [(place // 3, sector * 0), (place * 0, sector), (place * 0, sector // 2), (place * 0, sector * 0)]
+    kept = [0, *sorted(chance.choice(np.arange(1, 9), 6, replace=False))] if seed < 4 else [0, 2, 5, 8]
+    axes: list[list[Any]] = [[], []]
+    blocks, sizes = [], []
+    for at in kept:
+        label = np.unique(tables[at][0] * 100 + tables[at][1], return_inverse=True)[1]
+        blocks.append(sparse.csr_array((np.ones(len(cells)), (label, cells))))
+        sizes.append(blocks[-1].shape[0])
+        for axis, own in zip(axes, tables[at]):
+            axis.append(np.unique(own, return_inverse=True)[1])
+    rows = sparse.csr_array(sparse.vstack(blocks))
+    spread = chance.uniform(1, 1000, rows.shape[0])
+    model = LinearModel.of(rows, chance.normal(size=rows.shape[0]), spread, tables=sizes, axes=axes)
+    asked = sparse.random_array((9, rows.shape[0]), density=0.1, rng=chance, format="csr")
+    single = model.answer(asked)
+    monkeypatch.setattr(linear, "MOST_WEIGHTS", rows.shape[0] * 8)
+    together = model.answer(asked, fine=True)
+    assert together.covariance == pytest.approx(single.covariance, rel=1e-9, abs=1e-9 * np.max(single.covariance))
+    assert together.estimates == pytest.approx(single.estimates, rel=1e-9)
+    assert np.all(together.largest >= single.largest * (1 - 1e-9))
+    assert np.max(np.abs(together.largest / single.largest - 1)) > 1e-3
+
+
+# Transforms.
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_totals_under_transforms_have_intervals_but_no_differences(opened: Any, complete: bool) -> None:
+    release = released(opened, rw.LogTransform(offset=20, sigma="0.1"))
+    found = release.total("emp", by="county5", complete=complete)
+    single = release["county5"].to_pandas().set_index("county5") if "county5" in release.names else None
+    assert np.all((found.lows < found.values) & (found.values < found.highs))
+    assert any("grows with the total" in note for note in found.notes)
+    if not complete and single is not None:
+        assert found.values == pytest.approx(single["sum_emp"].loc[list(found.labels)].to_numpy())
+        assert found.sds == pytest.approx(single["sum_emp_sd"].loc[list(found.labels)].to_numpy())
+    with pytest.raises(ParameterError, match="grow with the total"):
+        found.difference("01001", "34001")
+    with pytest.raises(ParameterError, match="that of the release"):
+        release.total("emp", confidence=0.9)
+    if complete:
+        with pytest.raises(ParameterError, match="fitted under a transform"):
+            found.reliability()
+    else:
+        assert found.reliability() < 1
+
+
+# Ranks.
+
+
+def test_ranks_are_certain_without_noise_and_unknown_in_noise() -> None:
+    values = np.array([50.0, 10.0, 30.0, 20.0, 40.0])
+    clear = made(values, np.eye(5) * 1e-4).rank()
+    assert list(clear.best) == list(clear.worst) == list(clear.all_best) == list(clear.all_worst) == [1, 5, 3, 4, 2]
+    assert clear.table["label"].to_pylist() == ["c0", "c4", "c2", "c3", "c1"]
+    blurred = made(values, np.eye(5) * 1e4).rank()
+    assert list(blurred.all_best) == [1] * 5
+    assert list(blurred.all_worst) == [5] * 5
+    some = made(values, np.eye(5) * 9).rank()
+    assert np.all((some.all_best <= some.best) & (some.worst <= some.all_worst))
+    assert some.top(2)[0] == () or set(some.top(2)[0]) <= set(some.top(2)[1])
+    assert "for certain among the top 2" in some.sentence(2)
+    assert json.loads(json.dumps(some.to_json()))["ranks"][0]["label"] == "c0"
+    with pytest.raises(ParameterError, match="two values"):
+        made(values[:1], np.eye(1)).rank()
+
+
+@pytest.mark.theorem("T-RANK")
+def test_ranks_use_the_correlation_of_errors() -> None:
+    """A common error moves all values alike and changes no rank."""
+    values = np.array([50.0, 10.0, 30.0])
+    common = made(values, np.full((3, 3), 1e4) + np.eye(3) * 1e-4).rank()
+    assert list(common.all_best) == list(common.all_worst) == [1, 3, 2]
+
+
+def test_ranks_of_many_values_are_from_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    from recordwise.reader import derived
+
+    values = np.random.default_rng(1).normal(0, 10, 30)
+    answer = made(values, np.eye(30))
+    paired = answer.rank()
+    monkeypatch.setattr(derived, "MOST_PAIRED", 10)
+    wider = answer.rank()
+    assert "Sidak" in wider.citation
+    assert np.all((wider.all_best <= paired.all_best) & (wider.all_worst >= paired.all_worst))
+    assert np.any(wider.all_worst < 30)
+
+
+def test_two_values_are_compared_in_one_sentence() -> None:
+    found = made([100.0, 10.0, 12.0], np.eye(3))
+    assert found.compare("c0", "c1").startswith("c0 is larger than c1, by 90 ")
+    assert found.compare("c1", "c0").startswith("c1 is smaller than c0, by 90 ")
+    assert "cannot be told" in found.compare("c1", "c2")
+
+
+def test_differences_and_ranks_of_coarse_noise_are_from_its_law(opened: Any) -> None:
+    totals = released(opened, rw.Gaussian(sigma="0.16")).total("emp", by="county5", complete=True)
+    assert not totals.normal
+    less = totals.difference("01001", "34001")
+    assert less.low < less.value < less.high
+    assert len(totals.rank().labels) == len(COUNTIES)
+
+
+# Regressions.
+
+
+def test_slopes_are_corrected_for_noise() -> None:
+    chance = np.random.default_rng(3)
+    x = chance.normal(0, 10, 400)
+    noisy = made(x + chance.normal(0, 10, 400), np.eye(400) * 100, of="digest:emp")
+    response = made(1 + 2 * x + chance.normal(0, 3, 400), np.eye(400) * 9, of="digest:pay")
+    found = response.regress({"emp": noisy})
+    assert found.naive[0] == pytest.approx(1, abs=0.2)
+    assert found.slopes[0] == pytest.approx(2, abs=0.4)
+    assert found.lows[0] < 2 < found.highs[0]
+    assert found.reliabilities[0] == pytest.approx(noisy.reliability(), rel=1e-12) == pytest.approx(0.5, abs=0.1)
+    assert "reliab(emp 0." in found.reliability_text()
+    assert json.loads(json.dumps(found.to_json()))["slopes"][0]["covariate"] == "emp"
+    exact = chance.normal(0, 1, 400)
+    several = made(response.values + 5 * exact, np.eye(400) * 9, of="digest:pay").regress({"emp": noisy, "age": exact})
+    assert np.all(np.abs(several.slopes - [2, 5]) < 4 * several.sds)
+    assert np.all(several.sds < [0.3, 2])
+    assert several.reliabilities[1] == 1
+
+
+@pytest.mark.theorem("T-EIV")
+def test_formulas_are_those_of_fuller() -> None:
+    """The formulas of one covariate, written out with sums, weights and all."""
+    chance = np.random.default_rng(5)
+    x, y, w, tau = (
+        chance.normal(0, 3, 30),
+        chance.normal(0, 3, 30),
+        chance.uniform(1, 2, 30),
+        chance.uniform(0.1, 1, 30),
+    )
+    total, n = w.sum(), 30
+    found = made(y, np.eye(30), of="digest:pay").regress({"x": made(x, np.diag(tau))}, weights=w)
+    xm, ym = w @ x / total, w @ y / total
+    left = np.sum(w * (x - xm) ** 2) - np.sum(w * tau * (1 - w / total))
+    slope = np.sum(w * (x - xm) * (y - ym)) / left
+    psi = w * ((x - xm) * (y - ym - slope * (x - xm)) + slope * tau)
+    assert found.slopes[0] == pytest.approx(slope, rel=1e-12)
+    assert found.sds[0] == pytest.approx(np.sqrt(n / (n - 2) * np.sum(psi**2)) / left, rel=1e-12)
+    for end in (found.lows[0], found.highs[0]):
+        at = w * ((x - xm) * (y - ym - end * (x - xm)) + end * tau)
+        exact = w @ ((x - xm) * (y - ym)) - end * left
+        assert abs(exact) == pytest.approx(1.959963984540054 * np.sqrt(n / (n - 2) * np.sum(at**2)), rel=1e-9)
+
+
+def test_columns_that_are_mostly_noise_give_a_set_and_no_slope() -> None:
+    chance = np.random.default_rng(4)
+    x = chance.normal(0, 1, 60)
+    noisy = made(x + chance.normal(0, 5, 60), np.eye(60) * 25)
+    found = made(x, np.eye(60) * 0.01, of="digest:pay").regress({"emp": noisy})
+    assert np.isnan(found.slopes[0])
+    assert found.lows[0] == -np.inf
+    assert "too much noise" in found.sentence
+    assert json.dumps(found.to_json(), allow_nan=False)
+    with pytest.raises(ParameterError, match="mostly noise"):
+        made(x, np.eye(60), of="digest:pay").regress({"emp": noisy, "age": x})
+
+
+def test_regressions_refuse_what_they_cannot_know(opened: Any) -> None:
+    release = released(opened)
+    found = release.regress("emp", ["count"], by="county5", complete=True)
+    assert found.names == ("count",)
+    totals = release.total("emp", by="county5")
+    with pytest.raises(ParameterError, match="not independent"):
+        totals.regress({"emp": totals})
+    with pytest.raises(ParameterError, match="cut, derived"):
+        totals.regress({"count": release.total("count", by="county5", nonnegative=True)})
+    with pytest.raises(ParameterError, match="other labels"):
+        totals.regress({"count": release.total("count", by="county2")})
+    with pytest.raises(ParameterError, match="positive"):
+        totals.regress({"count": release.total("count", by="county5")}, weights=[-1.0] * 7)
+
+
+# Replicates.
+
+
+@pytest.mark.theorem("T-REPLICATE")
+def test_replicates_have_the_errors_of_the_answers(opened: Any, tmp_path: Path) -> None:
+    """The variance of 2,000 replicates is within 6 of its standard errors, false alarm below 1e-7; half of it is not."""
+    release = released(opened)
+    totals = release.total("emp", by="county5", complete=True)
+    found = release.replicates("emp", by="county5", complete=True, count=2000)
+    drawn = np.array([found.table[f"replicate_{at + 1}"].to_numpy() for at in range(2000)])
+    assert found.table["value"].to_numpy() == pytest.approx(totals.values)
+    ratio = np.mean((drawn - totals.values) ** 2, axis=0) / totals.sds**2
+    assert np.all(np.abs(ratio - 1) < 6 * np.sqrt(2 / 2000))
+    both = (drawn - totals.values).T @ (drawn - totals.values) / 2000
+    assert np.max(np.abs(both - totals.covariance)) < 6 * np.max(totals.covariance) * np.sqrt(2 / 2000)
+    assert release.replicates("emp", by="county5", complete=True, count=2000).table.equals(found.table)
+    file = found.save(tmp_path / "in" / "replicates" / "emp.parquet")
+    assert b"mean over replicates" in pq.read_schema(file).metadata[b"formula"]
+    assert release.digest.encode() in pq.read_schema(file).metadata[b"citation"]
+    (tmp_path / "in" / "release.json").write_text("{}")
+    with pytest.raises(ParameterError, match="among the tables"):
+        found.save(tmp_path / "in" / "emp.parquet")
+    with pytest.raises(ParameterError, match="exists"):
+        found.save(file)
+    with pytest.raises(ParameterError, match="cut or derived"):
+        release.total("emp", by="county5", nonnegative=True).replicates()
+    with pytest.raises(ParameterError, match="grow with the total"):
+        released(opened, rw.LogTransform(offset=20, sigma="0.1")).replicates("emp", by="county5")
+
+
+# Shares and years.
+
+
+def test_shares_are_of_the_whole_with_its_covariance(opened: Any) -> None:
+    release = released(opened)
+    found = release.share("emp", by="county2", complete=True)
+    totals = release.total("emp", by="county2", complete=True)
+    whole = release.total("emp", complete=True)
+    assert found.values == pytest.approx(totals.values / whole.value)
+    assert np.sum(found.values) == pytest.approx(1)
+    assert np.all(found.sds < totals.sds / whole.value)
+    assert np.all(np.abs(np.sum(found.covariance, axis=1)) < 1e-9 * np.max(found.covariance))
+    part = release.share("emp", "county5 = '01001'", of="county2 = '01'", complete=True)
+    both = release.total("emp", by="county5", complete=True)
+    state = release.total("emp", "county2 = '01'", complete=True)
+    assert part.value == pytest.approx(both.values[0] / state.value)
+
+
+def test_growth_over_several_years_reconciles_codes(opened: Any) -> None:
+    now, before, first = (released(opened, seed=s, period=p) for s, p in ((3, "2022"), (2, "2021"), (1, "2020")))
+    found = now.growth("emp", before, first, by="county5", complete=True)
+    assert len(found) == 2 * len(COUNTIES)
+    assert found.labels[0] == "01001, since 2021"
+    earlier = first.total("emp", by="county5", complete=True)
+    later = now.total("emp", by="county5", complete=True)
+    assert found.values[7:] == pytest.approx(later.values / earlier.values - 1)
+    assert found.covariance[0, 7] > 0
+    joined = now.growth(
+        "emp", first, by="county5", complete=True, crosswalk={"county5": [("01001", "01001"), ("01001", "01003")]}
+    )
+    assert "01001+01003" in joined.labels
+    assert any("Left out" in note for note in joined.notes)
+    merged = now.growth(
+        "emp", first, by="county5", complete=True, crosswalk={"county5": [("01001", "01001"), ("01003", "01001")]}
+    )
+    total = earlier.values[0] + earlier.values[1]
+    assert merged.values[merged.labels.index("01001")] == pytest.approx(later.values[0] / total - 1)
+    zones = {"county5": ["01001", "34001"], "region": ["a", "b"]}
+    moved = now.growth("emp", first, regions=zones, complete=True, crosswalk={"county5": [("01003", "01001")]})
+    assert moved.values[0] == pytest.approx(later.values[0] / earlier.values[1] - 1)
+    with pytest.raises(ParameterError, match="crosswalk of the codes"):
+        now.growth("emp", first, regions={"county5": ["01001", "99999"], "region": ["a", "a"]})
+    with pytest.raises(ParameterError, match="same period"):
+        now.growth("emp", released(opened, seed=9, period="2022"), by="county5")
+    with pytest.raises(ParameterError, match="itself"):
+        now.growth("emp", now, by="county5")
+    other = ReaderRelease.of(first.with_labels(units={"emp": "1,000 persons"}))
+    with pytest.raises(ParameterError, match="another unit"):
+        ReaderRelease.of(now.with_labels(units={"emp": "persons"})).growth("emp", other, by="county5")
+
+
+def test_random_conditions_do_what_python_says(opened: Any) -> None:
+    release, chance = released(opened), Random(5)
+    totals = dict(zip(COUNTIES, release.total("emp", by="county5").values))
+
+    def condition(depth: int) -> tuple[str, Any]:
+        kind = chance.choice(["and", "or", "not"]) if depth else "test"
+        if kind == "test":
+            codes = chance.sample(COUNTIES, 3)
+            return f"county5 in ({', '.join(repr(code) for code in codes)})", lambda code: code in codes
+        one, first = condition(depth - 1)
+        if kind == "not":
+            return f"not ({one})", lambda code: not first(code)
+        other, second = condition(depth - 1)
+        if kind == "and":
+            return f"({one} and {other})", lambda code: first(code) and second(code)
+        return f"({one} or {other})", lambda code: first(code) or second(code)
+
+    for _ in range(30):
+        text, holds = condition(2)
+        kept = [code for code in COUNTIES if holds(code)]
+        if kept:
+            assert release.total("emp", text).value == pytest.approx(sum(totals[code] for code in kept))
+        else:
+            with pytest.raises(ParameterError, match="leaves no cell"):
+                release.total("emp", text)

@@ -1,0 +1,159 @@
+"""The best shares over levels: as good as any on a grid, from public lists and sizes alone."""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.plan import Plan, Schema
+from recordwise.session.shares import best_shares, with_best_shares
+
+SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"})
+SIZED = rw.Sized(rw.Gaussian(sigma="0.05"), floor=50)
+STRICT = {100: "0.5", 1000: "0.05", 10_000: "0.005"}
+"""Large cells are to be much more exact, so that coarse levels need a share."""
+COUNTIES = [f"0{state}{county}" for state, counties in enumerate((2, 3, 5)) for county in range(counties)]
+INDUSTRIES = ["11", "12", "21", "22", "23"]
+SIZES = np.exp(np.random.default_rng(7).normal(5, 2, len(COUNTIES) * len(INDUSTRIES))).astype(int) + 1
+
+
+def plan_of(query, mechanism) -> Plan:
+    return Plan(schema=SCHEMA, queries=(query.sum("emp", mechanism),))
+
+
+def nested(**more):
+    keys = rw.Keys.of({"county": COUNTIES, "size": SIZES[:10]}, size={"emp": "size"}, sized_on="public: a table")
+    return rw.query().levels((), rw.prefix("county", 2), "county", keys=keys, **more)
+
+
+def crossed():
+    pairs = list(product(COUNTIES, INDUSTRIES))
+    cells = {"county": [each for each, _ in pairs], "naics": [each for _, each in pairs], "size": SIZES}
+    keys = rw.Keys.of(cells, size={"emp": "size"}, sized_on="public: a table")
+    return rw.query().levels(rw.prefix("county", 2), "county").levels((), "naics", keys=keys)
+
+
+class Dense:
+    """The worst mean of relative variances by table and size class, by dense least squares, from the definition."""
+
+    def __init__(self, plan: Plan, goal) -> None:
+        (query,) = plan.queries
+        crossed = len(query.axes) > 1
+        sizes = dict(zip(product(COUNTIES, INDUSTRIES) if crossed else zip(COUNTIES), SIZES))
+        rows, sigma, totals, table = [], [], [], []
+        for number, level in enumerate(query.tables()):
+            cut = [(each.name.rstrip("0123456789"), getattr(each.expression, "length", None)) for each in level.groups]
+            codes = [
+                tuple(dict(zip(("county", "naics"), cell))[name][:length] for name, length in cut) for cell in sizes
+            ]
+            for key in sorted(set(codes)):
+                rows.append(np.array([float(code == key) for code in codes]))
+                totals.append(float(rows[-1] @ np.array(list(sizes.values()))))
+                band = 50 * 2.0 ** np.floor(np.log2(max(totals[-1], 50) / 50))
+                sigma.append(0.05 * band if query.draws()[0].mechanism.is_sized else 50.0)
+                table.append(number)
+        self.rows, self.variance, self.table = np.array(rows), np.array(sigma) ** 2, np.array(table)
+        size: Any = np.array(totals)
+        kind: Any
+        if goal is None:
+            middle = np.median(list(sizes.values()))
+            kind, allowed, counted = np.floor(np.log10(size / middle) + 1e-9), np.ones(len(size)), size >= middle
+        else:
+            bounds = np.array(sorted(goal))
+            kind = np.searchsorted(bounds, size, side="right") - 1
+            counted = kind >= 0
+            allowed = np.array([float(goal[each]) for each in bounds])[np.maximum(kind, 0)]
+        pairs = {(a, b) for a, b, c in zip(table, kind, counted) if c}
+        self.groups = [(self.table == a) & (kind == b) & counted for a, b in pairs]
+        self.scale = 1 / (size * allowed) ** 2
+
+    def __call__(self, shares) -> float:
+        precision = np.array(shares, float)[self.table] / self.variance
+        solved = np.linalg.solve(self.rows.T @ (self.rows * precision[:, None]), self.rows.T)
+        relative = np.sum(self.rows * solved.T, axis=1) * self.scale
+        return max(np.mean(relative[each]) for each in self.groups)
+
+
+def grid(parts: int, points: int):
+    """Shares of several levels, from a thousandth on, close together where they are small."""
+    steps = np.geomspace(1e-3, 0.998, points)
+    for some in product(steps, repeat=parts - 1):
+        if sum(some) <= 0.999:
+            yield np.array([*some, 1 - sum(some)])
+
+
+@pytest.mark.parametrize("goal", [None, STRICT])
+@pytest.mark.parametrize("mechanism", [rw.Gaussian(sigma=50), SIZED], ids=["same", "sized"])
+def test_shares_of_nested_levels_are_within_a_hundredth_of_a_grid(mechanism, goal) -> None:
+    plan = plan_of(nested(), mechanism)
+    found = best_shares(plan, goal=goal, complete=True)
+    (own,) = found.axes
+    assert sum(own) == 1
+    assert all(isinstance(each, Fraction) for each in own)
+    cost = Dense(plan, goal)
+    least = cost(own)
+    best = min(map(cost, grid(3, 22)))
+    assert least <= best * 1.01
+    assert found.equal == pytest.approx(cost([1 / 3] * 3) / least, rel=1e-3)
+
+
+@pytest.mark.parametrize("goal", [None, STRICT])
+@pytest.mark.parametrize("mechanism", [rw.Gaussian(sigma=50), SIZED], ids=["same", "sized"])
+def test_shares_of_crossed_levels_are_within_a_hundredth_of_a_grid(mechanism, goal) -> None:
+    plan = plan_of(crossed(), mechanism)
+    found = best_shares(plan, goal=goal, complete=True)
+    products = (np.outer(one, other).ravel() for one, other in product(grid(2, 18), repeat=2))
+    cost = Dense(plan, goal)
+    assert cost(np.outer(found.axes[0], found.axes[1]).ravel()) <= min(map(cost, products)) * 1.01
+
+
+def test_coarse_levels_get_a_share_where_large_cells_must_be_exact() -> None:
+    plan = plan_of(nested(), rw.Gaussian(sigma=50))
+    relaxed, strict = (best_shares(plan, goal=goal, complete=True).axes[0] for goal in (None, STRICT))
+    assert relaxed[-1] > Fraction(99, 100)
+    assert strict[-1] < Fraction(3, 4)
+
+
+def test_without_sizes_the_finest_cells_are_alike() -> None:
+    keys = rw.Keys.of({"county": COUNTIES})
+    query = rw.query().levels((), "county", keys=keys, all_other="publish").sum("emp", rw.Gaussian(sigma=50))
+    found = best_shares(Plan(schema=SCHEMA, queries=(query,)))
+    assert not found.sized
+    assert found.axes[0][1] > Fraction(9, 10)
+    assert "taking the cells of the finest table as alike" in found.text()
+    with pytest.raises(ParameterError, match="no sizes are public"):
+        best_shares(Plan(schema=SCHEMA, queries=(query,)), goal=STRICT)
+
+
+def test_statistics_that_differ_share_one_split_and_neither_needs_much_more() -> None:
+    query = nested().sum("emp", rw.Gaussian(sigma=50)).count(rw.Gaussian(sigma=1))
+    same = best_shares(Plan(schema=SCHEMA, queries=(query,)), complete=True)
+    assert same.variables == ("sum_emp", "count")
+    assert same.axes == best_shares(plan_of(nested(), rw.Gaussian(sigma=50)), complete=True).axes
+    other = nested().sum("emp", rw.Gaussian(sigma=50)).sum("emp", SIZED, alias="again")
+    both = best_shares(Plan(schema=SCHEMA, queries=(other,)), goal=STRICT, complete=True)
+    needs = []
+    for plan in (plan_of(nested(), each) for each in (rw.Gaussian(sigma=50), SIZED)):
+        cost = Dense(plan, STRICT)
+        needs.append(cost(both.axes[0]) / cost(best_shares(plan, goal=STRICT, complete=True).axes[0]))
+    # The best compromise of two costs is where both are missed alike, or no worse than the one that cannot be helped.
+    assert max(needs) < 2
+    assert max(needs) == pytest.approx(min(needs), rel=0.02) or max(needs) < 1.01
+
+
+def test_a_plan_gets_best_shares_in_the_queries_that_ask_for_them() -> None:
+    plan = Plan(schema=SCHEMA, queries=tuple(nested().sum("emp", each) for each in (rw.Gaussian(sigma=50), SIZED)))
+    made = with_best_shares(plan, [1], complete=True)
+    assert made.queries[0] == plan.queries[0]
+    assert tuple(choice.share for choice in made.queries[1].axes[0]) == best_shares(plan, 1, complete=True).axes[0]
+
+
+def test_keys_selected_from_records_have_no_best_shares() -> None:
+    keys = rw.Keys.select(rho="0.1", delta="1e-6")
+    plan = Plan(schema=SCHEMA, queries=(rw.query().levels((), "county", keys=keys).count(rw.Gaussian(sigma=5)),))
+    with pytest.raises(ParameterError, match="before keys are selected"):
+        best_shares(plan)
