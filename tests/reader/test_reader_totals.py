@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from random import Random
@@ -270,3 +272,15 @@ def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
     least = binom.ppf(1e-6, several, 0.95)
     assert hits >= least
     assert narrow < least
+
+
+@pytest.mark.process
+def test_a_first_answer_loads_no_engine_and_no_parser(opened: Any, tmp_path: Path) -> None:
+    county_release(opened).save(tmp_path / "out", formats=["parquet"])
+    asked = f"rw.read({str(tmp_path / 'out')!r}).total('emp', complete=True)"
+    heavy = (
+        "('duckdb', 'sqlglot', 'pandas', 'polars', 'matplotlib', 'scipy.optimize', 'scipy.stats', 'recordwise.engines')"
+    )
+    code = f"import sys, recordwise as rw; {asked}; print([each for each in {heavy} if each in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -390,6 +390,19 @@ def test_sized_grouped_and_signed_noise_is_refined_cell_by_cell(tmp_path):
     assert data["q2_kind"].column("grouped_sd").to_pylist() == pytest.approx([3, 50], rel=1e-3)
 
 
+def test_fits_and_questions_draw_from_the_law_of_the_average():
+    made = refine(rw.Gaussian(sigma="0.9"), rw.Gaussian(sigma="0.4"))
+    law, lattice = made.drawn_law(1)
+    values = law.draw(4000, Seeded(3)).values
+    assert (lattice, law.variance) == (1, pytest.approx(float(made.variance(0.0))))
+    # Four thousand draws: the variance is within a tenth but for a chance below 1e-5.
+    assert np.var(values) == pytest.approx(law.variance, rel=0.1)
+    weight = float(made.weight)
+    points = {round(weight * one + (1 - weight) * other, 9) for one in range(-9, 10) for other in range(-9, 10)}
+    assert {round(each, 9) for each in values.tolist()} <= points
+    assert refine(rw.LogTransform(offset=9, sigma=1), rw.LogTransform(offset=9, sigma="0.1")).drawn_law(1) is None
+
+
 SPREADS = [("0.5", "0.3"), ("0.9", "0.4"), ("1.5", 1), (6, 2), (40, 12)]
 
 

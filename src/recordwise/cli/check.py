@@ -1,5 +1,10 @@
 """``recordwise check``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
 
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +58,8 @@ def show_check(found: "Check") -> None:
         f"{file.path}: no problem found. Dataset '{file.dataset}'; no record was read and nothing was spent."
     )
     screen.paragraph(f"The source: {found.source}.")
+    if found.protects:
+        screen.paragraph(f"What is protected: {found.protects}.")
     for hierarchy in file.plan.schema.hierarchies:
         screen.paragraph(_code_list_text(hierarchy.about()))
     for each in found.sizes.get("sizes", ()):
@@ -118,6 +125,10 @@ VIEWED_WITH_REASON = (
 def preflight(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     show: Annotated[bool, typer.Option("--show", help="Also show unmatched codes and losses.")] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="A new file that only you can read, where there is no terminal.", show_default=False),
+    ] = None,
     data: Data = "confidential",
     given: Set = None,
     debug: Debug = False,
@@ -128,14 +139,58 @@ def preflight(
     """
     from recordwise.session.session import Session
 
-    for_owner(data, advice="A release makes the same check by itself, before the charge, and tells no number.")
+    if to is None:
+        for_owner(
+            data, advice="Name a file that only you can read, --to FILE. A release makes the same check by itself."
+        )
+    else:
+        check_new_file(to)
     file = load_with_parameters(plan, given)
-    with Session.from_plan(file, data=data) as session:
+    with Session.from_plan(file, data=data) as session, _printing_to(to):
         passed = show_coverage(file, session, data)
         if show:
             show_looks(file, session, data)
+    if to is not None:
+        typer.echo(f"Wrote {to}.")
     if not passed:
         raise typer.Exit(BAD_INPUT)
+
+
+def check_new_file(path: Path) -> None:
+    """Refuse a file that exists, or that would lie in the folder of a release."""
+    from recordwise.errors import OutputError
+
+    if os.path.lexists(path):
+        raise OutputError(folder=str(path), problem="exists already", advice="Name a new file with --to.")
+    folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
+    if any(
+        (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")
+    ):
+        raise OutputError(
+            folder=str(path),
+            problem="lies in the folder of a release, which is published",
+            advice="Name another folder.",
+        )
+
+
+@contextmanager
+def _printing_to(path: Path | None) -> Iterator[None]:
+    """Print into a file for its owner only, which is there once it is complete."""
+    if path is None:
+        yield
+        return
+    with redirect_stdout(io.StringIO()) as printed:
+        yield
+    # A file that mkstemp makes can be read by its owner only.
+    opened, unfinished = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(printed.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(unfinished, path)
+    finally:
+        os.unlink(unfinished)
 
 
 def label(data: str) -> str:

@@ -238,39 +238,206 @@ def init(
         bool,
         typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record."),
     ] = False,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option("--unit", metavar="NAME", help="The id of a record; repeat it for an id of several columns."),
+    ] = None,
+    sums: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sum", metavar="NAME[=SIZE]", help="A column to sum, and the value of a usual large record; repeatable."
+        ),
+    ] = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option("--step", metavar="NAME=STEP", help="What its values are whole multiples of, 0.01 say; else 1."),
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="NAME", help="A column to group by; repeatable.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keys",
+            metavar="CODES",
+            help="The published codes, 001,003 or county=001,003, or a public file of them; repeatable.",
+        ),
+    ] = None,
+    hierarchy: Annotated[
+        list[Path] | None,
+        typer.Option("--hierarchy", help="A public file of codes with their coarser levels before them; repeatable."),
+    ] = None,
+    sizes: Annotated[
+        Path | None, typer.Option("--sizes", help="A public file with last year's size of each cell: noise follows it.")
+    ] = None,
+    tuned_on: Annotated[
+        str, typer.Option("--tuned-on", help="What sizes and codes were chosen with: public, synthetic or past.")
+    ] = "",
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
 ) -> None:
     """Write a first plan for a table of records.
 
-    Roles and types from names and declared types, blanks for what only you can know.
+    Roles and types from names and declared types; what is summed, by what and for which codes as you say, in options or
+    when asked on a terminal; blanks for the rest.
     """
-    import os
-
     from recordwise.cli import screen
     from recordwise.engines.sources.columns import csv_options, declared_columns, is_csv, look_at_columns
     from recordwise.errors import OutputError
-    from recordwise.plan.file.first import first_plan
+    from recordwise.plan.file.first import first_plan, has_blanks
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     given = named_source(file, table, encoding)
     headed = header or (is_csv(given) and confirm_header(file))
     address = "://" in file
-    source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
+    source = {"source": file if address else beside(Path(file), out)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
     found = declared_columns(given, headed=headed)
+    said = {"unit": unit, "sum": sums, "by": by, "keys": keys, "tuned_on": [tuned_on] if tuned_on else None}
+    if sys.stdin.isatty() and not look:
+        said = ask_missing(said, found, asked=not (hierarchy or sizes))
+    wishes = wishes_of(said, steps or [], hierarchy or [], sizes, out, found)
+    wishes.check(found)
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
         found = look_at_columns(given, headed=headed)
-    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
+    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given), wishes=wishes)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if look:
         screen.note(WARNING)
-    screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
+    left = "Fill its blanks, then run" if has_blanks(text) else "It has no blank left. Now run"
+    screen.paragraph(f"Wrote {out}. {left}: recordwise check {out}")
+
+
+def beside(path: Path, plan: Path) -> str:
+    """Return a path as a plan writes it: from its own folder."""
+    return os.path.relpath(path.resolve(), plan.resolve().parent)
+
+
+QUESTIONS = {
+    "unit": "Which column identifies a record? Several columns: with commas.",
+    "sum": "What is summed? NAME=SIZE, where SIZE is the value of a usual large record; several with commas, Enter for none.",
+    "by": "By which columns are the tables? Several with commas.",
+    "keys": "Which codes are published? 001,003 or a public file; for several columns county=001,003 naics=44,45.",
+    "tuned_on": "What did you choose sizes and codes with? public, synthetic or past, never the records.",
+}
+
+
+def ask_missing(said: dict[str, list[str] | None], found: Any, *, asked: bool) -> dict[str, list[str] | None]:
+    """Ask on a terminal for what no option said; an empty answer leaves a blank."""
+    from recordwise.plan.file.first import Wishes, roles_of
+
+    guess = roles_of(found, Wishes(by=tuple(said["by"] or ()))).unit
+    answers = dict(said)
+    typer.echo(f"The columns: {', '.join(each.name for each in found)}.")
+    for name, question in QUESTIONS.items():
+        skipped = name in ("by", "keys") and not asked
+        if answers[name] or skipped or (name == "keys" and not answers["by"]):
+            continue
+        usual = ",".join(guess) if name == "unit" else ""
+        answer = typer.prompt(question, default=usual, show_default=bool(usual)).strip()
+        apart = answer.split() if name == "keys" else answer.split(",")
+        answers[name] = [each.strip() for each in apart if each.strip()] or None
+    return answers
+
+
+def wishes_of(
+    said: dict[str, list[str] | None], steps: list[str], lists: list[Path], sizes: Path | None, out: Path, found: Any
+) -> Any:
+    """Return what the owner said, in the words of a plan; public lists are read, no record is."""
+    from recordwise.plan.file.first import Wishes
+
+    names = [each.name for each in found]
+    sums = {name: size for name, _, size in (_cut(each, names) for each in said["sum"] or [])}
+    files, codes = _key_lists(said["keys"] or [], said["by"] or [])
+    wishes = Wishes(
+        unit=tuple(said["unit"] or ()),
+        sums=sums,
+        steps={name: step for name, _, step in (_cut(each, names) for each in steps)},
+        by=tuple(said["by"] or ()),
+        keys=codes,
+        key_file=beside(files[0], out) if files else "",
+        tuned_on=(said["tuned_on"] or [""])[0],
+        code_lists=tuple(_code_list(path, out, names) for path in lists),
+    )
+    return wishes if sizes is None else _with_sizes(wishes, sizes, out)
+
+
+def _cut(text: str, names: list[str]) -> tuple[str, str, str]:
+    """Cut NAME=NUMBER at its sign, unless all of it is a column."""
+    return (text, "", "") if text in names else text.rpartition("=") if "=" in text else (text, "", "")
+
+
+def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, tuple[str, ...]]]:
+    """Return the files of keys, and the codes of each column."""
+    from recordwise.errors import ParameterError
+
+    files = [Path(each) for each in given if each.lower().endswith((".csv", ".parquet", ".pq"))]
+    codes: dict[str, tuple[str, ...]] = {}
+    for each in (each for each in given if Path(each) not in files):
+        named, sign, listed = each.partition("=")
+        name = named if sign else by[0] if len(by) == 1 else ""
+        if not name:
+            raise ParameterError(
+                parameter="--keys",
+                problem="does not say of which column the codes are",
+                advice="Write --keys county=001,003, once for each column, or name a file of cells.",
+            )
+        codes[name] = tuple(code.strip() for code in (listed if sign else each).split(",") if code.strip())
+    if len(files) > 1 or (files and codes):
+        raise ParameterError(parameter="--keys", problem="must be one file, or codes of each column")
+    return files, codes
+
+
+def _code_list(path: Path, out: Path, names: list[str]) -> Any:
+    """Return a list of codes: the columns up to one of the records are its levels."""
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.first import CodeList
+    from recordwise.plan.sources import read_code_file
+
+    columns = read_code_file(path).column_names
+    held = [number for number, column in enumerate(columns) if column in names]
+    if not held or len(columns[: held[0] + 1]) < 2:
+        raise ParameterError(
+            parameter=f"--hierarchy {path.name}",
+            problem="has no column of the records after a coarser level",
+            advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
+        )
+    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
+
+
+def _with_sizes(wishes: Any, path: Path, out: Path) -> Any:
+    """Add the sizes of cells, for each sum the column named like it, or the only one."""
+    from dataclasses import replace
+
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.first import SizeList
+    from recordwise.plan.sources import read_code_file
+
+    columns = read_code_file(path).column_names
+    cells = {*wishes.by, *wishes.levels()}
+    open_ = [name for name in columns if name not in cells]
+    chosen = {}
+    for name in wishes.sums:
+        like = [each for each in open_ if name.casefold() in each.casefold()]
+        fitting = [each for each in open_ if each == name] or like or open_
+        if len(fitting) != 1:
+            raise ParameterError(
+                parameter=f"--sizes {path.name}",
+                problem=f"does not say which column has the sizes of {name}",
+                advice=f"Name it {name}. Its columns: {', '.join(columns)}.",
+            )
+        chosen[name] = fitting[0]
+    finest = {name for name in wishes.by if name not in wishes.levels()} | {
+        each.levels[-1] for each in wishes.code_lists
+    }
+    return replace(
+        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
+    )
 
 
 def confirm_header(file: str) -> bool:

@@ -23,10 +23,12 @@ from recordwise.mechanisms.base import (
     Parameter,
     parameter_json,
     read_confidence,
+    read_step,
 )
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.noise.laws import LatticeLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.atoms import Outside
 from recordwise.policy.columns import ConditionColumn, Measure, Value, literal
@@ -79,15 +81,15 @@ class ByGroup(Mechanism):
         default: Mechanism | None = None,
         length: int | None = None,
     ) -> None:
-        pairs = tuple(
-            (literal(group), each) for group, each in (values.items() if isinstance(values, Mapping) else values)
-        )
+        given = values.items() if isinstance(values, Mapping) else values if isinstance(values, list | tuple) else ()
+        pairs = tuple((literal(group), each) for group, each in given)
         if not pairs or len({group for group, _ in pairs}) < len(pairs):
             raise ParameterError(parameter="values", problem="must give each group one mechanism")
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "values", pairs)
         object.__setattr__(self, "default", default)
         object.__setattr__(self, "length", length)
+        ConditionColumn(by, length)
         _check(self.inside())
 
     @property
@@ -112,21 +114,43 @@ class ByGroup(Mechanism):
         return self.values[0][1].signed
 
     @property
+    def to(self) -> Fraction | None:  # type: ignore[override]
+        """Where all of them clamp contributions, if they do."""
+        return self.values[0][1].to
+
+    @property
     def loss_of_sum(self) -> bool:
         """Whether the policy at a sum bounds the joint loss in a cell, which has one group."""
         return all(each.loss_of_sum for each in self.inside())
 
     def shared(self, share: Fraction) -> "ByGroup":
         """The same with each mechanism at a share of its loss."""
-        default = None if self.default is None else self.default.at_share(share)
-        values = [(group, each.at_share(share)) for group, each in self.values]
+        return self.with_inside([each.at_share(share) for each in self.inside()])
+
+    def with_inside(self, mechanisms: Sequence[Mechanism]) -> "ByGroup":
+        """The same groups with other mechanisms.
+
+        Args:
+            mechanisms: As many as ``inside()`` has, in its order.
+
+        Returns:
+            The mechanism for each group.
+        """
+        values = [(group, each) for (group, _), each in zip(self.values, mechanisms)]
+        default = None if self.default is None else mechanisms[-1]
         return ByGroup(self.by, values, default=default, length=self.length)
 
     def further(self) -> "ByGroup":
         """The same with the further draw of each mechanism."""
-        default = None if self.default is None else self.default.further()
-        return ByGroup(
-            self.by, [(group, each.further()) for group, each in self.values], default=default, length=self.length
+        return self.with_inside([each.further() for each in self.inside()])
+
+    def with_amount(self, amount: Fraction) -> "ByGroup":
+        """The same with Gaussian noise of this sigma in the first group, in the others in proportion."""
+        amounts = [each.noise_scale or each.noise_sigma for each in self.inside()]
+        if None in amounts:
+            self._lacks("with_amount", "planning")
+        return self.with_inside(
+            [each.with_amount(amount * own / amounts[0]) for each, own in zip(self.inside(), amounts) if own]  # type: ignore[operator]
         )
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
@@ -148,20 +172,25 @@ class ByGroup(Mechanism):
 
 
 def _check(mechanisms: Sequence[object]) -> None:
-    """Refuse what cannot be drawn for some cells of a table and not for others."""
+    """Refuse what cannot be drawn for some cells of a table and not for others.
+
+    Clamps are accepted if they are the same: then the totals are those of one clamped sum (T-CLAMP, T-GROUPED).
+    """
     for each in mechanisms:
         if not isinstance(each, Mechanism) or each.answers != "totals":
             raise ParameterError(parameter="values", problem="must be mechanisms for counts and sums")
-        if each.to is not None:
-            raise ParameterError(
-                parameter="values",
-                problem="has a clamped sum, and the totals of one table are clamped alike",
-                advice="Give each group its own query.",
-            )
-        if each.is_sized or each.group_numbers is not None or isinstance(each.at, By):
-            raise ParameterError(parameter="values", problem="differs by size or group within a group")
+        if each.is_sized:
+            raise _apart("has noise that follows sizes, whose bands are those of a whole table and not of a group")
+        if each.group_numbers is not None or isinstance(each.at, By):
+            raise _apart("differs by a second column within a group, and one column decides for a cell")
+        if each.to != mechanisms[0].to:  # type: ignore[attr-defined]
+            raise _apart("clamps sums at different bounds, and all totals of a table are clamped at one")
         if each.signed != mechanisms[0].signed:  # type: ignore[attr-defined]
             raise ParameterError(parameter="values", problem="must be all signed or none")
+
+
+def _apart(problem: str) -> ParameterError:
+    return ParameterError(parameter="values", problem=problem, advice="Give each group its own query.")
 
 
 # Two draws of the same totals, averaged by their precisions (T-STAGES, docs/theory/stages.md).
@@ -295,6 +324,14 @@ class Refined(Mechanism):
         assert sigma is not None
         return Gaussian(sigma=sigma).noisy_curve(noisy)
 
+    def drawn_law(self, step: Number) -> Any:
+        """Return the law of the average in lattice steps, and the lattice; None on a transformed scale."""
+        if self.noise_scale is not None:
+            return None
+        lattice = read_step(step)
+        draws = [(sqrt_upper(1 / each) / lattice, float(each / self.precision)) for each in _draws(self)]
+        return AveragedLaw(tuple((discrete_gaussian(sigma), weight) for sigma, weight in draws)), lattice
+
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Return the loss of both draws."""
         return self.before.policy(measure, tight=tight) + self.more.policy(measure, tight=tight)
@@ -382,6 +419,36 @@ class Refined(Mechanism):
     def sigma(self) -> Fraction | None:
         """The sigma that is left, on either scale."""
         return self.noise_sigma if self.noise_scale is None else self.noise_scale
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedLaw:
+    """The law of an average of discrete Gaussian draws, for simulations."""
+
+    draws: tuple[tuple[LatticeLaw, float], ...]
+    """Each law with its weight."""
+
+    @property
+    def variance(self) -> float:
+        """In squared lattice steps."""
+        return sum(weight**2 * float(law.variance) for law, weight in self.draws)
+
+    def draw(self, count: int, source: BitSource) -> "AveragedDraws":
+        """Return averages of fresh draws.
+
+        Args:
+            count: How many.
+            source: Random bits.
+        """
+        each = [weight * law.draw(count, source).values.astype(np.float64) for law, weight in self.draws]
+        return AveragedDraws(np.sum(each, axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedDraws:
+    """Averages, which are no whole numbers."""
+
+    values: FloatArray
 
 
 class Continued(Refined):

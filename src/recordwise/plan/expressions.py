@@ -290,6 +290,30 @@ def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -
     return tuple(levels)
 
 
+# Linear forms with exact coefficients, such as ``payann - 45 * emp``; ``sql/grammar.py`` reads them.
+
+
+Linear: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""Names with their coefficients, none of them 0, in the order in which they were written."""
+
+
+def linear_text(form: Iterable[tuple[str, Fraction]]) -> str:
+    """The form as text that is read again as the same form."""
+    text = ""
+    for name, share in form:
+        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
+        size = abs(share)
+        factor = "" if size == 1 else f"{size.numerator} * " if size.denominator == 1 else f"{size} * "
+        text += sign + factor + _identifier(name)
+    return text
+
+
+def _identifier(name: str) -> str:
+    """Bare where that is the same to every parser, else in quotes."""
+    plain = name.isascii() and name.isidentifier() and name == name.lower() and len(name) > 1
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
 # Predicates on one record: the closed language of WHERE and CASE. They are three-valued as in SQL, and a record is
 # selected where its predicate is true. BETWEEN is read as two comparisons, NOT IN as NOT of IN, and IS NOT NULL as
 # NOT of IS NULL, so six forms are enough. Predicates also become conditions of a policy: the records that a query can

@@ -36,7 +36,14 @@ from recordwise.plan.cost import (
     plan_warnings,
     possible_mechanisms,
 )
-from recordwise.plan.describe import ReleaseIdentity, plan_json, release_identity, table_name, unrecognizable
+from recordwise.plan.describe import (
+    ReleaseIdentity,
+    plan_json,
+    protected,
+    release_identity,
+    table_name,
+    unrecognizable,
+)
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
@@ -99,6 +106,12 @@ class Check(Result):
     def privacy_label(self) -> str:
         """That no record was read."""
         return "computed from the plan and its ledger; no record was read"
+
+    @property
+    def protects(self) -> str:
+        """What one record is, where its id has several columns."""
+        schema = self.file.plan.schema
+        return protected(schema) if len(schema.unit_columns) > 1 else ""
 
     @property
     def budget(self) -> str:
@@ -203,6 +216,7 @@ class Check(Result):
             **self.sizes,
             "warnings": list(self.warnings),
             "source": self.source,
+            **({"protects": self.protects} if self.protects else {}),
         }
 
     def _about(self) -> str:

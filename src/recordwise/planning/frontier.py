@@ -408,6 +408,8 @@ def _covered(session: Session, left: Left, budget: Policy | bool | None) -> Call
     if isinstance(budget, Policy):
         given = check_policy(budget, session.schema)
         return lambda policy: bool(proof(given, policy, session.schema))
+    if budget is not True:
+        raise ParameterError(parameter="budget", problem="must be a policy, or True for what is left of the plan's own")
     if left.budget is None:
         raise ParameterError(parameter="budget", problem="is to be kept, but the plan has none")
     return lambda policy: left.refusal(policy) is None
