@@ -110,7 +110,7 @@ def demo_page(folder: Path) -> Saved:
     words = ["release", str(folder / "plan.toml"), "--out", str(folder / "release"), "--yes", "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    release = rw.load_release(folder / "release")
+    release = rw.read(folder / "release")
     return Saved(
         release.policy,
         (),

@@ -214,6 +214,12 @@ def set_words(file: "PlanFile") -> str:
     return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
 
 
+def fits(file: "PlanFile", options: SimpleNamespace) -> dict[str, bool]:
+    """Whether errors are those of fitted levels: where it is asked for, or where the plan's basic tables are complete."""
+    complete = options.complete or (file.basic is not None and file.basic.complete)
+    return {"fitted": options.fitted or complete, "complete": complete}
+
+
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
     """Return the checked plan; refuse bad plot files and confidential pipes."""
     from recordwise.errors import ParameterError

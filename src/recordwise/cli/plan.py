@@ -13,6 +13,7 @@ import typer
 from recordwise.cli.failing import plain_float
 from recordwise.cli.options import (
     by_measure,
+    fits,
     lists_by_measure,
     loss_shares,
     open_plan,
@@ -159,7 +160,7 @@ def recommend(options: SimpleNamespace) -> None:
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with Session.from_plan(file, data=options.data) as session:
         goals = read_goals(session, file, options)
-        shared: dict[str, Any] = {"fitted": options.fitted, "complete": options.complete, "data": options.data}
+        shared: dict[str, Any] = {**fits(file, options), "data": options.data}
         if options.keep_mechanisms:
             return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
         shared |= {"rank_by": options.rank_by, "firms": options.firms}
@@ -242,8 +243,7 @@ def frontier(options: SimpleNamespace) -> None:
         "statistics": options.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
         "at_least": by_measure(options.at_least, "--at-least") or 0,
-        "fitted": options.fitted,
-        "complete": options.complete,
+        **fits(file, options),
         "data": options.data,
     }
     at = _records(options.loss_at or [])

@@ -118,7 +118,7 @@ def _explanation(
         title=f"{title}: what it shows and what it gives away",
         about=about,
         published=tuple(_published(file, cells, words)),
-        variable=words.label(cells.main.alias, cells.main.of),
+        variable=called(words, cells.main),
         statuses=cells.rules.names(),
         limits=tuple(limit for _, limit in cells.rules.limits),
         by_size=cells.by_size(1.0),
@@ -226,7 +226,7 @@ class Cells:
         found: dict[str, list[FloatArray]] = {}
         for each in self.scalable.tables:
             statistic = each.asked.statistic
-            found.setdefault(words.label(statistic.alias, statistic.of), []).append(self.ratios(each, 1.0))
+            found.setdefault(called(words, statistic), []).append(self.ratios(each, 1.0))
         return tuple(self._status(name, np.concatenate(own)) for name, own in found.items())
 
     def ratios(self, table: GoalTable, factor: float) -> FloatArray:
@@ -298,7 +298,7 @@ def _published(file: PlanFile, cells: Cells, words: Labels) -> Iterator[str]:
     plan = file.plan
     for number, query in enumerate(plan.queries):
         tables = [each for each in plan.tables() if each.query == number]
-        names = [words.label(each.alias, each.of) + _unit(words, each) for each in query.statistics]
+        names = [called(words, each) + _unit(words, each) for each in query.statistics]
         selected = any(plan.selection(each) is not None for each in tables)
         count = sum(len(each.part.total) for each in cells.main_tables() if each.asked.query == number)
         held = "" if selected or not count else f", {count:,} cells"
@@ -324,7 +324,13 @@ def _by_words(shapes: Sequence[Sequence[str]], words: Labels) -> str:
 
 def _unit(words: Labels, statistic: Any) -> str:
     unit = words.unit(statistic.alias, statistic.of)
-    return f" ({unit})" if unit and unit != words.label(statistic.alias, statistic.of) else ""
+    return f" ({unit})" if unit and unit != called(words, statistic) else ""
+
+
+def called(words: Labels, statistic: Any) -> str:
+    """Return what readers call a statistic: its label, or the name of its measure."""
+    label = words.label(statistic.alias, statistic.of)
+    return statistic.of if label == statistic.alias == f"sum_{statistic.of}" else label
 
 
 def and_list(parts: Sequence[str]) -> str:

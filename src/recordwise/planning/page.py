@@ -154,8 +154,9 @@ class Explanation(Result):
             title=f"What {self.about} give away",
             before=(
                 "The most that anyone can find out who knows everything about all the others. In brackets: how often the best "
-                f"test finds that one of them is in the data, if it wrongly suspects {test} of those that are not. Their numbers "
-                "can be told this closely, right 95% of the time, by someone who knows everything else about them.",
+                f"test finds that one of them is in the data, if it wrongly suspects {test} of those that are not. On the right: "
+                "how closely their numbers can be told at best, in ranges that are right 95% of the time, by someone who knows "
+                "everything else about them.",
             ),
             rows=self.rows(),
         )
