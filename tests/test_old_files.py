@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,8 +92,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
 
 @pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
-    # It was written before plans stated which share of the records may be outside their cells.
-    plan = replace(load_plan(old / "plan.toml"), max_outside=None)
+    plan = load_plan(old / "plan.toml")
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(old / "again")

@@ -58,15 +58,15 @@ class ByGroup(Mechanism):
         default: Mechanism | None = None,
         length: int | None = None,
     ) -> None:
-        pairs = tuple(
-            (literal(group), each) for group, each in (values.items() if isinstance(values, Mapping) else values)
-        )
+        given = values.items() if isinstance(values, Mapping) else values if isinstance(values, list | tuple) else ()
+        pairs = tuple((literal(group), each) for group, each in given)
         if not pairs or len({group for group, _ in pairs}) < len(pairs):
             raise ParameterError(parameter="values", problem="must give each group one mechanism")
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "values", pairs)
         object.__setattr__(self, "default", default)
         object.__setattr__(self, "length", length)
+        ConditionColumn(by, length)
         _check(self.inside())
 
     @property
@@ -91,15 +91,40 @@ class ByGroup(Mechanism):
         return self.values[0][1].signed
 
     @property
+    def to(self) -> Fraction | None:  # type: ignore[override]
+        """Where all of them clamp contributions, if they do."""
+        return self.values[0][1].to
+
+    @property
     def loss_of_sum(self) -> bool:
         """Whether the policy at a sum bounds the joint loss in a cell, which has one group."""
         return all(each.loss_of_sum for each in self.inside())
 
     def shared(self, share: Fraction) -> "ByGroup":
         """The same with each mechanism at a share of its loss."""
-        default = None if self.default is None else self.default.at_share(share)
-        values = [(group, each.at_share(share)) for group, each in self.values]
+        return self.with_inside([each.at_share(share) for each in self.inside()])
+
+    def with_inside(self, mechanisms: Sequence[Mechanism]) -> "ByGroup":
+        """The same groups with other mechanisms.
+
+        Args:
+            mechanisms: As many as ``inside()`` has, in its order.
+
+        Returns:
+            The mechanism for each group.
+        """
+        values = [(group, each) for (group, _), each in zip(self.values, mechanisms)]
+        default = None if self.default is None else mechanisms[-1]
         return ByGroup(self.by, values, default=default, length=self.length)
+
+    def with_amount(self, amount: Fraction) -> "ByGroup":
+        """The same with Gaussian noise of this sigma in the first group, in the others in proportion."""
+        amounts = [each.noise_scale or each.noise_sigma for each in self.inside()]
+        if None in amounts:
+            self._lacks("with_amount", "planning")
+        return self.with_inside(
+            [each.with_amount(amount * own / amounts[0]) for each, own in zip(self.inside(), amounts) if own]  # type: ignore[operator]
+        )
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Return the loss in cells of one group each.
@@ -120,17 +145,22 @@ class ByGroup(Mechanism):
 
 
 def _check(mechanisms: Sequence[object]) -> None:
-    """Refuse what cannot be drawn for some cells of a table and not for others."""
+    """Refuse what cannot be drawn for some cells of a table and not for others.
+
+    Clamps are accepted if they are the same: then the totals are those of one clamped sum (T-CLAMP, T-GROUPED).
+    """
     for each in mechanisms:
         if not isinstance(each, Mechanism) or each.answers != "totals":
             raise ParameterError(parameter="values", problem="must be mechanisms for counts and sums")
-        if each.to is not None:
-            raise ParameterError(
-                parameter="values",
-                problem="has a clamped sum, and the totals of one table are clamped alike",
-                advice="Give each group its own query.",
-            )
-        if each.is_sized or each.group_numbers is not None or isinstance(each.at, By):
-            raise ParameterError(parameter="values", problem="differs by size or group within a group")
+        if each.is_sized:
+            raise _apart("has noise that follows sizes, whose bands are those of a whole table and not of a group")
+        if each.group_numbers is not None or isinstance(each.at, By):
+            raise _apart("differs by a second column within a group, and one column decides for a cell")
+        if each.to != mechanisms[0].to:  # type: ignore[attr-defined]
+            raise _apart("clamps sums at different bounds, and all totals of a table are clamped at one")
         if each.signed != mechanisms[0].signed:  # type: ignore[attr-defined]
             raise ParameterError(parameter="values", problem="must be all signed or none")
+
+
+def _apart(problem: str) -> ParameterError:
+    return ParameterError(parameter="values", problem=problem, advice="Give each group its own query.")

@@ -17,6 +17,7 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.statistics.base import SUM
+from recordwise.policy.meaning import check_share
 from recordwise.postprocess.least_squares import CONFIDENCE, nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import SLACK, max_fit
 from recordwise.postprocess.measured import Fit
@@ -289,6 +290,9 @@ class Setting:
     """How many of all fits are begun: "3 of 9"."""
     gamma: float = CONFIDENCE
     slack: float = SLACK
+
+    def __post_init__(self) -> None:
+        check_share(self.gamma, "gamma")
 
     def options(self, noises: Sequence[AnswerNoise]) -> dict[str, Any]:
         """Return what the method takes beside answers and variances."""

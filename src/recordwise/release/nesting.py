@@ -29,7 +29,8 @@ from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, plain_value
 from recordwise.postprocess import rounding
-from recordwise.postprocess.linear import AnswerTree, Crossing, grid_workload, tree_of
+from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
+from recordwise.postprocess.solvers.crossed import grid_workload
 from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.top_down import Forest, Grid
 from recordwise.postprocess.workload import Workload
@@ -137,12 +138,20 @@ class Nesting:
     """
 
     tables: tuple[ReleasedTable, ...]
-    rows: Any
-    """Every published cell as a sum of cells, table by table."""
     cells: "Cells"
     query: PublishedQuery
     published: Published
     bands: Mapping[str, BandTable]
+
+    @cached_property
+    def rows(self) -> Any:
+        """Every published cell as a sum of cells, table by table."""
+        found = self.cells.rows(
+            self.tables, {name: table.by for name, table in self.described.items()}, self.published.lists
+        )
+        # The texts of keys by which cells were matched are gone; fits need the memory.
+        pa.default_memory_pool().release_unused()
+        return found
 
     @property
     def statistics(self) -> tuple[PublishedStatistic, ...]:
@@ -218,16 +227,15 @@ class Nesting:
     @cached_property
     def descent(self) -> Forest | Grid | None:
         """How totals are handed down to the cells; None if tables cross otherwise."""
-        forest = Forest.of(sparse.csr_array(self.rows[np.diff(self.rows.indptr) > 0]))
-        if forest is not None or self.crossed is None:
-            return forest
-        shape, labels = self.crossed
-        return Grid.of(shape, list(labels.values()))
+        if self.tree is None and self.crossed is not None:
+            shape, labels = self.crossed
+            return Grid.of(shape, list(labels.values()))
+        return Forest.of(sparse.csr_array(self.rows[np.diff(self.rows.indptr) > 0]))
 
     @property
     def remainders(self) -> bool:
         """Whether coarser cells may hold records of no finest cell."""
-        return bool(self.rows.shape[1] > self.finest_count)
+        return sum(len(own) for _, own in self.cells.owners) > self.finest_count
 
     def column(self, statistic: PublishedStatistic, end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
@@ -310,7 +318,6 @@ def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Ne
     cells = fitted_cells(ordered, by, complete=known, lists=lists)
     return Nesting(
         tables=ordered,
-        rows=cells.rows(ordered, by, lists),
         cells=cells,
         query=query,
         published=release.published,

@@ -308,6 +308,8 @@ def checked_sigma(mechanism: Mechanism) -> Fraction:
 
 def can_be_fitted(mechanism: Mechanism) -> bool:
     """Whether shares can be chosen for the fitted errors of a mechanism."""
+    if mechanism.group_numbers is not None:
+        return False
     try:
         for each in mechanism.inside():
             checked_sigma(each)

@@ -7,7 +7,7 @@ In reading order:
 - ``parquet``: in every release
 - ``csv``: safe to open in a spreadsheet
 - ``xlsx``: accessible workbooks
-- ``statistical``: SAS and Stata
+- ``statistical``: SAS, Stata and functions for R
 - ``sdmx_csv``: an observation on each line
 - ``cbp``: the layout of County Business Patterns
 - ``records``: microdata that add up to the tables

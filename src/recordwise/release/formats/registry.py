@@ -18,12 +18,12 @@ from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import Parquet
 from recordwise.release.formats.sdmx_csv import SdmxCsv
-from recordwise.release.formats.statistical import SAS, SAS8, STATA
+from recordwise.release.formats.statistical import SAS, SAS8, STATA, R
 from recordwise.release.formats.xlsx import Xlsx
 from recordwise.release.tables import BANNER, NOT_PRIVATE, PRIVATE
 
 GROUP = "recordwise.formats"
-OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), Cbp())
+OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), Cbp(), R)
 DEFAULT_FORMATS = ("parquet", "csv")
 REQUIRED = "parquet"
 RESERVED = ("json", "html")
@@ -131,7 +131,8 @@ def files_to_write(content: Content, formats: Iterable[Format]) -> Iterator[tupl
     """Yield every file of these formats: format, name and content."""
     for each in formats:
         if each.whole:
-            yield each, f"{content.file_name}.{each.extension}", content
+            # Functions have one name in every release, so that scripts can be kept.
+            yield each, getattr(each, "file", f"{content.file_name}.{each.extension}"), content
             continue
         for table in content.tables:
             yield each, f"{table.name}.{each.extension}", content.only(table.name)

@@ -1,17 +1,20 @@
-"""Files for statistical packages: SAS transport and Stata.
+"""Files for statistical packages: SAS transport, Stata, and functions for R.
 
 SAS transport is XPORT, versions 5 and 8; pyreadstat writes all of them. Columns get the titles of the
 dictionary as labels. Truth values become 0 and 1. XPORT 5 has names of 8 characters, so longer ones are
 shortened; the label of such a column starts with its name.
 """
 
+import re
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from recordwise.release.content import Content
+from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.format import type_problem
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
@@ -136,8 +139,75 @@ def short_names(names: list[str], longest: int) -> list[str]:
     return found
 
 
+# Functions for R next to the CSV files, with what they need to know about the tables: R reads no JSON by itself.
+
+
+LABEL = "# Privacy: "
+
+
+class RFunctions:
+    """One file of functions in base R: totals, growth, regressions."""
+
+    name = "r"
+    extension = "R"
+    file = "recordwise.R"
+    description = "totals, growth and regressions with their errors, for R; it reads the CSV files"
+    whole = True
+    needs = ()
+
+    def problem(self, content: Content) -> str | None:
+        return type_problem(content)
+
+    def write(self, content: Content, path: Path) -> None:
+        path.write_text(_r_file(content), encoding="utf-8")
+
+    def privacy_label(self, path: Path) -> str:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return next((line.removeprefix(LABEL) for line in lines if line.startswith(LABEL)), "")
+
+    def same(self, content: Content, path: Path) -> bool:
+        return path.read_text(encoding="utf-8") == _r_file(content)
+
+
+def _r_file(content: Content) -> str:
+    text = files("recordwise.release.formats").joinpath("recordwise.R").read_text(encoding="utf-8")
+    tables = ",\n".join(f"  {_r_text(each.name)} = {_r_table(each)}" for each in content.tables)
+    title = content.title.replace("\n", " ").replace("\r", " ")
+    about = f"# {title}\n{LABEL}{content.privacy_label}"
+    known = f"rw_release$confidence <- {content.confidence!r}\nrw_release$tables <- list(\n{tables}\n)"
+    # Titles and codes are put in at once, so that none is taken for a place of the other.
+    pieces = {"# ABOUT": about, "# TABLES": known}
+    return re.sub("^(# ABOUT|# TABLES)$", lambda found: pieces[found[0]], text, flags=re.MULTILINE)
+
+
+def _r_table(table: DescribedTable) -> str:
+    texts = [field.name for field in table.data.schema if pa.types.is_string(field.type)]
+    halves = ", ".join(f"{_r_text(name)} = {half!r}" for name, half in table.halves.items())
+    return (
+        f"list(keys = {_r_texts(table.table.keys)}, texts = {_r_texts(texts)}, rows = {table.data.num_rows}, "
+        f"halves = list({halves}))"
+    )
+
+
+def _r_texts(texts: Sequence[str]) -> str:
+    return f"c({', '.join(map(_r_text, texts))})" if texts else "character(0)"
+
+
+def _r_text(text: str) -> str:
+    """A text in quotes, as R reads it: letters beyond 16 bits have eight digits, and none is 0."""
+    return '"' + "".join(_r_letter(letter) for letter in text) + '"'
+
+
+def _r_letter(letter: str) -> str:
+    number = ord(letter)
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if 31 < number < 127 else "" if not number else f"\\U{{{number:08x}}}"
+
+
 SAS = Statistical(
     "sas", "xpt", "the whole table, for SAS (XPORT 5, names of 8 characters)", longest=8, label=40, text=200
 )
 SAS8 = Statistical("sas8", "v8xpt", "the whole table, for SAS (XPORT 8)", longest=32, label=256, text=32767)
+R = RFunctions()
 STATA = Statistical("stata", "dta", "the whole table, for Stata", longest=32, label=80, text=2045)

@@ -1,0 +1,129 @@
+"""recordwise.R by Rscript: totals, growth and regressions equal to those of Python."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from recordwise.noise import Seeded
+from recordwise.release.formats.statistical import _r_text
+
+pytestmark = pytest.mark.process
+COUNTIES = [f"{state}00{number}" for state in ("01", "02", "04", "06") for number in range(1, 10)]
+
+
+@pytest.fixture(scope="module")
+def rscript() -> str:
+    found = shutil.which("Rscript")
+    if found is None:
+        missing = "no Rscript on this machine: recordwise.R is NOT tested"
+        if os.environ.get("RECORDWISE_REQUIRE_ALL"):
+            pytest.fail(f"{missing}, and RECORDWISE_REQUIRE_ALL is set")
+        pytest.skip(missing)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two years of a county table, and of counties by a column with an awkward name."""
+    place, found = tmp_path_factory.mktemp("r"), []
+    for year in (0, 1):
+        chance, rows = np.random.default_rng(year), 4000
+        emp = np.floor(chance.pareto(1.5, rows) * 20 + 1).astype(np.int64)
+        weights = np.arange(1, len(COUNTIES) + 1) / np.arange(1, len(COUNTIES) + 1).sum()
+        columns: dict[str, Any] = {
+            "county": chance.choice(COUNTIES, rows, p=weights),
+            "k": chance.choice(["=a", "b"], rows),
+        }
+        table = pa.table(
+            {"id": np.arange(rows), **columns, "emp": emp, "pay": emp * 50 + chance.integers(0, 400, rows)}
+        )
+        how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic", "dataset": "y"}
+        by = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
+        both = rw.query().group_by("county", "k", keys=rw.Keys.product(county=COUNTIES, k=["=a", "b"]))
+        by = by.sum("emp", rw.Gaussian(sigma=700)).sum("pay", rw.Gaussian(sigma=4000))
+        with rw.Session(table, **how) as session:
+            release = session.run([by, both.sum("emp", rw.Gaussian(sigma=30), alias="both")], rng=Seeded(year + 2))
+        found.append(release.save(place / f"y{year}", formats=["parquet", "csv", "r"]))
+    return found
+
+
+def run(rscript: str, code: str, folder: Path) -> Any:
+    """The numbers that an R script prints, one line for each."""
+    script = f'source("recordwise.R", chdir = TRUE)\n{code}\n'
+    told = [rscript, "--vanilla", "-"]
+    found = subprocess.run(told, cwd=folder, input=script, capture_output=True, text=True, timeout=100)
+    assert found.returncode == 0, found.stderr
+    return [float(line) for line in found.stdout.split()]
+
+
+SHOW = 'show <- function(each) cat(sprintf("%.17g\\n", unlist(each)))\n'
+
+
+def test_totals_growth_and_regressions_are_those_of_python(rscript: str, folders: list[Path], tmp_path: Path) -> None:
+    before, now = map(rw.read, folders)
+    three = ["01001", "02003", "06009"]
+    for name in ("emp", "pay"):
+        now.replicates(f"sum_{name}", count=400, by="county").save(tmp_path / f"{name}.csv")
+    code = f"""
+    codes <- c({", ".join(map(json.dumps, three))})
+    show(rw_total("sum_emp", where = list(county = codes))[c("value", "sd", "low", "high")])
+    show(rw_total("both", where = list(county = codes, k = "=a"))[c("value", "sd", "low", "high")])
+    large <- list(county = c("06007", "06008", "06009"))
+    by <- rw_total("sum_emp", where = large, by = "county")
+    last <- rw_total("sum_emp", where = large, by = "county", folder = {json.dumps(str(folders[0]))})
+    grown <- rw_growth(by, last)
+    show(grown[grown$label == "06009", c("value", "sd", "low", "high")])
+    emp <- rw_replicates({json.dumps(str(tmp_path / "emp.csv"))})
+    pay <- rw_replicates({json.dumps(str(tmp_path / "pay.csv"))})
+    show(rw_estimate(function(emp, pay) sum(pay) / sum(emp), emp, pay)[c("value", "sd")])
+    show(rw_regress(pay, emp)[c("slope", "sd", "naive", "reliability")])
+    """
+    shown = run(rscript, SHOW + code, folders[1])
+    total, both = now.total("sum_emp", {"county": three}), now.total("both", {"county": three, "k": "=a"})
+    exact = [each for one in (total, both) for each in (one.value, one.sd, one.low, one.high)]
+    # CSV files have the digits that mean something: a hundredth of the error of a cell.
+    np.testing.assert_allclose(shown[:4], exact[:4], atol=total.sd / 50)
+    np.testing.assert_allclose(shown[4:8], exact[4:], atol=both.sd / 50)
+    grown = (
+        now.growth("sum_emp", before, where={"county": COUNTIES[-3:]}, by="county")
+        .to_pandas()
+        .set_index("label")
+        .loc["06009"]
+    )
+    np.testing.assert_allclose(shown[8:12], grown[["value", "sd", "low", "high"]].astype(float), rtol=1e-3, atol=1e-4)
+    ratio = now.total("sum_pay").per(now.total("sum_emp"))
+    # 400 replicates know a standard error to 3.5 % (one standard deviation); four of them are a false alarm in 16,000.
+    assert shown[12] == pytest.approx(ratio.value, rel=1e-9)
+    assert shown[13] == pytest.approx(ratio.sd, rel=0.14)
+    model = now.regress("sum_pay", "sum_emp", by="county")
+    assert shown[16] == pytest.approx(model.naive[0], rel=1e-9)
+    assert shown[14] == pytest.approx(model.slopes[0], rel=0.02)
+    assert shown[15] == pytest.approx(model.sds[0], rel=0.1)
+    assert shown[17] == pytest.approx(model.reliabilities[0], rel=0.02)
+    # The correction matters here: noise pulls the slope towards 0.
+    assert abs(shown[16] - shown[14]) > 0.02 * shown[14]
+
+
+def test_texts_are_read_by_r_as_they_are(rscript: str, folders: list[Path]) -> None:
+    text = 'a"b\\n\n\u00e9\u2028\U0001f600`$(x)'
+    code = f"cat(utf8ToInt(enc2utf8({_r_text(text)})), sep = ' ')"
+    assert run(rscript, code, folders[0]) == [ord(letter) for letter in text]
+
+
+def test_the_file_says_when_a_release_is_not_private(folders: list[Path]) -> None:
+    text = (folders[0] / "recordwise.R").read_text()
+    assert "# Privacy: NOT PRIVATE" in text
+    assert rw.read(folders[0]).names
+    (folders[0] / "recordwise.R").write_text(
+        text.replace("# Privacy: NOT PRIVATE: drawn from", "# Privacy: private or")
+    )
+    with pytest.raises(rw.errors.SourceError, match=r"recordwise\.R"):
+        rw.read(folders[0])
