@@ -71,6 +71,14 @@ NO_LESS = Reason(
     words="the interval of the best linear estimate, cut at 0 and widened to hold the value (T-CUT): no total is below 0",
     most=1.0,
 )
+REASONS = {
+    each.mark: each.words
+    for each in (
+        *(STEPS, CUT, CORNERS, PARTS, BOX, CURVE, TWO_SIDES),
+        *(FIRST_RECORD, HALF_STEP, NOT_SURPRISING, OWN_ANSWER, NO_LESS),
+    )
+}
+"""The words of every mark."""
 ONE_SET = (
     *("Gaussian, sigma 1", "Gaussian, sigma 30", "UnitSplit at 20 (demo, tutorial)"),
     *("LogTransform, offset 10, sigma .2", "RootTransform 2, sigma .5"),

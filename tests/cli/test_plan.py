@@ -299,6 +299,7 @@ def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder,
     assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
     assert run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out).exit_code == 0
     spent = run("release", out, "--out", folder / "b", "--yes")
+    run("release", out, "--out", folder / "revised", "--yes", "--again")
     refused = run("release", out, "--out", folder / "c", "--yes", "--again")
     assert spent.exit_code == 3 or refused.exit_code == 3
     assert "does not cover" in spent.stderr + refused.stderr
@@ -440,14 +441,15 @@ def test_a_recommendation_stays_within_what_is_left_of_the_budget(folder, run, r
 
 
 @pytest.mark.costly
-def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_once(folder, run):
+def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_and_a_revision(folder, run):
     plan = folder / "plan.toml"
     text = plan.read_text()
     plan.write_text(text[: text.index("[[budget]]")] + text[text.index("[keys.areas]") :])
     result = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "new.toml")
     assert result.exit_code == 0, result.output
-    assert "a budget that covers it once" in result.stdout
+    assert "a budget that covers it and a revision" in result.stdout
     assert run("release", folder / "new.toml", "--out", folder / "b", "--yes").exit_code == 0
+    assert run("release", folder / "new.toml", "--out", folder / "revised", "--yes", "--again").exit_code == 0
     assert run("release", folder / "new.toml", "--out", folder / "c", "--yes", "--again").exit_code == 3
     later = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "later.toml")
     assert later.exit_code == 2

@@ -1,5 +1,6 @@
 """How often the published intervals hold, through whole releases, by size of cell and mechanism."""
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ from scipy import stats
 from experiments.coverage import changed, counted, fitted, plain, run
 from experiments.coverage.chosen import COUNTS, SIGNED, SUMS
 from experiments.coverage.lines import SIZES, Line, Tally
-from experiments.coverage.page import GROUPS, PAGE, numbers, text
+from experiments.coverage.page import GROUPS, NUMBERS, PAGE, file_text, read_numbers, stated, text
 from experiments.coverage.reasons import CUT, NO_LESS, STEPS, reason
 from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.plan import ENDINGS
@@ -32,6 +33,11 @@ FEWER = ("Gaussian, sigma 30", "LogTransform, offset 10, sigma .2")
 
 def quiet(doing):
     pass
+
+
+def kept():
+    """The numbers of the file, by what was measured."""
+    return {each.key: each for each in read_numbers(NUMBERS.read_text(encoding="utf-8"))}
 
 
 def wrong_claims(lines):
@@ -85,34 +91,43 @@ def test_a_published_interval_column_without_a_line_is_an_error(monkeypatch):
 
 def test_the_page_has_the_lines_of_the_harness_and_every_number_is_inside_or_has_a_reason(small):
     """The page is in step: its rows are those that are measured, and its marks are those of today's reasons."""
-    page = numbers(PAGE.read_text(encoding="utf-8"))
+    page = kept()
     assert {(line.column, line.mechanism, line.level, line.size) for line in small.pooled()} <= set(page)
-    for (column, mechanism, level, size), (share, error, mark) in page.items():
-        inside_promise = level - 3 * error - 1e-4 <= share <= level + run.ABOVE + 3 * error + 1e-4
-        assert inside_promise or mark, (column, mechanism, size)
-        if mark:
-            line = replace(LINE, column=column, mechanism=mechanism, level=level, size=size, held=200_000, inside=0)
-            found = {reason(each) for each in (line, replace(line, inside=200_000))} - {None}
-            assert mark in {each.mark for each in found}
+    for each in page.values():
+        above = each.share - each.level
+        assert -3 * each.standard_error - 1e-4 <= above <= run.ABOVE + 3 * each.standard_error + 1e-4 or each.mark
+        if each.mark:
+            own = {"column": each.column, "mechanism": each.mechanism, "level": each.level, "size": each.size}
+            line = replace(LINE, **own, held=200_000, inside=0)
+            found = {reason(any_) for any_ in (line, replace(line, inside=200_000))} - {None}
+            assert each.mark in {any_.mark for any_ in found}
+
+
+def test_the_page_summarizes_the_numbers_of_the_file():
+    page = PAGE.read_text(encoding="utf-8")
+    cells = int(re.findall(r"([0-9,]+) cells each", page)[0].replace(",", ""))
+    assert page == text(list(kept().values()), cells)
 
 
 def test_the_page_agrees_with_what_is_measured_now(small):
     """At a false-alarm rate of 1e-9 for each line; the seed is fixed."""
-    page = numbers(PAGE.read_text(encoding="utf-8"))
-    off = [line for line in small.pooled() if differs(line, *page[line.column, line.mechanism, line.level, line.size])]
+    page = kept()
+    off = [line for line in small.pooled() if differs(line, page[line.column, line.mechanism, line.level, line.size])]
     assert [(line.column, line.mechanism, line.size, line.coverage) for line in off] == []
 
 
-def differs(line, share, error, mark):
-    """Whether a measured share is not that of the page, whose own cells follow from its standard error."""
+def differs(line, number):
+    """Whether a measured share is not that of the file, whose own cells follow from its standard error."""
+    share, error = number.share, number.standard_error
     cells = round(share * (1 - share) / error**2) if error else 10_000
     both = [[line.held, line.cells - line.held], [round(share * cells), cells - round(share * cells)]]
     return min(map(sum, zip(*both))) > 0 and float(stats.fisher_exact(both)[1]) < run.FALSE_ALARM
 
 
 def test_a_line_that_is_not_that_of_the_page_is_noticed():
-    assert not differs(LINE, 0.952, 0.0021, "")
-    assert differs(replace(LINE, cells=2000, held=1780), 0.952, 0.0021, "")
+    (number,) = stated([replace(LINE, cells=10_000, held=9_520)])
+    assert not differs(LINE, number)
+    assert differs(replace(LINE, cells=2000, held=1780), number)
 
 
 def test_a_column_a_third_of_a_point_short_and_one_two_and_a_half_points_wide_are_reported():
@@ -144,10 +159,13 @@ def test_a_reason_covers_one_side_and_no_more_than_it_says():
 
 def test_the_page_shows_a_number_its_error_and_why_it_is_outside():
     wide = replace(LINE, size=1, mechanism="Gaussian, sigma 1", held=198_000, inside=174_000)
-    page = text([LINE, wide])
-    assert "| sum | Gaussian, sigma 30 | 0.95 |  |  |  |  | 0.9520 ± 0.0005 |  |  |" in page
-    assert "| sum | Gaussian, sigma 1 | 0.95 |  | 0.9900 ± 0.0002 w |  |  |  |  | w: whole numbers" in page
-    assert numbers(page)["sum", "Gaussian, sigma 1", 0.95, 1] == (0.99, 0.0002, "w")
+    numbers = stated([LINE, wide])
+    page = text(numbers)
+    lowest, highest = "0.952 (Gaussian, sigma 30, 100)", "0.990 (Gaussian, sigma 1, 1)"
+    assert f"| sum | 0.95 | 2 | {lowest} | {highest} | 1 w |" in page
+    assert "- **w**: whole numbers" in page
+    assert '\nsum,"Gaussian, sigma 1",0.95,1,0.9900,0.0002,w\n' in file_text(numbers)
+    assert read_numbers(file_text(numbers)) == numbers
     assert set(GROUPS) >= {"Sums", "Changes", "Nonnegative fits"}
     assert len(SIZES) == 6
 
@@ -159,7 +177,7 @@ def test_every_interval_column_holds_as_often_as_it_should_and_as_the_page_says(
     lines = run.measured(runs=run.RUNS // 2, seed=7, tell=quiet, tally=tally)
     assert wrong_claims(lines) == {}
     assert tally.mechanisms >= set(BUILT_IN)
-    page = numbers(PAGE.read_text(encoding="utf-8"))
+    page = kept()
     assert {(line.column, line.mechanism, line.level, line.size) for line in lines} == set(page)
-    off = [line for line in lines if differs(line, *page[line.column, line.mechanism, line.level, line.size])]
+    off = [line for line in lines if differs(line, page[line.column, line.mechanism, line.level, line.size])]
     assert [(line.column, line.mechanism, line.size, line.coverage) for line in off] == []

@@ -9,7 +9,7 @@ import pytest
 
 import recordwise as rw
 from build import keys
-from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.functions import x
 from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, joint_loss, joint_reach
 from recordwise.noise import Seeded
@@ -73,8 +73,21 @@ def test_one_half_is_no_confidence_and_a_prior_must_hold_the_value() -> None:
     policy = ValuePolicy(numbers=(GAUSSIAN,), bounds=BOUNDS)
     with pytest.raises(ParameterError, match=r"above 0\.5"):
         policy.window({"emp": 3}, "emp", confidence=0.5)
-    with pytest.raises(ParameterError, match="must contain the value"):
+    with pytest.raises(ParameterError, match="outside its prior range"):
         policy.window({"emp": 3}, "emp", prior=(4, 9))
+    with pytest.raises(ParameterError, match="outside its public bound"):
+        policy.window({"emp": 10**7}, "emp")
+    with pytest.raises(ParameterError, match="smallest and the largest"):
+        policy.window({"emp": 3}, "emp", prior=5)  # type: ignore[arg-type]
+    for record in ({}, {"emp": None}, {"emp": float("nan")}):
+        with pytest.raises(RecordError):
+            policy.window(record, "emp")
+
+
+@pytest.mark.parametrize("number", [GAUSSIAN, LAPLACE, HEAVY])
+def test_values_far_apart_are_told_without_their_laws(number: ValueNumber) -> None:
+    far = ValuePolicy(numbers=(number,), bounds={"emp": Fraction(10**40)}).loss({"emp": 0}, {"emp": 10**30})
+    assert far.power() == far.delta_at(0.0)[0] == 1
 
 
 @pytest.mark.theorem("T-INFER")

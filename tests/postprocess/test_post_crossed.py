@@ -5,11 +5,10 @@ import pytest
 
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, nnls, ols
-from recordwise.postprocess.linear import grid_workload
 from recordwise.postprocess.measured import CellsAndSums, sum_rows
 from recordwise.postprocess.solvers import crossed
 from recordwise.postprocess.solvers import solve as choice
-from recordwise.postprocess.solvers.crossed import CrossedSystem
+from recordwise.postprocess.solvers.crossed import CrossedSystem, grid_workload
 from recordwise.postprocess.solvers.dense import DenseSystem
 from recordwise.postprocess.solvers.tree import TreeSystem
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import linalg, sparse
 
 from recordwise.postprocess import LinearModel
 from recordwise.postprocess.linear import Crossing, largest_weights
@@ -158,6 +158,69 @@ def test_the_bound_of_the_largest_weight_is_above_it_where_two_hierarchies_cross
         with monkeypatch.context() as patched:
             patched.setattr("recordwise.postprocess.linear.MOST_WEIGHTS", 1)
             assert np.all(largest_weights(weights) >= exact - 1e-9)
+
+
+def two_trees(pairs, sizes=(3, 3)):
+    """Tables of 3 x 3 cells by all, two and three codes of each axis: rows, tables and axes, the finest first."""
+    codes = [[np.zeros(3, np.int64), np.array([0, 0, 1]), np.arange(3)] for _ in sizes]
+    rows, tables, axes = [], [], [[], []]
+    for pair in pairs:
+        own = [np.repeat(codes[0][pair[0]], 3), np.tile(codes[1][pair[1]], 3)]
+        label = own[0] * (own[1].max() + 1) + own[1]
+        rows.append((np.arange(label.max() + 1)[:, None] == label).astype(float))
+        tables.append(len(rows[-1]))
+        for axis, code in zip(axes, own):
+            axis.append(code)
+    return np.vstack(rows), tables, axes
+
+
+EVERY = [(i, j) for i in (2, 1, 0) for j in (2, 1, 0)]
+
+
+@pytest.mark.theorem("T-UNIMODULAR")
+def test_a_weight_is_above_one_where_three_tables_cross_each_other_and_the_bound_is_above_it(monkeypatch):
+    rows, tables, axes = two_trees([(2, 2), (2, 0), (0, 2), (1, 1), (0, 0)])
+    exact = [0, 1, 2, 4, 7, 8, 12, 15, 19]
+    """The cells 11, 12, 13, 22, 32, 33, column 1, the block and the total."""
+    variances = np.where(np.isin(np.arange(len(rows)), exact), 1e-4, 1e4)
+    crossing = Crossing.of(sparse.csr_array(rows), tables, axes)
+    weights = np.abs(dense(rows, variances) / variances)
+    assert weights[10, 1] == pytest.approx(2, abs=1e-3)
+    assert not crossing.at_most_one(variances)
+    monkeypatch.setattr("recordwise.postprocess.linear.MOST_WEIGHTS", 1)
+    assert np.all(largest_weights(crossing.weights(variances)) >= weights.max(axis=1) - 1e-9)
+
+
+@pytest.mark.theorem("T-UNIMODULAR")
+@pytest.mark.parametrize("pairs", [EVERY[:6], [(2, 2), (2, 0), (0, 2), (0, 0)], [(2, 2), (1, 2), (2, 1), (0, 1)]])
+def test_two_families_of_nested_tables_have_no_square_determinant_above_one(pairs):
+    """Every set of rows is tried by the weights that it has if all others are noise."""
+    rows, tables, axes = two_trees(pairs)
+    crossing, rng = Crossing.of(sparse.csr_array(rows), tables, axes), np.random.default_rng(3)
+    assert crossing.at_most_one(np.ones(len(rows)))
+    for _ in range(200):
+        order = np.exp(rng.normal(0, 6, len(rows)))
+        _, _, chosen = linalg.qr((rows * order[:, None]).T, pivoting=True, mode="economic")
+        found = rows @ np.linalg.inv(rows[chosen[:9]])
+        np.testing.assert_allclose(found, np.clip(np.rint(found), -1, 1), atol=1e-9)
+
+
+@pytest.mark.theorem("T-UNIMODULAR")
+def test_products_of_variances_over_all_pairs_of_levels_weigh_at_most_one_and_others_are_not_called_so():
+    rng = np.random.default_rng(4)
+    rows, tables, axes = two_trees(EVERY)
+    crossing = Crossing.of(sparse.csr_array(rows), tables, axes)
+    for _ in range(20):
+        one, two = np.exp(rng.normal(0, 3, (2, 3)))
+        variances = np.concatenate([np.full(n, one[i] * two[j]) for n, (i, j) in zip(tables, EVERY)])
+        assert crossing.at_most_one(variances)
+        assert np.abs(dense(rows, variances) / variances).max() <= 1 + 1e-9
+        assert not crossing.at_most_one(
+            variances * np.where(np.arange(len(rows)) < tables[0], 2.0, 1.0) ** rng.uniform(1, 2, len(rows))
+        )
+        assert not crossing.at_most_one(np.concatenate([variances[: tables[0]] * 2, variances[tables[0] :]]))
+    missing = two_trees(EVERY[:-1])
+    assert not Crossing.of(sparse.csr_array(missing[0]), *missing[1:]).at_most_one(np.ones(len(missing[0])))
 
 
 def test_what_takes_too_much_is_fitted_with_the_variances_of_the_answers_as_bounds(monkeypatch):

@@ -1,5 +1,7 @@
 """A mechanism for each public group in one query: losses, cells, files and fits."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +20,7 @@ SPLIT, FAT = rw.UnitSplit(at=10, rho="0.3"), rw.GeneralizedGaussian(shape=1, sca
 WIDE, LOG = rw.Gaussian(sigma=30), rw.LogTransform(offset=10, sigma="0.5")
 GROUPS = rw.ByGroup("naics", {"111": SPLIT, "112": FAT}, default=WIDE)
 SECTORS = rw.ByGroup("naics", {"11": SPLIT, "22": WIDE}, length=2)
+CUT = rw.Clamped(to=20, rho="0.5")
 CODES = rw.Keys.of({"naics": ["111", "112", "221"]})
 PLANS = {
     "by the group": (keyed("naics").sum("emp", GROUPS), 1),
@@ -28,6 +31,10 @@ PLANS = {
         2,
     ),
     "by a prefix": (keyed("naics").sum("emp", SECTORS), 1),
+    "clamped alike": (
+        keyed("naics").sum("emp", rw.ByGroup("naics", {"111": CUT, "112": CUT.at_share(Fraction(1, 4))}, default=CUT)),
+        1,
+    ),
     "a count": (
         keyed("naics").count(rw.ByGroup("naics", {"111": rw.Gaussian(rho="0.3"), "112": FAT}, default=WIDE)),
         1,
@@ -108,7 +115,7 @@ def test_fits_and_records_take_the_noise_of_each_group(tmp_path):
         fitted.loc[("01", "111")]["sum_emp_sd"], rel=0.1
     )
     release.save(tmp_path / "out")
-    again = rw.load_release(tmp_path / "out").records(whole=True, complete=True)
+    again = rw.read(tmp_path / "out").records(whole=True, complete=True)
     assert again.data.equals(release.records(whole=True, complete=True).data)
 
 
@@ -176,10 +183,11 @@ def test_rests_whose_group_the_coarser_cell_tells_have_its_mechanism():
     [
         ({}, "one mechanism"),
         ([("a", WIDE), ("a", SPLIT)], "one mechanism"),
-        ({"a": rw.Clamped(to=5, rho=1)}, "clamped"),
-        ({"a": rw.Sized(rw.Gaussian(sigma="0.1"), floor=10)}, "by size or group"),
-        ({"a": GROUPS}, "by size or group"),
-        ({"a": rw.UnitSplit(at=rw.by("x", {"y": 1}), rho=1)}, "by size or group"),
+        ({"a": rw.Clamped(to=5, rho=1), "b": rw.Clamped(to=6, rho=1)}, "clamped at one"),
+        ({"a": rw.Clamped(to=5, rho=1), "b": WIDE}, "clamped at one"),
+        ({"a": rw.Sized(rw.Gaussian(sigma="0.1"), floor=10)}, "bands are those of a whole table"),
+        ({"a": GROUPS}, "second column"),
+        ({"a": rw.UnitSplit(at=rw.by("x", {"y": 1}), rho=1)}, "second column"),
         ({"a": WIDE, "b": rw.LogTransform(offset=1, sigma=1, signed=True)}, "all signed or none"),
         ({"a": 5}, "must be mechanisms"),
     ],
@@ -187,6 +195,75 @@ def test_rests_whose_group_the_coarser_cell_tells_have_its_mechanism():
 def test_what_cannot_be_drawn_by_group_is_refused(values, match):
     with pytest.raises(ParameterError, match=match):
         rw.ByGroup("naics", values)
+
+
+@pytest.mark.parametrize("firms", [False, True])
+@pytest.mark.parametrize("first", [LOG, SPLIT, CUT], ids=["log", "split", "clamped"])
+def test_realized_losses_are_those_of_one_query_for_each_group(first, firms):
+    other = CUT.at_share(Fraction(1, 4)) if first is CUT else rw.LogTransform(offset=10, sigma="0.1")
+    default = CUT if first is CUT else WIDE
+    start = rw.query().group_by("county", "naics", keys=build.keys())
+    one = start.sum("emp", rw.ByGroup("naics", {"111": first, "112": other}, default=default))
+    parts = [
+        start.where("naics = '111'").sum("emp", first),
+        start.where("naics = '112'").sum("emp", other),
+        start.where("naics NOT IN ('111', '112')").sum("emp", default),
+    ]
+    with build.session(build.records()) as session:
+        found, known = (
+            session.owner.realized_loss_summary(*asked, firms=firms, data="synthetic") for asked in ([one], parts)
+        )
+        allowed = session.owner.firm_loss_summary(one, data="synthetic") if firms else None
+    np.testing.assert_array_equal(found.counts, known.counts)
+    if allowed is not None and first is LOG:
+        assert found.quantile(0.9) < allowed.quantile(0.9)
+
+
+SIZES = {"111": 50, "112": 5000, "221": 400}
+GOAL = {"within": "0.2", "at_least": 1}
+
+
+def grouped_records():
+    """One establishment in each cell, of a size that its industry has."""
+    rows = [(county, naics, size) for county in ("01", "02") for naics, size in SIZES.items()]
+    county, naics, size = zip(*rows)
+    pay, firm = [0] * len(rows), list(range(len(rows)))
+    return pa.table({"id": firm, "firm": firm, "county": county, "naics": naics, "emp": size, "pay": pay})
+
+
+def test_planning_sets_the_noise_of_each_group_by_its_own_cells():
+    keys = rw.Keys.product(county=["01", "02"], naics=list(SIZES))
+    asked = rw.query().group_by("county", "naics", keys=keys)
+    groups = rw.ByGroup("naics", {"111": rw.Gaussian(sigma=1), "112": rw.Gaussian(sigma=1)}, default=LOG)
+    families = {"groups": groups, "one": rw.Gaussian(sigma=1), "cut": rw.ByGroup("naics", {"111": CUT}, default=CUT)}
+    with build.session(grouped_records()) as session:
+        goal = rw.planning.Goal("emp", asked, **GOAL)
+        found = rw.planning.recommend(session, goal, candidates=families, data="synthetic")
+        (made,) = found["groups"].calibrated
+        alone = rw.planning.recommend(session, goal, candidates={"one": rw.Gaussian(sigma=1)}, data="synthetic")["one"]
+        with pytest.raises(ParameterError, match="clamping at 20 alone cuts off"):
+            found["cut"]
+    small, large = (each.noise_sigma for each in made.mechanism.inside()[:2])
+    assert made.share_met == 1
+    assert small == alone.calibrated[0].mechanism.noise_sigma
+    assert large / small == pytest.approx(100, rel=0.05)  # the sizes differ by a hundred, and so may the noise
+    assert 0 < made.mechanism.inside()[2].noise_scale < 0.2
+    # The same goals, and no group pays for the smallest cells of another.
+    assert found.best.name == "groups"
+    assert found["groups"].losses.rho.maximum < 0.02 * found["one"].losses.rho.maximum
+
+
+def test_planning_keeps_the_proportions_of_groups_where_levels_share_a_loss():
+    keys = rw.Keys.product(county=["01", "02"], naics=list(SIZES))
+    groups = rw.ByGroup("naics", {"111": rw.Gaussian(sigma=1)}, default=rw.Gaussian(sigma=5))
+    asked = rw.query().group_by("naics", keys=keys).levels((), "county").sum("emp", groups)
+    with build.session(grouped_records()) as session:
+        goals = rw.planning.plan_goals(session, asked, **GOAL)
+        found = rw.planning.recommend(session, goals, plan=asked, candidates={"groups": groups}, data="synthetic")
+        for each in found["groups"].calibrated:
+            assert each.share_met == 1
+            small, large = (one.noise_sigma for one in each.mechanism.inside())
+            assert large / small > 2  # in every level, as in the first table
 
 
 def test_files_hold_the_mechanism_of_each_group(tmp_path):

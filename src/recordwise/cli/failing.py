@@ -177,11 +177,13 @@ MORE: dict[str, dict[int, str]] = {
     "preflight": {2: "bad input, or too many records outside the published cells"},
     "release": {3: "the budget does not cover the plan", 4: "released before; nothing was charged"},
     "ledger verify": {2: "bad input, or something does not verify"},
+    "ledger amend": {3: "the new budget does not cover what is spent and reserved"},
     "audit": {1: "a guarantee was broken, or unexpected error"},
 }
 EXAMPLES: dict[str, str] = {
-    "init": "recordwise init shops.csv --header --out plan.toml",
+    "init": "recordwise init shops.csv --header --sum sales=5000 --by county --keys 001,003 --tuned-on public",
     "check": "recordwise check plan.toml",
+    "explain": "recordwise explain plan.toml --to plan.html",
     "rehearse": "recordwise rehearse plan.toml --rows 100000 --out rehearsal",
     "preflight": "recordwise preflight plan.toml",
     "release": "recordwise release plan.toml --out published --yes",
@@ -195,6 +197,7 @@ EXAMPLES: dict[str, str] = {
     "attack": "recordwise attack tables.toml --out intervals.csv",
     "ledger show": "recordwise ledger show shops.ledger --plan plan.toml",
     "ledger verify": "recordwise ledger verify shops.ledger --against published",
+    "ledger amend": 'recordwise ledger amend plan.toml --reason "a revised survey is published too"',
     "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",
     "plan recommend": "recordwise plan recommend plan.toml --within 0.1 --share 0.9 --out new.toml",
     "plan frontier": "recordwise plan frontier plan.toml --data synthetic",

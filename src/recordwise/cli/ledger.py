@@ -1,4 +1,4 @@
-"""``recordwise ledger show|verify FILE``: shows or verifies a ledger."""
+"""``recordwise ledger show|verify|amend``: shows or verifies a ledger, or amends its budget."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,9 @@ from recordwise.cli.options import Set, load_with_parameters
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
     from recordwise.ledger.entries import PeriodState
+    from recordwise.policy.policy import Policy
 
-ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
+ledger = typer.Typer(help="Show, verify and amend the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
 
 
@@ -51,6 +52,7 @@ def show(
             "series": series,
             "periods": [_period_json(each) for each in periods],
             "examples": {name: _example(record, periods) for name, record in examples.items()},
+            "charges": {name: _charges(record, events) for name, record in examples.items()},
             "looks": count_looks(events),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
@@ -64,26 +66,40 @@ def show(
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     if looks := count_looks(events):
         screen.paragraph(f"Confidential records were viewed ({looks_text(looks)}).")
-    sums = [("Spent", spent), ("Budget", budget)]
-    if series is not None:
-        sums = [
-            pair
-            for each in periods
-            for pair in (
-                (f"Spent in {each.name}", each.spent),
-                (f"Budget of {each.name}, {each.declared_text()}", each.budget),
-            )
-        ]
-    for title, policy in sums:
+    amended = [each.declared_text() for each in periods if each.amendments]
+    for title, policy in _sums(series, periods, spent, budget):
         screen.heading(title)
         lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
         for number, line in enumerate(lines):
             typer.echo(("  " if number == 0 else "  + ") + line)
+    for text in amended:
+        screen.note(text)
     for name, record in examples.items():
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
+        _show_charges(_charges(record, events))
     if series is not None:
         screen.paragraph(f"\nThe total over the periods holds {total_text(periods)}.")
+
+
+def _sums(
+    series: str | None, periods: "tuple[PeriodState, ...]", spent: "Policy", budget: "Policy | None"
+) -> "list[tuple[str, Policy | None]]":
+    """Return what is spent, reserved and allowed, in each period of a series."""
+    from recordwise.policy.policy import Policy
+
+    if series is None:
+        kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
+        return [("Spent", spent), *kept, ("Budget", budget)]
+    return [
+        pair
+        for each in periods
+        for pair in (
+            (f"Spent in {each.name}", each.spent),
+            *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
+            (f"Budget of {each.name}, {each.declared_text()}", each.budget),
+        )
+    ]
 
 
 def _period_json(period: "PeriodState") -> dict[str, Any]:
@@ -91,6 +107,7 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
         "period": period.name,
         "charges": period.charges,
         "spent": period.spent.to_json(),
+        "reserved": period.reserved.to_json(),
         "budget": None if period.budget is None else period.budget.to_json(),
         "budget_declared": period.declared_text(),
     }
@@ -122,12 +139,48 @@ def _show_example(rows: list[dict[str, Any]]) -> None:
     screen.table(["period", "loss", "left"], [*shown, ["all periods", text(sum(losses)), ""]])
 
 
+def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, Any]]:
+    """Return what each charge cost a record, and whether it refines another or is a revision."""
+    from recordwise.ledger.entries import band_tables_in
+    from recordwise.policy.policy import Policy
+    from recordwise.policy.series import needed_names
+
+    bands = band_tables_in(events)
+    rows: list[dict[str, Any]] = []
+    for event in (each for each in events if each.kind == "charged"):
+        policy = Policy.from_json(event.body["policy"], bands)
+        known = not set(needed_names(policy)) - set(record)
+        loss = None if not known or policy.is_pure else float(policy.loss(record))
+        about: dict[str, Any] = {
+            name: event.body[name] for name in ("period", "revision", "refines") if name in event.body
+        }
+        rows.append({"charge": event.sequence, **about, "loss": loss})
+    return rows
+
+
+def _show_charges(rows: list[dict[str, Any]]) -> None:
+    """Show each charge where one refines another or revises a period."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    if any(row.get("refines") or row.get("revision") for row in rows):
+        losses = ["" if row["loss"] is None else digits_text(row["loss"], 4) for row in rows]
+        screen.table(
+            ["charge", "what", "loss"],
+            [[str(row["charge"]), _version(row).removeprefix(", ").strip(), loss] for row, loss in zip(rows, losses)],
+        )
+
+
 def _row(event: "Event") -> list[str]:
     """One entry as a row of the table."""
     body = event.body
     match event.kind:
         case "opened":
             what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
+            if body.get("amendments"):
+                what += f"; budget amended: {body['amendments'][-1]['reason']}"
+        case "reserved":
+            what = f"for {body.get('revisions')} revision(s) of charge {body.get('reserved_by')}; no other release may use it"
         case "looked":
             what = f"{_look(body)}confidential records were viewed; a later release needs tuning_reason"
         case "preflight":
@@ -148,9 +201,10 @@ def _look(body: dict[str, Any]) -> str:
 
 
 def _version(body: dict[str, Any]) -> str:
-    """The period of a charge, and its revision."""
+    """The period of a charge, its revision, and what it refines."""
     revision = f", revision {body['revision']}" if body.get("revision") else ""
-    return f" ({body['period']}{revision})" if "period" in body else ""
+    refines = f", refines charge {body['refines']}" if "refines" in body else ""
+    return (f" ({body['period']}{revision})" if "period" in body else "") + refines
 
 
 def _body(event: "Event") -> dict[str, Any]:
@@ -185,3 +239,40 @@ def verify(
         typer.echo(f"{file}: {problem}", err=True)
     if problems:
         raise typer.Exit(BAD_INPUT)
+
+
+@ledger.command("amend")
+@ends_well
+def amend(
+    plan: Annotated[Path, typer.Argument(help="The plan, with its new budget.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is published with every later release.")],
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", help="The new budget, as the plan file writes it, instead of the plan's."),
+    ] = None,
+    given: Set = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Replace the budget that a ledger promised, in public.
+
+    The ledger notes the day, the reason and the old budget, and every later release says that its total was not
+    fixed in advance. Never below what is spent and reserved.
+    """
+    import json
+
+    from recordwise.ledger.entries import amendments_text
+    from recordwise.session.session import amended_ledger
+
+    file = load_with_parameters(plan, given, budget=budget)
+    if not yes:
+        typer.confirm(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", abort=True)
+    with amended_ledger(file, reason) as opened:
+        told = amendments_text(opened.amendments(), opened.budget)
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(file.ledger), "amendment": told}))
+        return
+    typer.echo(f"{file.ledger}: {told}.")
+    if budget is not None:
+        typer.echo(f"Write in the plan, so that it states the same: budget = {budget}")

@@ -30,6 +30,9 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
     ),
 ]
+Formula = Annotated[
+    bool, typer.Option("--formula", help="Print every term, also where noise follows the sizes of many cells.")
+]
 BY_NAME, BY_MEASURE = "[NAME=]NUMBER", "[MEASURE=]NUMBER"
 
 
@@ -188,8 +191,8 @@ def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -
     )
 
 
-def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
-    """The plan, read and checked with the given values of its parameters."""
+def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | None = None) -> "PlanFile":
+    """The plan, read and checked with the given values of its parameters, and with another budget if one is given."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
 
@@ -203,12 +206,18 @@ def load_with_parameters(path: Path, given: list[str] | None) -> "PlanFile":
         if name in values:
             raise ParameterError(parameter=f"--set {name}", problem="is given twice", advice="Give each name once.")
         values[name] = text
-    return load_plan(path, parameters=values)
+    return load_plan(path, parameters=values, budget=budget)
 
 
 def set_words(file: "PlanFile") -> str:
     """The options of a command that give a plan its parameters again."""
     return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
+
+
+def fits(file: "PlanFile", options: SimpleNamespace) -> dict[str, bool]:
+    """Whether errors are those of fitted levels: where it is asked for, or where the plan's basic tables are complete."""
+    complete = options.complete or (file.basic is not None and file.basic.complete)
+    return {"fitted": options.fitted or complete, "complete": complete}
 
 
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
@@ -304,7 +313,7 @@ def save_plan(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     saved = found.save_like(file.path, options.out, tuning_reason=options.tuning_reason, parameters=file.parameters)
     say(f"wrote {saved}; check it with: recordwise check {saved}{set_words(file)}", options)
     if found.needs_budget:
-        say("The plan had no budget: the new one has a budget that covers it once.", options)
+        say("The plan had no budget: the new one has a budget that covers it and a revision.", options)
 
 
 def loss_shares(found: Any) -> Any:

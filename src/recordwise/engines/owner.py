@@ -49,13 +49,19 @@ from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.engine import Passes, unique_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
+from recordwise.plan.cost import (
+    band_mechanisms,
+    band_table,
+    mechanisms_by_group,
+    possible_mechanisms,
+    record_condition,
+    statistic_policy,
+)
 from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import POSITION, Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import in_band
+from recordwise.policy.conditions import EVERY, in_band
 from recordwise.policy.evaluate.sql import condition_sql, terms_sql
 from recordwise.policy.firms import FirmPart
 from recordwise.policy.policy import Policy
@@ -88,6 +94,8 @@ class LossSummary:
 
     def quantile(self, p: float) -> float:
         """Return the smallest edge that covers a share ``p``, maybe infinite."""
+        if not 0 <= p <= 1:
+            raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 
@@ -151,24 +159,29 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 
 
 def _realized_loss(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
-    query, mechanisms = plan.queries[table.query], possible_mechanisms(plan, table, statistic)
-    if statistic.contribution == SUM and mechanisms[0].offers("realized_sql"):
-        total = _cell_total(plan, table, statistic)
-        step = statistic.step(plan.schema)
-        first, *others = (
-            each.realized_sql(statistic.of, total.copy(), step=step, dialect=dialect) for each in mechanisms
-        )
-        return _by_band(first, others, band_table(query, statistic, table.shape, plan.schema))
+    """Return a record's realized loss from a statistic, by the mechanism of its cell; without one, that of the policy."""
+    query = plan.queries[table.query]
     policy = statistic_policy(query, statistic, table.shape, plan.schema, tight=True)
-    return exp.Paren(this=terms_sql(policy.rho, dialect))
+    promised: exp.Expr = exp.Paren(this=terms_sql(policy.rho, dialect))
+    if statistic.contribution != SUM:
+        return promised
+    total, step = _cell_total(plan, table, statistic), statistic.step(plan.schema)
 
+    def realized(each: Any) -> exp.Expr:
+        found: exp.Expr = each.realized_sql(str(statistic.of), total.copy(), step=step, dialect=dialect)
+        return found
 
-def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | None) -> exp.Expr:
-    """Return the loss by the band of the record's cell."""
-    if bands is None or not others:
-        return first
-    ifs = [exp.If(this=condition_sql(in_band(bands, [band])), true=tree) for band, tree in enumerate(others, start=1)]
-    return exp.Paren(this=exp.Case(ifs=ifs, default=first))
+    bands = band_table(query, statistic, table.shape, plan.schema)
+    if bands is None:
+        places = mechanisms_by_group(statistic, table.shape, plan.schema)
+    else:
+        served = band_mechanisms(statistic, table.shape, bands, plan.schema)
+        places = [(in_band(bands, [band]), each) for band, each in enumerate(served)]
+    known = [(here, realized(each)) for here, each in places if each.offers("realized_sql")]
+    if not known or known[0][0] == EVERY:
+        return known[0][1] if known else promised
+    ifs = [exp.If(this=condition_sql(record_condition(here, plan.schema)), true=tree) for here, tree in known]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=promised))
 
 
 def _cell_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
@@ -196,9 +209,10 @@ def _firm_values(plan: Plan, table: PlannedTable, cells: FirmCells, dialect: str
     """
     found = []
     for part, statistic in plan.drawn(table):
-        mechanism = possible_mechanisms(plan, table, statistic)[0]
+        mechanisms = possible_mechanisms(plan, table, statistic)
         loss = cells.loss(part.of_firms())
-        sums = len(statistic.totals(plan.schema)) == 1 and mechanism.loss_of_sum and mechanism.offers("realized_sql")
+        sums = len(statistic.totals(plan.schema)) == 1 and all(each.loss_of_sum for each in mechanisms)
+        sums = sums and any(each.offers("realized_sql") for each in mechanisms)
         if statistic.contribution == SUM and sums:
             loss = least(loss, cells.at_total(_realized_loss(plan, table, statistic, dialect), str(statistic.of)))
         found.append(loss)
@@ -280,32 +294,32 @@ class OwnerPasses:
 
         Of every record, or of every firm with all its records; 0 for one that is in no public cell.
         """
-        identifier = plan.schema.firm if firms else plan.schema.unit
-        if identifier is None:
+        if firms and plan.schema.firm is None:
             raise ParameterError(parameter="firms", problem="need a firm in the schema")
+        own_ids = (plan.schema.firm or "",) if firms else plan.schema.unit_columns
+        names_of = {name: FIRM_ID if not place else f"{FIRM_ID}_{place}" for place, name in enumerate(own_ids)}
         values = {table: _record_values(plan, table, dialect) for table in plan.tables()}
         with ExitStack() as stack:
             passes = stack.enter_context(self.reading())
             stack.enter_context(passes.lend_bands([tree for own in values.values() for tree in own]))
-            nothing = exp.select(aliased(column(identifier), FIRM_ID), aliased(float_tree(0.0), VALUE)).from_(RECORDS)
-            united: exp.Expr = nothing
+            every = [aliased(column(name), given) for name, given in names_of.items()]
+            united: exp.Expr = exp.select(*every, aliased(float_tree(0.0), VALUE)).from_(RECORDS)
             for table, own in values.items():
                 (base,) = bases_of((table,), plan.schema)
                 names = stack.enter_context(passes.working_tables(base))
                 passes.lend_keys(names.keys, table, plan.cells(table))
-                ids = () if firms else (identifier,)
+                ids = () if firms else own_ids
                 joined = partial(join_totals, values=own, base=base, table=table, names=names, keys=names.keys)
                 joined = partial(joined, schema=passes.schema, ids=ids)
                 if firms:
                     branch = self._firm_branch(plan, table, joined, dialect)
                 else:
-                    branch = joined(
-                        exp.select(aliased(column(identifier, "located"), FIRM_ID), aliased(sum_tree(own), VALUE))
-                    )
+                    located = [aliased(column(name, "located"), given) for name, given in names_of.items()]
+                    branch = joined(exp.select(*located, aliased(sum_tree(own), VALUE)))
                 united = exp.Union(this=united, expression=branch, distinct=False)
             parts = exp.Subquery(this=united, alias=exp.TableAlias(this=exp.to_identifier("parts")))
             total = exp.Mul(this=exp.Sum(this=column(VALUE)), expression=float_tree(SLIGHTLY_LESS))
-            valued = exp.select(aliased(total, VALUE)).from_(parts).group_by(column(FIRM_ID))
+            valued = exp.select(aliased(total, VALUE)).from_(parts).group_by(*map(column, names_of.values()))
             return Sensitive(passes.store.of_records(binned_tree(valued, edges)))
 
     def _firm_branch(

@@ -172,7 +172,7 @@ class Event:
     sequence: int
     time: str
     kind: str
-    """``opened``, ``looked``, ``charged``, ``released`` or ``failed``; in ledgers of earlier versions also ``preflight``."""
+    """``opened``, ``looked``, ``charged``, ``reserved``, ``released`` or ``failed``; in earlier versions also ``preflight``."""
     body: dict[str, Any]
     digest: str
 
@@ -187,6 +187,7 @@ class Head:
 
 START = Head(length=0, digest=GENESIS)
 PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(body, '$.release'), json_extract(body, '$.charge'),
+        json_extract(body, '$.uses'),
         CASE WHEN coalesce(json_type(body, '$.bands'), json_type(body, '$.budget_bands')) IS NULL THEN NULL ELSE digest END
     FROM (SELECT sequence, kind, CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body, digest FROM events WHERE sequence > ?)
     WHERE kind IN ('opened', 'charged', 'released', 'failed') ORDER BY sequence"""
@@ -205,6 +206,8 @@ class EventIndex:
     """The latest charge for each digest of what is released."""
     closed: dict[int, int] = field(default_factory=dict)
     """What became of a charge: the event that closed it."""
+    used: dict[int, int] = field(default_factory=dict)
+    """How many charges used each reserve, by the event that made it."""
     banded: list[tuple[int, str]] = field(default_factory=list)
     """The events that note band tables, with their digests."""
 
@@ -215,6 +218,7 @@ class EventIndex:
         period: str | None,
         release: str | None,
         charge: int | None,
+        uses: int | None,
         banded: str | None,
     ) -> None:
         self.searched = sequence
@@ -226,6 +230,8 @@ class EventIndex:
             self.charged[period] = sequence
             if release is not None:
                 self.releases[release] = sequence
+            if uses is not None:
+                self.used[uses] = self.used.get(uses, 0) + 1
         elif charge is not None:
             self.closed.setdefault(charge, sequence)
 
@@ -280,7 +286,7 @@ class Chain:
     def lay_out(self) -> None:
         """Create the table in a new file; refuse another program's file."""
         if (names := self.tables()) and "events" not in names:
-            raise LedgerError(path=self.path, problem="belongs to another program", advice="Choose a new file.")
+            raise LedgerError(path=self.path, problem="belongs to another program", advice="Correct the path.")
         # A file that was just created has one page; more pages without a table once contained something.
         if not names and self._connection.execute("PRAGMA page_count").fetchone()[0] > 1:
             raise LedgerError(path=self.path, problem="is damaged: its entries cannot be found", advice=ADVICE)

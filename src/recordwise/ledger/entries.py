@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,6 +153,7 @@ COMMANDS = (
     "init --look",
     "preflight",
     "rehearse",
+    "explain",
     *(f"plan {each}" for each in ("compare", "sweep", "fitness", "allocate", "recommend", "frontier", "evaluate")),
     *(f"owner.{each}" for each in ("view", "unmatched", "history_losses", "loss_summary", "firm_loss_summary")),
     "owner.realized_loss_summary",
@@ -263,6 +264,112 @@ class NotedBands:
         return {"bands": forms} if forms else {}
 
 
+# Reserves: what a charge keeps for its own revisions, and no other release may use (T-RESERVE). A revision uses up one of
+# them, whatever it costs; what remains of a reserve that was not needed in full is free again.
+
+
+RESERVED = "reserved"
+WITH_RESERVES = 3
+"""The format of a ledger with reserves or amendments, which earlier versions refuse."""
+
+
+def reserve_body(charge: Event, revisions: int) -> dict[str, Any]:
+    """What the ledger says about a reserve: the full charge, for so many revisions."""
+    period = {"period": charge.body["period"]} if "period" in charge.body else {}
+    return {"reserved_by": charge.sequence, "revisions": revisions, "policy": charge.body["policy"], **period}
+
+
+def unused_reserves(events: Iterable[Event], used: Mapping[int, int], period: str | None) -> dict[int, int]:
+    """Return how many revisions each reserve of a period is still for, by the event that made it."""
+    found = {
+        event.sequence: int(event.body["revisions"]) - used.get(event.sequence, 0)
+        for event in events
+        if event.kind == RESERVED and event.body.get("period") == period
+    }
+    return {sequence: left for sequence, left in found.items() if left > 0}
+
+
+def sum_of_reserves(events: Iterable[Event], unused: Mapping[int, int], bands: Bands) -> Policy:
+    """Return what reserves keep, added up."""
+    kept = [event for event in events if event.sequence in unused]
+    return sum((Policy.from_json(each.body["policy"], bands) * unused[each.sequence] for each in kept), Policy())
+
+
+def reserved_in(events: Sequence[Event], period: str | None, bands: Bands) -> Policy:
+    """Return what a period keeps for revisions, by all events."""
+    uses = [event.body["uses"] for event in events if event.kind == "charged" and "uses" in event.body]
+    used = {sequence: uses.count(sequence) for sequence in uses}
+    return sum_of_reserves(events, unused_reserves(events, used, period), bands)
+
+
+# Amendments: the terms of a period list every budget that was promised before, until when, and why it was changed (T-AMEND).
+
+
+SERIES_NAME = "series_name"
+"""The name of the series in an amended ledger, where ``series`` is another text: version 0.2.0 compares that before it opens a
+new period, and would state the budgets of the others as they were promised first."""
+
+
+def series_of(terms: Mapping[str, Any]) -> Any:
+    """Return the series that terms name; None without one."""
+    return terms.get(SERIES_NAME, terms.get("series"))
+
+
+def only_for_later_versions(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return terms of a period that versions without amendments refuse."""
+    name = series_of(terms)
+    renamed = {} if name is None else {"series": f"{name} (amended: needs version 0.3)", SERIES_NAME: name}
+    return {**terms, **renamed, "format": WITH_RESERVES}
+
+
+NOT_IN_ADVANCE = "this total was not fixed in advance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """A budget that was promised until it was amended."""
+
+    budget: Policy | None
+    until: str
+    """The day of the amendment."""
+    releases: int
+    """How many were charged before it."""
+    reason: str
+
+    @classmethod
+    def all_in(cls, terms: Mapping[str, Any], bands: Bands) -> tuple["Amendment", ...]:
+        """Read the amendments that terms state, oldest first."""
+        return tuple(
+            cls(
+                budget=None if each["budget"] is None else Policy.from_json(each["budget"], bands),
+                until=each["until"],
+                releases=each["releases"],
+                reason=each["reason"],
+            )
+            for each in terms.get("amendments", ())
+        )
+
+
+def amendments_text(amendments: Sequence[Amendment], budget: Policy | None) -> str:
+    """Say what was promised, until when, and what is allowed since; empty where nothing was amended."""
+    if not amendments:
+        return ""
+    later = [*(each.budget for each in amendments[1:]), budget]
+    told = []
+    for number, (each, then) in enumerate(zip(amendments, later)):
+        count = f"{each.releases} release{'' if each.releases == 1 else 's'}"
+        first = f"promised {_budget_words(each.budget)} until {each.until}; " if number == 0 else ""
+        since = "since" if number == len(amendments) - 1 else f"from {each.until}"
+        told.append(f"{first}{_budget_words(then)} allowed {since}, after {count} ({each.reason})")
+    return f"{'; '.join(told)}; {NOT_IN_ADVANCE}"
+
+
+def _budget_words(budget: Policy | None) -> str:
+    from recordwise.policy.render.text import policy_lines
+
+    return "no budget" if budget is None else " + ".join(policy_lines(budget))
+
+
 AT_THE_START = "declared at the start of the series"
 DIGITS = str.maketrans("OIL", "011")
 ONE_PERIOD = "declared with the ledger"
@@ -281,9 +388,15 @@ class PeriodState:
     """The day on which the terms of the period were recorded."""
     at_start: bool
     """Whether the budget was declared before the first charge of the series, so that it belongs to an unconditional total."""
+    reserved: Policy = field(default_factory=Policy)
+    """What is kept for revisions."""
+    amendments: tuple[Amendment, ...] = ()
+    """The budgets that were promised before."""
 
     def declared_text(self) -> str:
-        """When the budget was declared."""
+        """When the budget was declared, and what was promised before."""
+        if self.amendments:
+            return amendments_text(self.amendments, self.budget)
         if self.budget is None:
             return "no budget"
         return AT_THE_START if self.at_start else f"declared on {self.declared}"
@@ -341,7 +454,7 @@ def _plain(text: str) -> str:
 
 def series_name(events: Sequence[Event]) -> str | None:
     """The name of the series; None for a ledger without periods."""
-    names = [event.body.get("series") for event in events if event.kind == "opened"]
+    names = [series_of(event.body) for event in events if event.kind == "opened"]
     known = [name for name in names if name is not None]
     return str(known[-1]) if known else None
 
@@ -374,8 +487,10 @@ def _state(
     events: Sequence[Event], period: str | None, charges: list[Event], start: Event | None, bands: Bands
 ) -> PeriodState:
     opened = terms_before(events, charges[0].sequence, period=period)
-    terms: Mapping[str, Any] = {} if opened is None else opened.body
+    latest = terms_before(events, events[-1].sequence, period=period)
+    terms: Mapping[str, Any] = {} if latest is None else latest.body
     form = terms.get("budget")
+    amendments = Amendment.all_in(terms, bands)
     budget = None if form is None else Policy.from_json(form, bands)
     return PeriodState(
         name=str(terms.get("dataset", "")) if period is None else period,
@@ -383,7 +498,11 @@ def _state(
         budget=budget,
         charges=len(charges),
         declared="" if opened is None else opened.time[:10],
-        at_start=budget is not None and (period is None or _from_the_start(start, period, budget, bands)),
+        at_start=not amendments
+        and budget is not None
+        and (period is None or _from_the_start(start, period, budget, bands)),
+        reserved=reserved_in(events, period, bands),
+        amendments=amendments,
     )
 
 

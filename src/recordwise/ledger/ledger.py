@@ -6,13 +6,18 @@ adds up for a unit's history. A schema may grow by new names; a name that was ch
 transaction that writes a charge has exclusive access to the file and compares it with what is spent at that moment, so many
 processes never overspend together. A crash may waste budget but never exceeds it. Every release carries the head of the chain, so
 that restoring an older copy of a ledger is detected.
+
+A charge may keep a reserve for its own revisions, which counts as spent for every other release (T-RESERVE). A budget is amended
+only by an entry that states the old one and a reason, never below what is spent and reserved, and every later release says so
+(T-AMEND). Versions that know neither refuse such a ledger by its format.
 """
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ from recordwise.errors import (
     BudgetError,
     DrawingError,
     LedgerError,
+    ParameterError,
     RecordError,
     RecordwiseError,
     UnknownFormError,
@@ -29,9 +35,14 @@ from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.ledger.entries import (
     KINDS,
     LOOKED,
+    RESERVED,
+    SERIES_NAME,
+    WITH_RESERVES,
+    Amendment,
     Charge,
     Identity,
     NotedBands,
+    amendments_text,
     as_charge,
     band_tables_in,
     bands_of_budget,
@@ -39,9 +50,14 @@ from recordwise.ledger.entries import (
     drawing,
     latest_of,
     look_body,
+    only_for_later_versions,
     period_problem,
     periods_of,
+    reserve_body,
+    series_of,
     state_of,
+    sum_of_reserves,
+    unused_reserves,
 )
 from recordwise.policy.policy import Policy, restates
 from recordwise.policy.series import Series
@@ -91,8 +107,12 @@ def within(smaller: Any, larger: Any) -> bool:
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return each name's kind with its step, bound, type or NULL rule."""
-    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
+    """Return each name's kind with its step, bound, type or NULL rule.
+
+    The columns of an id of several may be columns as well; that they are the id is compared with the unit.
+    """
+    named = {role: schema[role] for role in ("unit", "firm") if schema.get(role)}
+    roles = {name.casefold(): (role, name) for role, name in named.items() if not isinstance(name, list)}
     return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
 
 
@@ -106,7 +126,7 @@ def amount_bounds(schema: Any) -> dict[str, str]:
 
 
 FORMAT, OF_SERIES = 1, 2
-"""The format of a ledger, and that of a ledger of a series, which earlier versions cannot read."""
+"""The format of a ledger, and that of a ledger of a series, which version 0.1.0 refuses."""
 ADMISSION_SECONDS = 60.0
 """How long proving that the budget covers a charge may take before it is refused as undecided; most proofs take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
@@ -123,12 +143,17 @@ UNKEPT = (
     "same budget again. Pass ledger='FILE' to keep it."
 )
 CHARGE_STANDS = "The charge stands and nothing was published."
-ONE_SERIES = "A ledger belongs to one series. Use its own, or start a new file."
-ONE_BUDGET = "Nothing was spent: a period has one budget. Name the period as before, or start the series in a new file."
-ONE_DATASET = (
-    "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
-    "Use its own, or start a new file."
+ONE_SERIES = "A ledger belongs to one series: name the series as before, or give the ledger of this series."
+ONE_BUDGET = "Nothing was spent: a period has one budget. Name the period as before."
+ONE_DATASET = "A ledger belongs to one dataset: name it as before, or give the ledger of this dataset."
+ONE_MEANING = (
+    "Names of a schema that were charged keep their meaning. Declare them as before, or give what changed another name."
 )
+AMEND = (
+    "Nothing was spent: a budget is a promise. State it as before, or change it in public, which every later release says: "
+    "recordwise ledger amend PLAN --reason TEXT."
+)
+LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +171,8 @@ class LedgerStatement:
 class Ledger:
     """The budget of one dataset, or of one period of a series.
 
-    Without a path it is in memory and lost when the process ends.
+    Without a path it is in memory and lost when the process ends. With the reason for an ``amendment`` the budget replaces the one
+    that was promised.
     """
 
     def __init__(
@@ -157,9 +183,13 @@ class Ledger:
         schema: Any = None,
         budget: Policy | None = None,
         series: Series | None = None,
+        reserve: int = 0,
+        amendment: str | None = None,
     ) -> None:
         self.budget = budget
         self.series = series
+        self.reserve = reserve
+        """For how many revisions the first release of a period keeps a reserve."""
         self.period = None if series is None else series.period
         self._summed: tuple[str, Policy] | None = None
         self._chain = Chain(path, writable=True)
@@ -177,8 +207,11 @@ class Ledger:
         try:
             with self._chain.transaction():
                 self._chain.lay_out()
+                if amendment is not None:
+                    self._amend(schema, amendment)
                 self._use_recorded_budget()
                 terms = self._terms(schema)
+                self._state_amendments(terms)
                 if self._chain.first() is None:
                     self._chain.append("opened", terms)
             self._chain.settle()
@@ -205,7 +238,7 @@ class Ledger:
         check_format(opened.body)
         budget = opened.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget, band_tables_in([opened]))
-        ledger.series, ledger.period = None, opened.body.get("period")
+        ledger.series, ledger.period, ledger.reserve = None, opened.body.get("period"), 0
         return ledger
 
     @property
@@ -269,12 +302,12 @@ class Ledger:
             return wanted
         if known is None:
             raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
-        for field in ("dataset", "budget"):
+        for field, advice in (("dataset", ONE_DATASET), ("budget", AMEND)):
             if known.body.get(field) != wanted[field]:
-                raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=ONE_DATASET)
+                raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=advice)
         if names := changed_names(known.body.get("schema"), wanted["schema"]):
             problem = f"was opened for another schema: {', '.join(names)} had a different meaning"
-            raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
+            raise LedgerError(path=self.path, problem=problem, advice=ONE_MEANING)
         return known.body | {"schema": combined_schema(known.body.get("schema"), wanted["schema"])}
 
     def _check_series(self) -> None:
@@ -288,7 +321,7 @@ class Ledger:
                 path=self.path, problem="is the ledger of a series", advice="State the series and the period: [series]."
             )
         first = self._chain.event(min(named)) if named else None
-        if self.series is not None and first is not None and first.body.get("series") != self.series.name:
+        if self.series is not None and first is not None and series_of(first.body) != self.series.name:
             raise LedgerError(path=self.path, problem="is the ledger of another series", advice=ONE_SERIES)
         if self.series is not None and self.series.period not in places.charged:
             unnamed = self._chain.event(places.opened.get(None))
@@ -297,11 +330,73 @@ class Ledger:
             if problem := period_problem(self.series.period, places.charged, before=before, dataset=own):
                 raise LedgerError(path=self.path, problem=problem, advice=ONE_BUDGET)
 
-    def _bind(self, schema: Any) -> None:
+    def _bind(self, schema: Any, *, reserves: bool = False) -> None:
         """Record the terms, in a transaction, unless the ledger states them."""
         terms, known = self._terms(schema), self._latest_terms()
+        latest = self._chain.last("opened")
+        if reserves or (latest is not None and latest.body.get("format") == WITH_RESERVES):
+            terms = terms | {"format": WITH_RESERVES}
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
+
+    def _amend(self, schema: Any, reason: str) -> None:
+        """Replace the budget of the period, in a transaction, by terms that state the old one (T-AMEND)."""
+        if not reason.strip() or not reason.isprintable() or len(reason) > LONGEST_REASON:
+            raise ParameterError(parameter="reason", problem=f"must be a line of at most {LONGEST_REASON} letters")
+        known, wanted = self._latest_terms(), self._identity
+        if known is None or self._latest_charge() is None:
+            problem = "has no charge yet" if self.period is None else f"has no charge for {self.period} yet"
+            raise LedgerError(
+                path=self.path, problem=problem, advice="Nothing is to be amended: state the budget in the plan."
+            )
+        check_format(known.body)
+        if self.budget is None or known.body.get("budget") == wanted["budget"]:
+            problem = "would lose its budget" if self.budget is None else "has this budget already"
+            raise LedgerError(path=self.path, problem=problem, advice="Nothing was amended. State a new budget.")
+        self._admit(self.spent(), Policy(), "what was charged and reserved", bounds_of=known.body.get("schema") or {})
+        events = self._chain.events()
+        charges = sum(event.kind == "charged" and event.body.get("period") == self.period for event in events)
+        entry = {"budget": known.body.get("budget"), "until": _today(), "releases": charges, "reason": reason.strip()}
+        amended = {"amendments": [*known.body.get("amendments", ()), entry]}
+        changed = ("budget", "budget_bands", "declared", "guarantee")
+        stated = {name: wanted[name] for name in changed if name in wanted}
+        terms = {name: value for name, value in known.body.items() if name not in changed} | stated | amended
+        told = Amendment.all_in(terms, self._bands.tables())
+        terms["guarantee"] = f"{wanted['guarantee']}; {amendments_text(told, self.budget)}"
+        places = self._chain.event_index()
+        others = [
+            place for period, place in places.opened.items() if period in places.charged and period != self.period
+        ]
+        again = [event.body for place in sorted(others) if (event := self._chain.event(place)) is not None]
+        for each in (*again, terms):
+            if each is terms or SERIES_NAME not in each:
+                self._chain.append("opened", only_for_later_versions(each))
+
+    def _state_amendments(self, terms: dict[str, Any]) -> None:
+        """Let later releases say what was promised before."""
+        if "amendments" in terms:
+            self._identity |= {"guarantee": terms["guarantee"], "amendments": terms["amendments"]}
+
+    def amendments(self) -> tuple[Amendment, ...]:
+        """The budgets of the period that were promised before, oldest first."""
+        known = self._latest_terms()
+        return () if known is None else Amendment.all_in(known.body, self._bands.tables())
+
+    def reserved(self) -> Policy:
+        """What is kept for revisions of the period, which no other release may use."""
+        return self._kept(self._unused())
+
+    def _unused(self) -> dict[int, int]:
+        return unused_reserves(self._chain.rare(RESERVED), self._chain.event_index().used, self.period)
+
+    def _kept(self, unused: Mapping[int, int]) -> Policy:
+        return sum_of_reserves(self._chain.rare(RESERVED), unused, self._bands.tables()) if unused else Policy()
+
+    def _is_revision(self, release: Identity | None) -> bool:
+        """Return whether a charge may use a reserve: a revision, or the same release again outside a series."""
+        if self.series is not None:
+            return self.series.revision > 0
+        return release is not None and self.charge_of(release) is not None
 
     def charge(
         self,
@@ -312,31 +407,40 @@ class Ledger:
         schema: Any = None,
         release: Identity | None = None,
         refuse_repeat: bool = False,
+        refines: int | None = None,
         locks: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
-        released, and ``refuse_repeat`` refuses one that was charged before; ``locks`` keeps the lock of whoever draws it.
+        released, and ``refuse_repeat`` refuses one that was charged before; ``refines`` the charge whose answers are refined;
+        ``locks`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
-        known = self.spent()
-        after = self._admit(known, policy, query)
+        known = self.spent(), self.reserved(), self._is_revision(release)
+        after = self._admit(known[0], policy, query, revision=known[2])
         with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
             if refuse_repeat and release is not None and self.charge_of(release) is not None:
                 raise self.already(release)
-            if (spent := self.spent()) != known:
-                after = self._admit(spent, policy, query)
+            now = self.spent(), self.reserved(), self._is_revision(release)
+            if now != known:
+                after = self._admit(now[0], policy, query, revision=now[2])
+            revisions = 0 if now[2] or self.budget is None else self.reserve
             stated = self._identity["schema"] if schema is None else schema
-            self._bind(stated)
+            self._bind(stated, reserves=revisions > 0)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
             body |= {"schema": stated, **self._bands.new(policy)} | (
                 {} if release is None else {"release": release.digest}
             )
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
+            body |= {} if refines is None else {"refines": refines}
+            if now[2] and (unused := self._unused()):
+                body["uses"] = min(unused)
             event = self._chain.append("charged", body)
+            if revisions:
+                self._chain.append(RESERVED, reserve_body(event, revisions))
             if locks is not None and self.on_disk:
                 locks.enter_context(drawing(self.real_path, event.sequence))
         self._summed = (event.digest, after)
@@ -367,6 +471,7 @@ class Ledger:
         schema: Any,
         release: Identity | None = None,
         refuse_repeat: bool = False,
+        refines: int | None = None,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw.
 
@@ -375,7 +480,7 @@ class Ledger:
         """
         with ExitStack() as locks:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, locks=locks)
+            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, refines=refines, locks=locks)
             try:
                 yield charge
             except BaseException as error:
@@ -385,28 +490,46 @@ class Ledger:
                     raise DrawingError(kind=type(error).__name__) from None
                 raise
 
-    def check(self, policy: Policy, *, query: str) -> None:
-        """Raise what ``charge`` would raise, and write nothing."""
+    def check(self, policy: Policy, *, query: str, release: Identity | None = None, reserve: int | None = None) -> None:
+        """Raise what ``charge`` would raise, with its own reserve or another, and write nothing."""
         self._chain.check_chain()
         self._terms(self._identity["schema"])
-        self._admit(self.spent(), policy, query)
+        self._admit(self.spent(), policy, query, revision=self._is_revision(release), reserve=reserve)
 
-    def _admit(self, spent: Policy, policy: Policy, query: str) -> Policy:
-        """Return the new sum of charges, if the budget covers it."""
-        after = spent + policy
+    def _admit(
+        self,
+        spent: Policy,
+        policy: Policy,
+        query: str,
+        *,
+        revision: bool = False,
+        reserve: int | None = None,
+        bounds_of: Any = None,
+    ) -> Policy:
+        """Return the new sum of charges, if the budget covers it next to all reserves (T-RESERVE).
+
+        A revision may use a reserve; any other release makes one, if the ledger is asked to.
+        """
         if self.budget is None:
-            return after
-        bounds = amount_bounds(self._terms(self._identity["schema"])["schema"])
-        verdict = self.budget.dominates(after, bounds=bounds, seconds=ADMISSION_SECONDS)
+            return spent + policy
+        unused = self._unused()
+        if revision and unused:
+            unused = {each: left - (each == min(unused)) for each, left in unused.items()}
+        kept = self._kept(unused)
+        reserve = self.reserve if reserve is None else reserve
+        charged, policy = spent + policy, policy if revision else policy * (1 + reserve)
+        after = spent + kept + policy
+        schema = bounds_of if bounds_of is not None else self._terms(self._identity["schema"])["schema"]
+        verdict = self.budget.dominates(after, bounds=amount_bounds(schema), seconds=ADMISSION_SECONDS)
         if verdict:
-            return after
+            return charged
         if verdict.witness is None:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
         from recordwise.policy.dominance.prove import complete_witness, witness_words
 
         part = {"delta": "delta", "epsilon": "pure epsilon"}.get(verdict.subject, "loss")
         witness = complete_witness(verdict.witness, self.budget, after)
-        held, needed = (_loss_or_delta(each.in_unit_of(self.budget), part, witness) for each in (spent, policy))
+        held, needed = (_loss_or_delta(each.in_unit_of(self.budget), part, witness) for each in (spent + kept, policy))
         left = _loss_or_delta(self.budget, part, witness) - held
         left = max(0.0, left) if left == left else 0.0
         record = witness_words(witness, verdict.witness, self.budget, after)
@@ -477,7 +600,7 @@ def _guarantee(budget: Policy | None, series: Series | None) -> str:
 
 def check_format(opened: dict[str, Any]) -> None:
     """Refuse a ledger format that this version does not know."""
-    if opened.get("format") not in (FORMAT, OF_SERIES):
+    if opened.get("format") not in (FORMAT, OF_SERIES, WITH_RESERVES):
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
@@ -487,3 +610,7 @@ def _loss_or_delta(policy: Policy, part: str, record: dict[str, Any]) -> float:
         return float(policy.delta(record) if part == "delta" else policy.loss(record))
     except RecordError:
         return math.inf
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

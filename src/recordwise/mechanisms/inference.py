@@ -41,6 +41,7 @@ from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.json import Bands, condition_from_json
 from recordwise.policy.loss_law import (
     FINE,
+    LARGEST_LOSS,
     RELATIVE,
     RIPPLE,
     PrivacyLoss,
@@ -277,6 +278,9 @@ def joint_loss(moved: Sequence[tuple[ValueNumber, float]]) -> PrivacyLoss:
         steps = math.ceil(gap / float(number.lattice) * (1 - 1e-12))
         if steps == 0:
             continue
+        if _least_rho(number, steps) > LARGEST_LOSS:
+            # Nothing is hidden, and the laws would not fit into memory.
+            return PrivacyLoss(losses=np.zeros(1), masses=np.ones(1), mu=0.0, factor=1.0, slack=1.0, rho=math.inf)
         if number.sigma is not None:
             sigma = float(number.sigma / number.lattice)
             rho += steps**2 / (2 * sigma**2)
@@ -297,6 +301,14 @@ def joint_loss(moved: Sequence[tuple[ValueNumber, float]]) -> PrivacyLoss:
         slack=found[2],
         rho=rho * (1 + RELATIVE),
     )
+
+
+def _least_rho(number: ValueNumber, steps: int) -> float:
+    """Return a move's zCDP loss under Gaussian noise, and else what its largest loss would give."""
+    if number.sigma is not None:
+        return float((steps * number.lattice / number.sigma) ** 2 / 2)
+    assert number.exponent is not None
+    return float(number.exponent.increase(NUMPY, np.array([float(steps * number.lattice)]))[0])
 
 
 @lru_cache(maxsize=64)
@@ -457,10 +469,13 @@ class ValuePolicy:
             raise ParameterError(parameter="confidence", problem="must be above 0.5")
         if name not in self.bounds:
             raise ParameterError(parameter="name", problem=f"'{name}' has no law of its noise here")
+        for number in self.of(name):
+            signed_record({(EVERY, Square(number.measure)): Fraction(1)}, record)
         step, least, most = self._range(name, prior)
         own = int(Fraction(str(record[name])) / step)
         if not least <= own <= most:
-            raise ParameterError(parameter="prior", problem="must contain the value")
+            whose = "public bound" if prior is None else "prior range"
+            raise ParameterError(parameter="record", problem=f"has a value of '{name}' outside its {whose}")
         hidden = self._hidden(record, name, step, own, confidence)
         high = own + furthest(lambda away: hidden(own + away), most - own)
         return ValueWindow(
@@ -481,6 +496,8 @@ class ValuePolicy:
         least = -most if inputs[name].signed else 0
         if prior is None:
             return step, least, most
+        if not isinstance(prior, tuple | list) or len(prior) != 2:
+            raise ParameterError(parameter="prior", problem="must be the smallest and the largest value")
         low, high = (rational(end, parameter="prior") for end in prior)
         return step, max(least, math.ceil(low / step)), min(most, math.floor(high / step))
 

@@ -27,11 +27,13 @@ from recordwise.planning.scope import (
     Scope,
     at_level,
     bare,
+    by_measure,
     counted_rows,
     named,
     part_name,
     plan_totals,
     read_origin,
+    read_queries,
     scope_of,
     step_of,
     viewed,
@@ -345,6 +347,8 @@ def compare(
     equal = EqualError(variance, relative_error, at_total, read_confidence(confidence))
     origin, view = read_origin(data), viewed(session, data, "plan compare", query)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
+    if isinstance(at_least, Mapping):
+        at_least = by_measure(at_least, [*read_queries(query), *scope.plan.queries])
     if grid:
         asked_for = GridSize(thresholds or (), clamps or (), tuple(map(read_rho, rhos or ())))
         points = grid_points(session, view, scope, measure, asked_for, at_least, tight=tight)

@@ -422,6 +422,8 @@ class Left:
     """The error that a plan with this policy would raise; None if it would not."""
     is_new: bool
     """Whether nothing can have been charged before."""
+    reserve: int = 0
+    """For how many revisions a recommended plan keeps a reserve that the plan does not state."""
 
     @property
     def needs_budget(self) -> bool:
@@ -454,15 +456,27 @@ class Left:
 
 def left_of(session: Session, plan: PlanLike) -> Left:
     """Return the budget of the session or the plan's ledger."""
+    reserve = usual_reserve(plan) if isinstance(plan, PlanFile) else 0
     if isinstance(plan, PlanFile) and session.budget is None:
         with plan_ledger(plan) as ledger:
             is_new = not _charged(ledger.history())
-        return Left(budget=plan.budget, refused=lambda policy: _refused_by_ledger(plan, policy), is_new=is_new)
+        return Left(
+            budget=plan.budget,
+            refused=lambda policy: _refused_by_ledger(plan, policy * (1 + reserve)),
+            is_new=is_new,
+            reserve=reserve,
+        )
     return Left(
         budget=session.budget,
-        refused=lambda policy: _refused(session, policy),
+        refused=lambda policy: _refused(session, policy * (1 + reserve)),
         is_new=not _charged(session.history()),
+        reserve=reserve,
     )
+
+
+def usual_reserve(file: PlanFile) -> int:
+    """Return for how many revisions a plan gets a reserve that it does not state: one, unless it is a revision."""
+    return int(file.reserve is None and (file.series is None or file.series.revision == 0))
 
 
 def _charged(history: Sequence[Event]) -> bool:
@@ -483,7 +497,9 @@ def _refused_by_ledger(file: PlanFile, policy: Policy) -> BudgetError | None:
 def _refused(session: Session, policy: Policy) -> BudgetError | None:
     if session.budget is None:
         return None
-    after = session.spent() + policy
+    is_first = session.series is None or session.series.revision == 0
+    policy = policy * (1 + session.reserve if is_first else 1)
+    after = session.spent() + session.reserved() + policy
     verdict = proof(session.budget, after, session.schema)
     if verdict:
         return None

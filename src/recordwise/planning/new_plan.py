@@ -127,6 +127,7 @@ def carried_plan(
     comment: str,
     parameters: Mapping[str, str | int] | None = None,
     needs_budget: bool = False,
+    reserve: int = 0,
 ) -> PlanText:
     """Return the plan ``like`` with the new mechanisms and shares.
 
@@ -145,14 +146,17 @@ def carried_plan(
     document |= {"tuned_on": tuned} | ({"tuning_reason": reason} if reason else {})
     document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
     if needs_budget:
-        document["budget"] = proposed_budget(after, file.plan.schema)
+        document["budget"] = proposed_budget(after, file.plan.schema) * (1 + reserve)
+    if reserve and "budget" in document:
+        document["reserve"] = {"revisions": reserve}
     document["queries"] = asked
     return PlanText(text=toml_text(document, comment=comment), key_files={})
 
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    return query.condition, query.groups, query.axes, query.all_other, query.name, query.statistics
+    axes = query.axes if query.best is None else [[each.group for each in axis] for axis in query.axes]
+    return query.condition, query.groups, axes, query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:

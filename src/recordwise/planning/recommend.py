@@ -191,7 +191,8 @@ def plan_advice(
             best, own = each, each.name
             break
         refusals[each.name] = told
-    notes = [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
+    notes = [_reserve_words(left)] if left.reserve and left.budget is not None else []
+    notes += [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
     if best is None:
         # Other noise changes its shape with its share of the loss, and may have no law at a small one.
         scalable = (
@@ -206,6 +207,14 @@ def plan_advice(
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
 
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _reserve_words(left: Left) -> str:
+    count = "one revision" if left.reserve == 1 else f"{left.reserve} revisions"
+    return (
+        f"The plan keeps its full charge once more for {count} (reserve), so that it can be revised; "
+        "reserve = { revisions = 0 } in the plan gives that up."
+    )
 
 
 def _protection_notes(best: RankedCandidate, costs: Callable[[], dict[str, float]]) -> Iterator[str]:
@@ -478,7 +487,7 @@ class Recommendation(Result):
         keys, levels and other statistics, the table, the ledger, the budget, labels, examples and outputs; and what they were
         tuned on.
 
-        A plan that has no budget, and whose ledger does not exist yet, gets one that covers the recommended plan once.
+        A plan without a budget whose ledger does not exist yet gets one that covers the recommended plan and a revision.
 
         Args:
             like: The plan to continue, which ``recommend`` was given.
@@ -503,6 +512,7 @@ class Recommendation(Result):
             comment=self._comment(),
             parameters=parameters,
             needs_budget=self.needs_budget,
+            reserve=self.advice.left.reserve,
         ).save(path)
 
     def _comment(self) -> str:
@@ -658,7 +668,7 @@ def _check_kept(plan: PlanLike | None, kept: Any, **others: Any) -> None:
         raise ParameterError(
             parameter="keep_mechanisms",
             problem="must be True with a plan, and the mechanisms to keep without one",
-            advice="Give plan=..., or keep_mechanisms={'emp': rw.Gaussian(rho='0.1')}.",
+            advice="Give plan=..., or keep_mechanisms={'NAME': rw.Gaussian(rho='0.1')}.",
         )
 
 

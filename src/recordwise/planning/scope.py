@@ -1,6 +1,6 @@
 """A plan for planning: selected tables and statistics, origin, exact totals."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -37,7 +37,7 @@ def bare(query: Query) -> Query:
         raise ParameterError(
             parameter="query",
             problem="must be a query with groups",
-            advice='Use rw.query().group_by("county", keys=keys).',
+            advice='Use rw.query().group_by("NAME", keys=keys).',
         )
     return replace(query, statistics=())
 
@@ -202,7 +202,7 @@ def read_queries(given: PlanLike) -> tuple[Query, ...]:
         raise ParameterError(
             parameter="query",
             problem="must be a query, several queries or a plan",
-            advice='Use rw.query().group_by("county", keys=keys).',
+            advice='Use rw.query().group_by("NAME", keys=keys).',
         )
     return found
 
@@ -475,12 +475,22 @@ def counted_rows(view: OwnerView, totals: Sequence[PlanTotals], at_least: Least)
     return [(each.total > 0) & reached for each, reached in zip(totals, reaching(view, totals, at_least))]
 
 
+def by_measure(at_least: Mapping[str, Number], queries: Iterable[Query]) -> dict[str, Number]:
+    """Return what totals must reach, with published names as what they are of."""
+    published = {each.alias: each.planned_as for query in queries for each in query.draws() if each.planned_as}
+    found: dict[str, Number] = {}
+    for name, number in at_least.items():
+        own = name if name in published.values() else published.get(name, name)
+        found[own] = max(
+            nonnegative(found.get(own, 0), parameter="at_least"), nonnegative(number, parameter="at_least")
+        )
+    return found
+
+
 def _read_least(plan: Plan, at_least: Mapping[str, Number]) -> dict[str, float]:
     """Return what the totals of a cell must reach, by measure or "count"."""
-    published = {each.alias: each.planned_as for query in plan.queries for each in query.draws() if each.planned_as}
     found: dict[str, float] = {}
     for name, number in at_least.items():
-        measure = name if plan.schema.measure(name) is not None else published.get(name, name)
-        check_measure(measure, plan.schema)
-        found[measure] = max(found.get(measure, 0.0), float(nonnegative(number, parameter="at_least")))
+        check_measure(name, plan.schema)
+        found[name] = float(nonnegative(number, parameter="at_least"))
     return found

@@ -232,7 +232,8 @@ def pure_budget(epsilon: Number, at: Mapping[MeasureName, Number | By] | None = 
         >>> budget, budget.loss({"emp": 200})
         (Policy(pure epsilon 0.1 * max(1, ceil(emp / 50))), 0.4)
     """
-    made = constant(epsilon) if at is None else pieces(epsilon, at)
+    given = moderate(nonnegative(epsilon, parameter="epsilon"), parameter="epsilon")
+    made = constant(given) if at is None else pieces(given, at)
     return Policy(made.rho, {}, False, EPSILON)
 
 

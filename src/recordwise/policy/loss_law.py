@@ -165,8 +165,8 @@ class PrivacyLoss:
         if self.rho == 0 or self.rho > LARGEST_LOSS:
             return known
         if self.mu == 0:
-            best = best_power(self.losses, self.masses, alpha)
-            return min(known, (best * self.factor + self.slack) * (1 + RELATIVE))
+            found = best_power(self.losses, self.masses, alpha) * self.factor + self.slack
+            return min(known, found * (1 + RELATIVE))
         spread = math.sqrt(2 * self.rho)
         # Beyond the last one the bound is above 1.
         tried = np.linspace(-4 * spread - self.rho, min(4 * spread + self.rho, -math.log(alpha)), 161)
@@ -189,7 +189,7 @@ def best_power(losses: FloatArray, masses: FloatArray, false_alarm: float) -> fl
     if full == len(order):
         return 1.0
     rest = (false_alarm - (alarms[full - 1] if full else 0.0)) * math.exp(min(losses[order[full]], LARGEST_LOG))
-    return min(float(masses[order[:full]].sum()) + rest, 1.0)
+    return float(min(masses[order[:full]].sum() + rest, 1.0))
 
 
 def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:

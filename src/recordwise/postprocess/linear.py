@@ -6,8 +6,8 @@ about it and the edge is cut. Works on floats, and on exact numbers in object ar
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -18,11 +18,10 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
-from recordwise.postprocess.solvers.crossed import best_dimension
 from recordwise.postprocess.solvers.places import PlaceFit, Places, best_places
 from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
-from recordwise.postprocess.solvers.trees import joint_labels
-from recordwise.postprocess.workload import Group, Workload
+from recordwise.postprocess.solvers.trees import grid_levels, joint_labels, two_families
+from recordwise.postprocess.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +190,7 @@ MOST_WEIGHTS = 16_000_000
 MOST_SPREAD = 30_000_000
 """Up to so many weights of cells in questions, their covariance is computed together."""
 SAME = 1e-13
+PRODUCT = 1e-10
 TWO = 2
 
 
@@ -204,8 +204,12 @@ class Crossing:
     """Which answers others say something about; all others stay unchanged."""
     places: Places | None
     """The recursion; None if a cell is measured by no answer of its own, or if it takes too much."""
-    dimensions: int
-    made: "dict[str, CrossingWeights]" = field(default_factory=dict)
+    tables: tuple[int, ...]
+    """The number of answers of each table."""
+    grid: IntArray | None
+    """The level of each table along both axes, if every pair of levels is published over all pairs of codes."""
+    made: "dict[str, _Fitted]" = field(default_factory=dict)
+    bounds: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Any, tables: Sequence[int] = (), axes: Sequence[Sequence[IntArray]] = ()) -> "Crossing":
@@ -220,13 +224,14 @@ class Crossing:
         used = sparse.csr_array(rows[linked])
         cells = np.flatnonzero(np.bincount(used.indices, minlength=rows.shape[1]))
         sizes = list(tables) if tables else _disjoint(rows)
+        grid = grid_levels(rows, sizes, axes) if len(axes) == TWO and np.all(linked) else None
         labels = _labels(sparse.csr_array(rows[:, cells]), linked, sizes) if len(cells) else None
         if labels is None or (len(axes) and cells[-1] >= len(axes[0][0])):
-            return cls(rows, linked, None, len(axes))
+            return cls(rows, linked, None, tuple(sizes), grid)
         if len(labels) > len(sizes):
             axes = [[*axis[:1], *axis] for axis in axes]
         codes = [[joint_labels([own[cells]], len(cells))[0] for own in axis] for axis in axes]
-        return cls(rows, linked, best_places(labels, codes, rows.shape[0]), len(axes))
+        return cls(rows, linked, best_places(labels, codes, rows.shape[0]), tuple(sizes), grid)
 
     def weights(self, variances: FloatArray) -> "CrossingWeights":
         """Return the fit of answers with these variances.
@@ -234,50 +239,79 @@ class Crossing:
         One for all multiples of the same variances, as several statistics of a release have them.
         """
         last = self.made.get("last")
-        if last is not None:
-            ratio = variances / last.variances
-            if np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
-                return replace(last, variances=variances, fitted=last.fitted * ratio[0])
-        self.made["last"] = found = self._weights(variances)
-        return found
+        ratio = np.zeros(1) if last is None else variances / last.variances
+        if last is None or not np.all(np.abs(ratio - ratio[0]) <= SAME * ratio[0]):
+            last, ratio = self._fitted(variances), np.ones(1)
+            self.made["last"] = last
+        return CrossingWeights(self, variances, last.fitted * ratio[0], last.fit, last.exact, last.placed)
 
-    def _weights(self, variances: FloatArray) -> "CrossingWeights":
-        fitted = variances.copy()
-        if not np.any(self.linked):
-            return CrossingWeights(self, variances, fitted, np.array)
+    def _fitted(self, variances: FloatArray) -> "_Fitted":
+        # No function below may refer to self: what it holds would live as long as this does, and the other way round.
+        fitted, linked = variances.copy(), self.linked
+        if not np.any(linked):
+            return _Fitted(variances, fitted, np.array)
         if self.places is not None:
-            inside = self.places.factor(np.where(self.linked, variances, 1.0))
-            fitted[self.linked] = inside.fitted()[self.linked]
+            inside = self.places.factor(np.where(linked, variances, 1.0))
+            fitted[linked] = inside.fitted()[linked]
 
             def by_places(answers: FloatArray) -> FloatArray:
-                return np.where(self.linked, inside.fit(answers), answers)
+                return np.where(linked, inside.fit(answers), answers)
 
-            return CrossingWeights(self, variances, fitted, by_places, placed=inside)
+            return _Fitted(variances, fitted, by_places, placed=inside)
         if self.rows.shape[1] > MOST_CELLS:
-            return CrossingWeights(self, variances, fitted, self._least_squares(variances), exact=False)
-        dense = self.rows[self.linked].toarray()
+            return _Fitted(variances, fitted, _least_squares(self.rows, linked, variances), exact=False)
+        dense = self.rows[linked].toarray()
         # Cells that no answer tells apart have no variance of their own, but every answer has one.
-        inverse = np.linalg.pinv(dense.T @ (dense / variances[self.linked, None]), hermitian=True)
-        solved, weighted = dense @ inverse, dense.T / variances[self.linked]
-        fitted[self.linked] = np.einsum("ij,ij->i", solved, dense)
+        inverse = np.linalg.pinv(dense.T @ (dense / variances[linked, None]), hermitian=True)
+        solved, weighted = dense @ inverse, dense.T / variances[linked]
+        fitted[linked] = np.einsum("ij,ij->i", solved, dense)
 
         def fit(answers: FloatArray) -> FloatArray:
             result = np.array(answers, dtype=np.float64)
-            result[..., self.linked] = (answers[..., self.linked] @ weighted.T) @ solved.T
+            result[..., linked] = (answers[..., linked] @ weighted.T) @ solved.T
             return result
 
-        return CrossingWeights(self, variances, fitted, fit)
+        return _Fitted(variances, fitted, fit)
 
-    def _least_squares(self, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        workload = Workload.matrix(sparse.csr_array(self.rows[self.linked]))
+    def at_most_one(self, variances: FloatArray) -> bool:
+        """Return whether it is proved that no weight is above 1 (T-UNIMODULAR)."""
+        if "families" not in self.bounds:
+            self.bounds["families"] = two_families(self.rows, self.tables)
+        return self.bounds["families"] or self._is_product(variances)
 
-        def fit(answers: FloatArray) -> FloatArray:
-            result = np.array(answers, dtype=np.float64)
-            found = ols(workload, answers[..., self.linked], variances[self.linked], noise="gaussian").fitted
-            result[..., self.linked] = found
-            return result
+    def _is_product(self, variances: FloatArray) -> bool:
+        """Return whether the variance of every answer is a product over the levels of both axes."""
+        if self.grid is None:
+            return False
+        by_table = np.split(variances, np.cumsum(self.tables)[:-1])
+        if any(np.ptp(own) > SAME * own[0] for own in by_table):
+            return False
+        logs = np.zeros(self.grid.max(axis=0) + 1)
+        logs[tuple(self.grid.T)] = np.log([own[0] for own in by_table])
+        return bool(np.max(np.abs(logs - logs[:1] - logs[:, :1] + logs[0, 0])) < PRODUCT)
 
-        return fit
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fitted:
+    """The linear fit of answers that cross, for some variances."""
+
+    variances: FloatArray
+    fitted: FloatArray
+    fit: Callable[[FloatArray], FloatArray]
+    exact: bool = True
+    placed: PlaceFit | None = None
+
+
+def _least_squares(rows: Any, linked: Any, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    workload = Workload.matrix(sparse.csr_array(rows[linked]))
+
+    def fit(answers: FloatArray) -> FloatArray:
+        result = np.array(answers, dtype=np.float64)
+        found = ols(workload, answers[..., linked], variances[linked], noise="gaussian").fitted
+        result[..., linked] = found
+        return result
+
+    return fit
 
 
 def _linked(rows: Any) -> Any:
@@ -529,50 +563,6 @@ class Largest:
         self._kept, self._rows = [together], len(together)
 
 
-# Tables over a full grid of two codes, recognized by the query that counts each cell.
-
-
-def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workload | None:
-    """Return the workload of groups that cross levels of a grid.
-
-    A group distinguishes a level of the rows and one of the columns. None if a group is anything else, or if no
-    solver would gain by it.
-
-    Args:
-        shape: The number of rows and columns; cells are listed row by row.
-        labels: For each group the query of every cell.
-
-    Returns:
-        The workload, whose solvers can use that the levels cross.
-    """
-    names: dict[tuple[int, bytes], str] = {}
-    levels: dict[str, tuple[int, IntArray]] = {}
-    groups = []
-    for name, own in labels.items():
-        table = own.reshape(*shape)
-        codes = [_by_first(table[:, 0]), _by_first(table[0])]
-        counts = [int(code.max()) + 1 for code in codes]
-        joint = codes[0][:, None] * counts[1] + codes[1]
-        query = np.zeros(counts[0] * counts[1], np.int64)
-        query[joint] = table
-        if int(own.max()) + 1 != len(query) or not np.array_equal(query[joint], table):
-            return None
-        kept = {}
-        for dimension in (0, 1):
-            if counts[dimension] > 1:
-                level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
-                levels[level], kept[dimension] = (dimension, codes[dimension]), level
-        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, level_of=kept))
-    found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
-    return None if best_dimension(found) is None else found
-
-
-def _by_first(labels: IntArray) -> IntArray:
-    """The labels numbered in the order in which they occur."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
-
-
 # What each answer weighs in the best linear fit of the cells around it, and how a fitted cell's variance changes with
 # its total (T-HALFSTEP, T-MOVED). Kin are two answers of which one contains the other. In a tree all weights follow
 # from two passes; where tables cross they are read from the fit's matrix.
@@ -740,7 +730,7 @@ def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]
 def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
     """Return the largest absolute weight in each fitted answer (T-HALFSTEP).
 
-    In large tables that cross, a bound: by Cauchy and Schwarz, and 1 where two hierarchies cross.
+    In large tables that cross, a bound: 1 where that is proved (T-UNIMODULAR), and else by Cauchy and Schwarz.
     """
     if isinstance(weights, Weights):
         return _largest_in_tree(weights)
@@ -748,7 +738,7 @@ def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
         return np.concatenate([np.abs(block).max(axis=1) for _, block in weights.blocks()])
     sd = np.sqrt(weights.fitted)
     bound = np.maximum(sd * np.max(sd / weights.variances), weights.fitted / weights.variances)
-    return np.minimum(bound, 1.0) if weights.crossing.dimensions <= TWO else bound
+    return np.minimum(bound, 1.0) if weights.crossing.at_most_one(weights.variances) else bound
 
 
 def _largest_in_tree(weights: Weights) -> FloatArray:

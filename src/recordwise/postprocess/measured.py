@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse, special
+from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, SolverError
 from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, System
 from recordwise.postprocess.workload import Group, Workload
 
@@ -104,6 +104,8 @@ class ContinuousGaussian:
         Returns:
             A probability for each.
         """
+        from scipy import special
+
         return np.asarray(special.ndtr(np.asarray(x) / self.scale))
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
@@ -115,6 +117,8 @@ class ContinuousGaussian:
         Returns:
             The point.
         """
+        from scipy import special
+
         return np.asarray(self.scale * special.ndtri(p))
 
 
@@ -357,7 +361,12 @@ def fit_draws(measured: Measurements, fit: Callable[[Measurements], Fit]) -> Fit
 
 
 def join_fits(measured: Measurements, fits: list[Fit]) -> Fit:
-    """Return all chunks combined, without the draw axis for one draw."""
+    """Return all chunks combined, without the draw axis for one draw.
+
+    Numbers too far apart for the solver are refused, not returned as missing.
+    """
+    if not all(np.isfinite(fit.x).all() for fit in fits):
+        raise SolverError(problem="the fit", status="its weights differ by more than the digits of a number")
     parts: dict[str, Any] = {
         name: np.concatenate([getattr(fit, name) for fit in fits])
         for name in Fit.__slots__

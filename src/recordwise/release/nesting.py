@@ -22,14 +22,15 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import Mechanism
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import ALL_OTHER, Field, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, plain_value
 from recordwise.postprocess import rounding
-from recordwise.postprocess.linear import AnswerTree, Crossing, grid_workload, tree_of
+from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
+from recordwise.postprocess.solvers.crossed import grid_workload
 from recordwise.postprocess.solvers.trees import joint_labels
 from recordwise.postprocess.top_down import Forest, Grid
 from recordwise.postprocess.workload import Workload
@@ -81,7 +82,7 @@ def parents(
         derived.append(_coarser_values(group, source, finer.data.column(source.name), lists))
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
-    own = [coarser.data.column(group.name).take(pa.array(listed)) for group in coarser_by]
+    own = [coarser.data.column(group.name).take(array_of(listed)) for group in coarser_by]
     found = np.asarray(null_as(pc.index_in(_cell_texts(derived), value_set=_cell_texts(own)), OUTSIDE), np.int64)
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
@@ -124,7 +125,8 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
 
 def _cell_texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Return one text per cell, with a special text for NULL."""
-    texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
+    nothing = texts_of(["\x00"])[0]
+    texts = [pc.fill_null(pc.cast(column, pa.string()), nothing) for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
 
@@ -136,12 +138,20 @@ class Nesting:
     """
 
     tables: tuple[ReleasedTable, ...]
-    rows: Any
-    """Every published cell as a sum of cells, table by table."""
     cells: "Cells"
     query: PublishedQuery
     published: Published
     bands: Mapping[str, BandTable]
+
+    @cached_property
+    def rows(self) -> Any:
+        """Every published cell as a sum of cells, table by table."""
+        found = self.cells.rows(
+            self.tables, {name: table.by for name, table in self.described.items()}, self.published.lists
+        )
+        # The texts of keys by which cells were matched are gone; fits need the memory.
+        pa.default_memory_pool().release_unused()
+        return found
 
     @property
     def statistics(self) -> tuple[PublishedStatistic, ...]:
@@ -217,16 +227,15 @@ class Nesting:
     @cached_property
     def descent(self) -> Forest | Grid | None:
         """How totals are handed down to the cells; None if tables cross otherwise."""
-        forest = Forest.of(sparse.csr_array(self.rows[np.diff(self.rows.indptr) > 0]))
-        if forest is not None or self.crossed is None:
-            return forest
-        shape, labels = self.crossed
-        return Grid.of(shape, list(labels.values()))
+        if self.tree is None and self.crossed is not None:
+            shape, labels = self.crossed
+            return Grid.of(shape, list(labels.values()))
+        return Forest.of(sparse.csr_array(self.rows[np.diff(self.rows.indptr) > 0]))
 
     @property
     def remainders(self) -> bool:
         """Whether coarser cells may hold records of no finest cell."""
-        return bool(self.rows.shape[1] > self.finest_count)
+        return sum(len(own) for _, own in self.cells.owners) > self.finest_count
 
     def column(self, statistic: PublishedStatistic, end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
@@ -309,7 +318,6 @@ def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Ne
     cells = fitted_cells(ordered, by, complete=known, lists=lists)
     return Nesting(
         tables=ordered,
-        rows=cells.rows(ordered, by, lists),
         cells=cells,
         query=query,
         published=release.published,
@@ -432,7 +440,7 @@ def _possible_pairs(
             found.append(_coarser_values(coarser, group, table.data.column(group.name), lists))
     if not columns[0]:
         return len(mine) * len(theirs)
-    texts = [_cell_texts(found).take(pa.array(rows)) for found, rows in zip(columns, (mine, theirs))]
+    texts = [_cell_texts(found).take(array_of(rows)) for found, rows in zip(columns, (mine, theirs))]
     codes = numpy_of(encode_column(pa.chunked_array([*texts[0].chunks, *texts[1].chunks])).indices).astype(np.int64)
     counts = [np.bincount(part, minlength=int(codes.max()) + 1) for part in np.split(codes, [len(mine)])]
     return int(counts[0] @ counts[1])
@@ -479,7 +487,7 @@ def key_values(
     if not np.any(rests) or any(group in by[each.name] for each in above):
         return column
     # A published rest has the key of its coarser cell, and is in no listed cell of this group.
-    return pc.if_else(pa.array(rests), pa.scalar(None, column.type), column)
+    return pc.if_else(array_of(rests), pa.scalar(None, column.type), column)
 
 
 def cell_axes(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.mechanisms.inference import ValuePolicy
@@ -384,6 +384,7 @@ class Release:
             ParameterError: A format is unknown, or cannot hold a table.
             OutputError: The folder already exists or could not be written.
         """
+        expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a new folder")
         from recordwise.release.page.page import page_html
         from recordwise.release.page.view import page_json, view_of
 
@@ -394,7 +395,7 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
-                write_json(self._policies().form, staging / "policy.json")
+                write_json(self.policies().form, staging / "policy.json")
                 view = view_of(self, self._files(chosen))
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
@@ -406,7 +407,7 @@ class Release:
         return Path(folder)
 
     def write_recoverable(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new private folder.
+        """Write what ``rw.read`` needs into a new private folder.
 
         Only its owner can read it, until the release is saved.
 
@@ -421,11 +422,15 @@ class Release:
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
                 each.write(part, staging / name)
-            write_json(self._policies().form, staging / "policy.json")
+            write_json(self.policies().form, staging / "policy.json")
             write_json(self.as_saved().with_files(page_json(self, self.words.labels)).form, staging / "release.json")
 
-    def _policies(self) -> PolicyFile:
-        """The content of policy.json."""
+    def policies(self) -> PolicyFile:
+        """Return the content of policy.json.
+
+        Returns:
+            Its policies, and what they are made of.
+        """
         return PolicyFile.of(
             self.policy,
             self.paper_policy,

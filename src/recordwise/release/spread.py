@@ -101,6 +101,12 @@ def _sized_noise(
 
 def _fixed_noise(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
     """Return noise whose law does not depend on the total."""
+    if np.any(raw == 0):
+        raise ParameterError(
+            parameter="noise",
+            problem="of some answers is so small that they are exact, and nothing is left to be fitted",
+            advice="Use the answers as they are.",
+        )
     laws = [_law(mechanism, step) for _, mechanism in served]
     gaussian = all(mechanism.offers("noise_sigma") for _, mechanism in served)
     fine = bool(np.all(raw >= (LEAST_STEPS * float(step)) ** 2))

@@ -6,7 +6,16 @@ from typing import Any
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
-from recordwise.ledger.entries import PREFLIGHT, band_tables_in, count_looks, terms_before, wrong_looks
+from recordwise.ledger.entries import (
+    PREFLIGHT,
+    SERIES_NAME,
+    band_tables_in,
+    count_looks,
+    reserved_in,
+    series_of,
+    terms_before,
+    wrong_looks,
+)
 from recordwise.ledger.ledger import Ledger, amount_bounds, within
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, PolicyFile
@@ -20,7 +29,7 @@ from recordwise.release.published import Published
 from recordwise.release.staging import file_problems
 from recordwise.release.tables import digest_of, without_fits, without_names
 
-KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
+KINDS = ("opened", "looked", "preflight", "charged", "reserved", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
 """What reading a damaged or unrelated file can raise; all are treated alike."""
 
@@ -82,15 +91,32 @@ def wrong_terms(events: list[Event]) -> list[str]:
         if event.kind == "charged":
             charged.add(period)
     names = {
-        event.body.get("series") for event in events if event.kind == "opened" and event.body.get("period") in charged
+        series_of(event.body) for event in events if event.kind == "opened" and event.body.get("period") in charged
     }
     if len(names - {None}) > 1:
         problems.append("its periods belong to different series")
     return problems
 
 
+FREE = ("schema", "format", "guarantee", SERIES_NAME)
+AMENDED = ("budget", "budget_bands", "declared", "amendments")
+
+
 def _continues(known: dict[str, Any], terms: dict[str, Any]) -> bool:
-    return {**terms, "schema": None} == {**known, "schema": None} and within(known.get("schema"), terms.get("schema"))
+    """Return whether terms are those before, with a larger schema, or amend their budget and say so."""
+    free = (*FREE, *AMENDED) if _amends(known, terms) else FREE
+
+    def fixed(body: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in body.items() if name not in free} | {"series": series_of(body)}
+
+    later = known.get("format", 0) <= terms.get("format", 0)
+    return later and fixed(terms) == fixed(known) and within(known.get("schema"), terms.get("schema"))
+
+
+def _amends(known: dict[str, Any], terms: dict[str, Any]) -> bool:
+    """Return whether terms list one more amendment, of the budget before."""
+    before, after = known.get("amendments", []), terms.get("amendments", [])
+    return len(after) == len(before) + 1 and after[:-1] == before and after[-1].get("budget") == known.get("budget")
 
 
 def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
@@ -108,21 +134,37 @@ def wrong_sums(events: list[Event]) -> list[str]:
     for event in events:
         try:
             bands |= band_tables_in([event])
+            period = event.body.get("period")
+            if event.kind == "opened" and len(event.body.get("amendments", ())) and period in spent:
+                # What was promised until then holds, and the new budget is not below what was spent (T-AMEND).
+                problems += _beyond_budget(events, event.sequence - 1, period, spent[period], bands)
+                problems += _beyond_budget(events, event.sequence, period, spent[period], bands)
             if event.kind != "charged":
                 continue
-            period = event.body.get("period")
             spent[period] = spent.get(period, Policy()) + Policy.from_json(event.body["policy"], bands)
             if Policy.from_json(event.body["spent"], bands) != spent[period]:
                 problems.append(f"event {event.sequence} states a sum that differs from that of the charges")
         except (RecordwiseError, KeyError, TypeError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
         last[period] = event.sequence
-    for period, sequence in last.items():
-        terms = terms_at(events, sequence)
-        if terms.get("budget") is not None and not _within_budget(spent[period], terms, bands):
-            of = "" if period is None else f" of period {period}"
-            problems.append(f"the charges{of} exceed the budget")
-    return problems
+    for period in last:
+        problems += _beyond_budget(events, len(events), period, spent[period], bands)
+    return list(dict.fromkeys(problems))
+
+
+def _beyond_budget(events: list[Event], at: int, period: Any, spent: Policy, bands: Bands) -> list[str]:
+    """Return whether charges and reserves exceed the budget in force at an event."""
+    found = terms_before(events, at, period=period)
+    terms = {} if found is None else found.body
+    if terms.get("budget") is None:
+        return []
+    of = "" if period is None else f" of period {period}"
+    if not _within_budget(spent, terms, bands):
+        return [f"the charges{of} exceed the budget"]
+    reserved = reserved_in(events[:at], period, bands)
+    if reserved != Policy() and not _within_budget(spent + reserved, terms, bands):
+        return [f"the charges{of} exceed what the budget leaves next to the reserve for revisions"]
+    return []
 
 
 def _within_budget(spent: Policy, terms: dict[str, Any], bands: Bands) -> bool:
@@ -169,6 +211,10 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies.privacy_label, entry.body["mark"]),
         "policy.json states a different policy": (policies.tight_form, charged["policy"]),
+        "release.json refines a different charge": (
+            None if release.refinement is None else release.refinement.charge,
+            charged.get("refines"),
+        ),
     }
     # Ledgers of earlier versions state the schema once instead of with each charge.
     known = {

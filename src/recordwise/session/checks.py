@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError, PlanError, RecordError
+from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterError, RecordError, RecordwiseError
 from recordwise.exact.arithmetic import largest_allowed
 from recordwise.exact.numbers import Number, rational
 from recordwise.exact.text import digits_text
@@ -188,6 +188,10 @@ WITHIN_BUDGETS = (
     "noise is scaled by sizes from an earlier release of the series; the unconditional promise is the sum of the budgets of its "
     "periods, if all of them were declared before the first charge of the series"
 )
+SINCE_AMENDED = (
+    "noise is scaled by sizes from an earlier release of the same records; charges stay within the budget, which was amended after "
+    "earlier releases, so that no total was fixed in advance"
+)
 NOTHING_PROMISED = (
     "noise is scaled by sizes from an earlier release that no declared budget of this ledger covers; over time, nothing is "
     "promised"
@@ -200,16 +204,30 @@ SAME_LEDGER = (
 
 
 def with_sizes(plan: Plan) -> Plan:
-    """The plan with the sizes of earlier releases read and verified.
+    """The plan with the sizes of earlier releases read and verified, and then its best shares found.
 
     Raises:
         KeysError: A release cannot be read, was changed, is not private, or has no such column at these keys.
     """
     waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
     if not waiting:
-        return plan
+        return with_shares(plan)
     read: dict[int, Keys] = {own: _read_waiting(keys) for own, keys in waiting.items()}
-    return replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries))
+    return with_shares(replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries)))
+
+
+def with_shares(plan: Plan) -> Plan:
+    """Return the plan with the best shares of all queries that ask for them (T-FITSHARES)."""
+    if all(query.best is None or query.best.found is not None for query in plan.queries):
+        return plan
+    from recordwise.session.shares import best_shares
+
+    made = list(plan.queries)
+    for number, query in enumerate(plan.queries):
+        if query.best is not None and query.best.found is None:
+            shares = best_shares(plan, number, complete=query.best.complete)
+            made[number] = replace(shares.applied(query), best=replace(query.best, found=shares.axes))
+    return replace(plan, queries=tuple(made))
 
 
 def query_with_sizes(query: Query) -> Query:
@@ -384,13 +402,15 @@ def promise(plan: Plan, ledger: Ledger) -> str:
     if not _release_digests(plan):
         return FROM_ELSEWHERE
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
+    if ledger.amendments():
+        within = SINCE_AMENDED
     return within if _budget_problem(_release_digests(plan), ledger) is None else NOTHING_PROMISED
 
 
 # What would fit where the budget refuses a plan. Only the plan and the ledger are looked at, both of which are public.
 
 
-LEAST_SHARE, HALVINGS = Fraction(1, 1000), 12
+LEAST_SHARES, HALVINGS = (Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2)), 12
 WAYS_SECONDS = 20.0
 """Processor time after which no further way out is searched for."""
 SHORT = Context(prec=2)
@@ -433,15 +453,17 @@ def _ways(plan: Plan, ledger: Ledger, refusal: BudgetError) -> Iterator[str]:
     """Yield lines: more noise, fewer statistics, a larger budget."""
     until = time.thread_time() + WAYS_SECONDS
 
-    def covered(changed: Plan) -> bool:
+    def covered(changed: Plan, *, reserve: int = ledger.reserve) -> bool:
         if time.thread_time() > until:
             return False
         try:
-            ledger.check(plan_policy(changed), query=refusal.query)
-        except (BudgetError, PlanError, ParameterError):
+            ledger.check(plan_policy(changed), query=refusal.query, reserve=reserve)
+        except RecordwiseError:
             return False
         return True
 
+    if ledger.reserve and covered(plan, reserve=0):
+        yield "- the plan without a reserve: reserve = { revisions = 0 }"
     yield from _more_noise(plan, covered)
     yield from _fewer_statistics(plan, covered, refusal)
     if any(event.kind == "charged" for event in ledger.history()):
@@ -460,12 +482,14 @@ def _more_noise(plan: Plan, covered: Callable[[Plan], bool]) -> Iterator[str]:
     def fits(share: Fraction) -> bool:
         try:
             return covered(at(share))
-        except (PlanError, ParameterError):
+        except (RecordwiseError, ArithmeticError):
             return False
 
-    if not fits(LEAST_SHARE):
+    # Fat-tailed noise changes its shape with its share, and may have no law at a small one.
+    least = next(filter(fits, LEAST_SHARES), None)
+    if least is None:
         return
-    share = largest_allowed(fits, LEAST_SHARE, Fraction(1), rounded=_two_digits, rounds=HALVINGS)
+    share = largest_allowed(fits, least, Fraction(1), rounded=_two_digits, rounds=HALVINGS)
     factor = digits_text(float(share) ** -0.5, 3)
     yield f"- all noise {factor} times as large, at {digits_text(float(share), 2)} of the loss that the plan asks for:"
     for number, query in enumerate(at(share).queries, 1):

@@ -45,7 +45,7 @@ from recordwise.plan.describe import plan_json, release_identity, table_name, un
 from recordwise.plan.expressions import Predicate, listed_cells
 from recordwise.plan.keys.keys import Keys, Selection
 from recordwise.plan.plan import POSITION, FoundTotals, Plan, PlannedTable, TableTotals
-from recordwise.plan.query import Query
+from recordwise.plan.query import Query, read_queries
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import as_arrow
 from recordwise.policy.evaluate.sql import terms_sql
@@ -196,18 +196,18 @@ class Owner:
         self._looks.enter(command, queries, data=data)
         return OwnerView(self._engine, self._schema)
 
-    def preflight(self, *queries: Query, data: str = "confidential") -> tuple[Coverage, ...]:
+    def preflight(self, *queries: Query | Sequence[Query], data: str = "confidential") -> tuple[Coverage, ...]:
         """Return how many records each table's public cells contain.
 
         A look at confidential records: the ledger notes the look and its plan, not the answer. A release makes the
         same check and reveals no number; see docs/guarantee.md.
         """
-        plan = Plan(schema=self._schema, queries=queries)
-        self._looks.enter("preflight", queries, data=data)
+        plan = Plan(schema=self._schema, queries=read_queries(queries))
+        self._looks.enter("preflight", plan.queries, data=data)
         return coverage(plan, self._engine.totals(plan, tables=covered_tables(plan)))
 
     def unmatched(
-        self, *queries: Query, at_most: int = 10, data: str = "confidential"
+        self, *queries: Query | Sequence[Query], at_most: int = 10, data: str = "confidential"
     ) -> dict[str, list[tuple[tuple[Any, ...], int]]]:
         """Return the fullest cells outside the keys, by table.
 
@@ -216,8 +216,8 @@ class Owner:
         Returns:
             For each table with public keys its most frequent cells that no key names, each with its number of records.
         """
-        plan = Plan(schema=self._schema, queries=queries)
-        self._looks.enter("owner.unmatched", queries, data=data)
+        plan = Plan(schema=self._schema, queries=read_queries(queries))
+        self._looks.enter("owner.unmatched", plan.queries, data=data)
         return {table_name(plan, table): self._unmatched_cells(plan, table, at_most) for table in public_tables(plan)}
 
     def _unmatched_cells(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
@@ -250,7 +250,7 @@ class Owner:
         """
 
         self._looks.enter("owner.history_losses")
-        return history_losses(self._looks.ledger.spent_by_period(), records, self._schema.unit)
+        return history_losses(self._looks.ledger.spent_by_period(), records, self._schema.unit_columns)
 
     def loss_summary(
         self, policy: Policy, *, edges: Sequence[float] = EDGES, data: str = "confidential"
@@ -299,7 +299,7 @@ class Owner:
         """
         if isinstance(of, Policy):
             return self._summarize_firms(of.pure() if pure else of, bound, edges, data)
-        plan = Plan(schema=self._schema, queries=(of, *more))
+        plan = Plan(schema=self._schema, queries=read_queries((of, *more)))
         if pure:
             plan_policy(plan).pure()
         tables, passes = firm_tables([plan], pure=pure), self._engine.owner_passes()
@@ -322,7 +322,11 @@ class Owner:
         return read_summary(found.reveal(), edges)
 
     def realized_loss_summary(
-        self, *queries: Query, firms: bool = False, edges: Sequence[float] = EDGES, data: str = "confidential"
+        self,
+        *queries: Query | Sequence[Query],
+        firms: bool = False,
+        edges: Sequence[float] = EDGES,
+        data: str = "confidential",
     ) -> LossSummary:
         """Return the distribution of the losses that records or firms really incur.
 
@@ -338,7 +342,7 @@ class Owner:
         Returns:
             How many records or firms lose at most each edge; 0 if in no public cell.
         """
-        plan = public_plan(self._schema, queries)
+        plan = public_plan(self._schema, read_queries(queries))
         self._looks.enter("owner.realized_loss_summary", plan.queries, data=data)
         passes = self._engine.owner_passes()
         found = passes.summarize_realized(plan, edges, self._engine.dialect, firms=firms)
@@ -545,13 +549,24 @@ class HistoryLosses:
         return "<HistoryLosses: CONFIDENTIAL>"
 
 
-def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], unit: str) -> HistoryLosses:
+def _unit_places(tables: Sequence[Any], unit: Sequence[str]) -> tuple[int, Any]:
+    """Return how many different units there are, and the number of each row's unit."""
+    places: Any = 0
+    for name in unit:
+        ids = np.concatenate([numpy_of(table.column(name)) for table in tables])
+        known, own = np.unique(ids, return_inverse=True)
+        # Numbers below the number of rows, so that the product of two stays within 64 bits.
+        known, places = np.unique(places * len(known) + own, return_inverse=True)
+    return len(known), places
+
+
+def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], unit: Sequence[str]) -> HistoryLosses:
     """The losses of all units.
 
     Args:
         policies: What was charged, by period.
-        records: The table of each period, with the column ``unit`` and those that the period's policy depends on.
-        unit: The column that identifies a unit, the same in every period.
+        records: The table of each period, with the columns ``unit`` and those that the period's policy depends on.
+        unit: The columns that identify a unit, the same in every period.
 
     Raises:
         ParameterError: A table belongs to no charged period, or the tables lack a period or a column.
@@ -562,15 +577,14 @@ def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], u
         )
     tables = {period: as_arrow(records[period]) for period in policies}
     for period, table in tables.items():
-        missing = {unit, *needed_names(policies[period])} - set(table.column_names)
+        missing = {*unit, *needed_names(policies[period])} - set(table.column_names)
         if missing:
             raise ParameterError(parameter=f"the table of {period}", problem=f"lacks {', '.join(sorted(missing))}")
-    ids = [numpy_of(table.column(unit)) for table in tables.values()]
-    known, places = np.unique(np.concatenate(ids), return_inverse=True)
-    ends = np.cumsum([len(each) for each in ids])[:-1]
+    known, places = _unit_places(list(tables.values()), unit)
+    ends = np.cumsum([table.num_rows for table in tables.values()])[:-1]
     found = {}
     for (period, table), place in zip(tables.items(), np.split(places, ends)):
         columns = {name: numpy_of(table.column(name)) for name in needed_names(policies[period])}
         losses = policies[period].loss(columns) if columns else np.full(len(place), float(policies[period].loss({})))
-        found[period] = np.asarray(np.bincount(place, weights=losses, minlength=len(known)), np.float64)
+        found[period] = np.asarray(np.bincount(place, weights=losses, minlength=known), np.float64)
     return HistoryLosses(by_period=found)

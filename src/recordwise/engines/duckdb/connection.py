@@ -115,6 +115,8 @@ class Connection:
         """Close the connection and delete everything it holds, including spilled pages."""
         self.duckdb.close()
         self._spill.cleanup()
+        # Results came as Arrow memory, which its pool would keep for the next ones.
+        pa.default_memory_pool().release_unused()
 
 
 def failure(error: Exception) -> EngineError:

@@ -6,17 +6,20 @@ the budget is a list of parts that add up to one policy function.
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
+from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from recordwise.exact.numbers import Number
+from recordwise.exact.numbers import Number, float_lower
+from recordwise.plan.expressions import linear_text
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import read_joint, read_mechanism, read_positive
 from recordwise.plan.file.node import Entry, Node, one_of, suggestion, table_values
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
+from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, NumberFormat, Schema, policy_measure
 from recordwise.plan.sources import (
     DATABASE_ENDINGS,
     POSTGRES_SCHEMES,
@@ -27,8 +30,8 @@ from recordwise.plan.sources import (
     SparkMaster,
     names_spark_table,
 )
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.policy.constructors import constant, pieces, pure_budget, split
+from recordwise.policy.meaning import rho_for_epsilon
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 
@@ -47,6 +50,13 @@ def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budge
     if not parts:
         node.problem("must have at least one part")
     if not parts or any(part is None for _, part in parts):
+        return None
+    periods = [period for period, _ in parts]
+    of_laws = [period for each, period in zip(node.items(), periods) if "epsilon" in each.value]
+    if any(len(parts) > 1 and (ENDLESS in periods or periods.count(period) > 1) for period in of_laws):
+        node.problem(
+            "has a part in epsilon next to others, which would add to it; state one part, or one for each period"
+        )
         return None
     if len({part.is_pure for _, part in parts if part is not None}) > 1:
         node.problem("mixes parts in pure_epsilon with parts in rho; a pure budget has pure parts alone")
@@ -85,7 +95,20 @@ def read_series(node: Node, budgets: Budgets) -> Series | None:
 
 
 def _budget_term(node: Node, schema: Schema) -> Policy | None:
-    entries = node.table("rho", "pure_epsilon", "at", "growth", "measure", "mechanism", "pure", "select", "period")
+    entries = node.table(
+        "rho",
+        "pure_epsilon",
+        "epsilon",
+        "delta",
+        "for",
+        "at",
+        "growth",
+        "measure",
+        "mechanism",
+        "pure",
+        "select",
+        "period",
+    )
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
     given = set(entries) - {"period"}
@@ -95,13 +118,15 @@ def _budget_term(node: Node, schema: Schema) -> Policy | None:
         return entries["pure"].attempt(found.pure) if is_pure and found is not None else found
     if "pure_epsilon" in given:
         return _pure_term(node, entries, schema)
+    if given & {"epsilon", "delta", "for"}:
+        return _term_of_epsilon(node, entries, schema)
     if given == {"select"}:
         keys = read_select(entries["select"], schema)
         return None if keys is None or keys.selection is None else node.attempt(partial(keys.selection.policy, schema))
     if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
         node.problem(
-            "must contain rho, rho and at (with or without growth), measure and mechanism, select, or pure_epsilon (with or "
-            "without at)"
+            "must contain rho, rho and at (with or without growth), measure and mechanism, select, pure_epsilon (with or "
+            "without at), or epsilon, delta, for and growth"
         )
         return None
     rho = read_positive(entries["rho"])
@@ -122,6 +147,31 @@ def _pure_term(node: Node, entries: dict[str, Node], schema: Schema) -> Policy |
     return None if epsilon is None else pure_budget(epsilon)
 
 
+SHAPE = (
+    "must contain epsilon, delta, for and growth: a law that limits epsilon for some records says nothing about larger ones, so "
+    'the plan must, as in epsilon = 2, delta = 1e-6, for = { emp = 20 }, growth = "square" (or "linear")'
+)
+
+
+def _term_of_epsilon(node: Node, entries: dict[str, Node], schema: Schema) -> Policy | None:
+    """Read a budget in the words of a law: epsilon at delta for named records, and its growth for larger ones.
+
+    Whatever mechanisms come later, the zCDP loss that has at most this epsilon, rounded down (T-EPSILON).
+    """
+    if set(entries) - {"period"} != {"epsilon", "delta", "for", "growth"}:
+        node.problem(SHAPE)
+        return None
+    epsilon, delta = read_positive(entries["epsilon"]), read_positive(entries["delta"])
+    growth = entries["growth"].word(*GROWTH)
+    if epsilon is None or delta is None or growth is None:
+        return None
+    least = float_lower(Fraction(epsilon)), float_lower(Fraction(delta))
+    rho = entries["delta"].attempt(lambda: rho_for_epsilon(*least))
+    found = None if rho is None else Fraction(DIGITS_DOWN.create_decimal(Decimal(rho)))
+    return _split_policy(found, entries["for"], schema, GROWTH[growth])
+
+
+DIGITS_DOWN = Context(prec=6, rounding=ROUND_DOWN)
 GROWTH = {"square": split, "linear": pieces}
 """How a part of the budget grows with the number of pieces."""
 
@@ -151,14 +201,33 @@ def read_master(node: Node) -> SparkMaster | None:
     return None if read is None else node.attempt(lambda: SparkMaster(url=read.pop("master"), **read))
 
 
+NUMBER = tuple(Entry(each.name, Node.text, default=each.default) for each in fields(NumberFormat))
+
+
+def _read_format(node: Node) -> NumberFormat | None:
+    """``number = { thousands = ",", decimal = ".", prefix = "$" }``."""
+    read = node.section(NUMBER, alone=True)
+    return None if read is None else node.attempt(lambda: NumberFormat(**read))
+
+
 MEASURE = (
     Entry("step", Node.number),
     Entry("bound", Node.number),
     Entry("signed", Node.flag, default=False),
     Entry("null", one_of("refuse", "zero"), default="refuse"),
+    Entry(
+        "number",
+        _read_format,
+        write=lambda made: None if made.number is None else table_values(NUMBER, made.number) or {"decimal": "."},
+    ),
 )
 DERIVED = (Entry("derive", Node.text, write=lambda measure: linear_text(measure.derive)),)
-COLUMN = (Entry("type", one_of(*COLUMN_TYPES)), Entry("null", one_of("refuse", "category")))
+COLUMN = (
+    Entry("type", one_of(*COLUMN_TYPES)),
+    Entry("null", one_of("refuse", "category")),
+    Entry("date", Node.text, default=""),
+    Entry("trim", Node.flag, default=False),
+)
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
@@ -177,7 +246,9 @@ def read_column(name: str, node: Node) -> Column | None:
         kind = node.word(*COLUMN_TYPES)
         return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
     read = node.section(COLUMN, alone=True)
-    return None if read is None else Column(name=name, **read)
+    if read is None:
+        return None
+    return node.attempt(partial(Column, name=name, **({"type": "date"} if "date" in read else {}) | read))
 
 
 def _read_measures(node: Node) -> tuple[Measure, ...]:
@@ -194,8 +265,20 @@ def _read_collapse(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 NO_UNIT = "(no unit)"
+
+
+def _read_unit(node: Node) -> str | tuple[str, ...] | None:
+    """Read the id: a column, or several that identify a record together."""
+    if not isinstance(node.value, list):
+        return node.text()
+    names = node.each(Node.text)
+    if names is not None and not names:
+        node.problem("must name a column, or several that identify a record together")
+    return tuple(names) if names else None
+
+
 SCHEMA = (
-    Entry("unit", Node.text, needed=True),
+    Entry("unit", _read_unit, needed=True),
     Entry("firm", Node.text),
     Entry(
         "measures",

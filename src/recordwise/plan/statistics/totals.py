@@ -33,7 +33,7 @@ class Splitting:
     @classmethod
     def of(cls, at: Mapping[str, Number | By]) -> "Splitting":
         """Thresholds in the measures' own units, in a fixed order."""
-        if not at:
+        if not isinstance(at, Mapping) or not at:
             raise ParameterError(parameter="splitting", problem="needs a threshold for at least one measure")
         read = {name: given if isinstance(given, By) else positive(given, parameter="at") for name, given in at.items()}
         return cls(tuple(sorted(read.items())))

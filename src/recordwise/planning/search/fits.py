@@ -19,6 +19,8 @@ from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.grouped import ByGroup
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
@@ -90,6 +92,8 @@ def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
+    if isinstance(mechanism, ByGroup):
+        return _by_group([table], name, mechanism, lambda own, inner: [fit(own[0], name, inner)])[0]
     kept = table.kept(name)
     if mechanism.is_sized:
         return _fit_sized(table, mechanism)
@@ -177,6 +181,60 @@ def _fit_clamped(table: GoalTable, name: str, mechanism: Mechanism, kept: FloatA
     return Calibrated(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
+# A mechanism for each public group: the cells of a group decide its noise, and no others pay for it (T-GROUPED).
+
+
+def cells_of_groups(table: GoalTable, mechanism: ByGroup) -> Any:
+    """Return which of the inner mechanisms draws for each cell of a table."""
+    numbered = mechanism.with_inside([Gaussian(sigma=number + 1) for number in range(len(mechanism.inside()))])
+    found = np.zeros(len(table.part.total), np.int64)
+    for each, rows in table.part.served(numbered, FULL):
+        found[rows] = int(each.noise_sigma) - 1
+    return found
+
+
+def _by_group(
+    tables: Sequence[GoalTable],
+    name: str,
+    mechanism: ByGroup,
+    best: Callable[[Sequence[GoalTable], Mechanism], Sequence[Calibrated]],
+) -> tuple[Calibrated, ...]:
+    """Return the most noise of each group in each table; groups without a counted cell keep theirs.
+
+    As many cells of each group must meet the goal as of the table, so that enough do in all.
+    """
+    groups = [cells_of_groups(table, mechanism) for table in tables]
+    inside = [list(mechanism.inside()) for _ in tables]
+    for number, inner in enumerate(mechanism.inside()):
+        parts = [_only(table, own == number) for table, own in zip(tables, groups)]
+        held = [place for place, part in enumerate(parts) if part.totals.size]
+        for place, each in zip(held, best([parts[place] for place in held], inner) if held else ()):
+            inside[place][number] = each.mechanism
+    found = []
+    for table, own in zip(tables, inside):
+        made = mechanism.with_inside(own)
+        met = table.met_by(made, name)
+        found.append(Calibrated(table=table, mechanism=made, deciding=table.deciding(), share_met=float(met.mean())))
+    return tuple(found)
+
+
+def _only(table: GoalTable, chosen: Any) -> GoalTable:
+    """Return a table of which only some cells count."""
+    counted = table.counted & chosen
+    totals = table.part.total[counted]
+    return replace(table, counted=counted, totals=totals, may_miss=int((1 - table.goal.share) * len(totals)))
+
+
+def in_proportion(each: Calibrated, prototype: Mechanism) -> Calibrated:
+    """Return the most noise in proportion to a prototype's that no group of a table forbids."""
+    if not isinstance(prototype, ByGroup) or not isinstance(each.mechanism, ByGroup):
+        return each
+    counted = np.unique(cells_of_groups(each.table, prototype)[each.table.counted])
+    pairs = [(each.mechanism.inside()[number], prototype.inside()[number]) for number in counted.tolist()]
+    factor = min(amount(needed) / amount(given) for needed, given in pairs)
+    return replace(each, mechanism=prototype.with_amount(decimal(amount(prototype) * factor)))
+
+
 # The mechanism of a candidate that suits some tables best: for a transform, at the offset where the ranking record loses
 # least.
 
@@ -198,6 +256,8 @@ def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism,
 
     A transform has one offset for all.
     """
+    if isinstance(mechanism, ByGroup):
+        return _by_group(tables, name, mechanism, lambda own, inner: best_mechanism(own, name, inner, size))
     goal = tables[0].goal
     if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
@@ -600,7 +660,10 @@ def _fit(
     if levels is not None and can_be_fitted(mechanism):
         return fitted_statistic(name, mechanism, target, tables, levels)
     needed = best_mechanism(tables, name, mechanism, size)
-    return StatisticFit(family=name, target=target, prototype=needed[0].mechanism, tables=tables, needed=needed)
+    prototype = needed[0].mechanism
+    if len(scope.plan.queries[target.asked.query].tables()) > 1:
+        needed = tuple(in_proportion(each, prototype) for each in needed)
+    return StatisticFit(family=name, target=target, prototype=prototype, tables=tables, needed=needed)
 
 
 def _costs(

@@ -35,6 +35,7 @@ from recordwise.planning.scope import (
     Scope,
     at_level,
     bare,
+    by_measure,
     check_measure,
     part_name,
     plan_totals,
@@ -96,7 +97,7 @@ class Goal:
         if part > 1:
             raise ParameterError(parameter="share", problem="must be at most 1")
         shape = bare(query)
-        least = dict(at_least) if isinstance(at_least, Mapping) else {measure: at_least}
+        least = by_measure(at_least, [query]) if isinstance(at_least, Mapping) else {measure: at_least}
         others = {name: nonnegative(number, parameter="at_least") for name, number in least.items() if name != measure}
         values = {
             "measure": measure,
@@ -485,6 +486,8 @@ def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> d
         The families by name, those of installed packages among them.
     """
     bounds = (CLAMPS if clamps else ()) if isinstance(clamps, bool) else clamps
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str):
+        raise ParameterError(parameter="clamps", problem="must be a list of bounds, or True for the usual ones")
     cut = {f"{CLAMPED}{prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in bounds}
     return planning_families(offset=offset) | cut
 

@@ -11,6 +11,7 @@ parent is formed. Cost: inner nodes x n^3 and a few passes over the cells; ``tre
 every leaf.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from recordwise.postprocess.measured import CellsAndSums
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
 from recordwise.postprocess.solvers.trees import is_nested
-from recordwise.postprocess.workload import Workload
+from recordwise.postprocess.workload import Group, Workload
 
 MOST_WORK = 5e9
 """The largest number of inner nodes times n^3."""
@@ -334,3 +335,47 @@ def _tier(workload: Workload, position: IntArray, grid: IntArray, along: int, co
             queries += [Query(code=code, place=place)] if np.any(place >= 0) else []
     queries.sort(key=lambda query: -query.place.shape[1])
     return Tier(parent=above[leaf], queries=tuple(queries))
+
+
+# Tables over a full grid of two codes, recognized by the query that counts each cell.
+
+
+def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workload | None:
+    """Return the workload of groups that cross levels of a grid.
+
+    A group distinguishes a level of the rows and one of the columns. None if a group is anything else, or if no
+    solver would gain by it.
+
+    Args:
+        shape: The number of rows and columns; cells are listed row by row.
+        labels: For each group the query of every cell.
+
+    Returns:
+        The workload, whose solvers can use that the levels cross.
+    """
+    names: dict[tuple[int, bytes], str] = {}
+    levels: dict[str, tuple[int, IntArray]] = {}
+    groups = []
+    for name, own in labels.items():
+        table = own.reshape(*shape)
+        codes = [_by_first(table[:, 0]), _by_first(table[0])]
+        counts = [int(code.max()) + 1 for code in codes]
+        joint = codes[0][:, None] * counts[1] + codes[1]
+        query = np.zeros(counts[0] * counts[1], np.int64)
+        query[joint] = table
+        if int(own.max()) + 1 != len(query) or not np.array_equal(query[joint], table):
+            return None
+        kept = {}
+        for dimension in (0, 1):
+            if counts[dimension] > 1:
+                level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
+                levels[level], kept[dimension] = (dimension, codes[dimension]), level
+        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, level_of=kept))
+    found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
+    return None if best_dimension(found) is None else found
+
+
+def _by_first(labels: IntArray) -> IntArray:
+    """The labels numbered in the order in which they occur."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)

@@ -1,14 +1,17 @@
 """Trees of labels: reading, checking, crossing, and digits of their levels."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from recordwise.errors import ParameterError
 
 IntArray: TypeAlias = NDArray[np.int64]
+NONE = -1
 
 
 def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
@@ -96,3 +99,63 @@ def read_cells(cells: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     if len(np.unique(np.ravel_multi_index(tuple(listed.T), shape))) < len(listed):
         raise ParameterError(parameter="cells", problem="lists one cell twice")
     return listed.astype(np.int64)
+
+
+# What bounds the weights of fits (T-UNIMODULAR).
+
+
+def two_families(rows: Any, tables: Sequence[int]) -> bool:
+    """Return whether tables fall into two sets within which any two nest: no odd circle of tables that cross."""
+    ends = np.cumsum([0, *tables]).tolist()
+    parts = [sparse.csr_array(rows[start:stop]) for start, stop in pairwise(ends)]
+    labels = [np.full(rows.shape[1], NONE) for _ in parts]
+    for own, part in zip(labels, parts):
+        own[part.indices] = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        if len(np.unique(part.indices)) < len(part.indices):
+            return False
+    side = [0] * len(parts)
+    for start in range(len(parts)):
+        waiting, side[start] = [start] if not side[start] else [], side[start] or 1
+        while waiting:
+            one = waiting.pop()
+            for other in range(len(parts)):
+                if other == one or _inside(parts[one], labels[other]) or _inside(parts[other], labels[one]):
+                    continue
+                if side[other] == side[one]:
+                    return False
+                waiting += [] if side[other] else [other]
+                side[other] = -side[one]
+    return True
+
+
+def _inside(part: Any, label: IntArray) -> bool:
+    """Return whether each answer lies in one answer of another table, or in none."""
+    starts = part.indptr[:-1][np.diff(part.indptr) > 0]
+    own = label[part.indices]
+    if not len(starts):
+        return True
+    return bool(np.array_equal(np.minimum.reduceat(own, starts), np.maximum.reduceat(own, starts)))
+
+
+def grid_levels(rows: Any, tables: Sequence[int], axes: Sequence[Sequence[IntArray]]) -> IntArray | None:
+    """Return the level of each table along both axes, if all pairs of levels are published over all pairs of codes."""
+    counts = [[int(own.max(initial=-1)) + 1 for own in axis] for axis in axes]
+    cells = rows.shape[1]
+    if any(len(axis) != len(tables) for axis in axes) or counts[0][0] * counts[1][0] != cells:
+        return None
+    if any(one * other != size for one, other, size in zip(*counts, tables)) or len(axes[0][0]) != cells:
+        return None
+    found = []
+    for axis, count in zip(axes, counts):
+        first = np.zeros(count[0], np.int64)
+        first[axis[0]] = np.arange(cells)
+        short = {each.tobytes(): each for each in (own[first] for own in axis)}
+        levels = sorted(short.values(), key=lambda each: -int(each.max()))
+        # Levels of one axis nest: every code of a finer one has one code of the next.
+        if any(len(np.unique(np.stack(pair), axis=1).T) != int(pair[0].max()) + 1 for pair in pairwise(levels)):
+            return None
+        names = [each.tobytes() for each in levels]
+        found.append([names.index(own[first].tobytes()) for own in axis])
+    pairs = set(zip(*found))
+    full = len(pairs) == len(tables) == (max(found[0]) + 1) * (max(found[1]) + 1)
+    return np.array(found).T if full else None
