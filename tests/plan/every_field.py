@@ -269,7 +269,12 @@ KEEPS: Changes = {
     "PlanFile.examples": [[('"corner shop"', '"shop"')]],
     "PlanFile.parameters": [[("year = 2025", 'year = 2025\nmore = "x"'), ("asked for", "asked for ${more}")]],
     "PlanFile.hidden": [],
-    "PlanFile.words": [[('emp = "employees"', 'emp = "jobs"')], [('"dollars"', '"euros"')], [("Bureau", "Office")]],
+    "PlanFile.words": [
+        [('emp = "employees"', 'emp = "jobs"')],
+        [('"dollars"', '"euros"')],
+        [("Bureau", "Office")],
+        [("confidence = 0.9", "confidence = 0.9\nnames = false")],
+    ],
     "Plan._cells": [],
     "Plan._parts": [],
     "Plan._tables": [],

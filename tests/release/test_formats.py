@@ -31,7 +31,7 @@ def release(tmp_path_factory) -> rw.Release:
         return opened.run(question())
 
 
-OWN = ["parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "cbp", "r"]
+OWN = ["parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "long", "cbp", "r"]
 
 
 def test_the_formats_of_recordwise_are_known_by_name() -> None:

@@ -125,7 +125,9 @@ def test_a_workbook_has_its_sheets_tables_and_text(saved) -> None:
     assert sheet.merged_cells.ranges == set()
     rows = list(sheet.iter_rows(min_row=4, values_only=True))
     wanted = table_of(release)
-    assert list(rows[0]) == list(wanted.columns)
+    assert rows[0][:3] == ("county of =work", "naics", "est")
+    assert "emp, standard deviation of the noise (employees)" in rows[0]
+    assert len(rows[0]) == len(wanted.columns)
     for row, expected in zip(rows[1:], wanted.itertuples(index=False), strict=True):
         assert all(each == other or (each is None and math.isnan(other)) for each, other in zip(row, expected))
     assert isinstance(rows[1][0], str)

@@ -35,10 +35,10 @@ LEVEL = 0.95
 """The confidence of intervals where a release does not state it."""
 LARGEST = Fraction(2**53)
 """The bound of a measure that states none."""
-FIT, BASIC_TABLES = "consistent", "basic"
+FIT, BASIC_TABLES, NAMES = "consistent", "basic", "name_columns"
 OF_THE_FILE = (
     *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
-    *("page", "sha256", "units", "publication"),
+    *("page", "sha256", "units", "publication", "name_columns"),
 )
 """Entries that follow from the rest of a release and are written each time it is saved."""
 
@@ -725,7 +725,17 @@ class Published:
             labels={str(name): str(word) for name, word in labels.items()},
             units={str(name): str(word) for name, word in units.items()},
             publication=Publication.from_json(self.form.get("publication", {})),
+            names=NAMES in self.form,
         )
+
+    @property
+    def name_columns(self) -> dict[str, list[str]]:
+        """The columns of names that were added to each table."""
+        return {str(table): list(map(str, names)) for table, names in self.form.get(NAMES, {}).items()}
+
+    def with_names(self, added: Mapping[str, Sequence[str]]) -> "Published":
+        """Return the same with the columns of names of each table."""
+        return Published({**self.form, NAMES: {table: list(names) for table, names in added.items() if names}})
 
     def description(self) -> "Published":
         """Return the same without what is written each time it is saved."""

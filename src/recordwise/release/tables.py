@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from recordwise.plan.arrays import null_as, numpy_of, single_array
 from recordwise.plan.cost import Part
 from recordwise.plan.describe import table_name
 from recordwise.plan.plan import Plan
-from recordwise.plan.publication import StatusRules
+from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
 
@@ -114,6 +114,35 @@ class ReleasedTable:
         """The variables that are not unbiased, and why."""
         known = {field.name: field.metadata or {} for field in self.data.schema}
         return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
+
+
+NAME = "_name"
+"""The suffix of a column with the names of codes, beside the column of codes."""
+
+
+def name_columns(table: ReleasedTable, words: Labels) -> dict[str, str]:
+    """Return for each key whose codes have labels the column of their names.
+
+    It follows from the labels and the columns alone, not from which codes are published.
+    """
+    taken = set(table.data.column_names)
+    texts = [key for key in table.keys if pa.types.is_string(table.data.schema.field(key).type)]
+    return {key: key + NAME for key in texts if key + NAME not in taken and words.values(key)}
+
+
+def with_names(table: ReleasedTable, words: Labels) -> ReleasedTable:
+    """Return the table with a column of names next to each column of codes that have any."""
+    data = table.data
+    for key, name in name_columns(table, words).items():
+        codes, labels = pc.dictionary_encode(data.column(key).combine_chunks()), words.values(key)
+        texts = pa.array([labels.get(code) for code in codes.dictionary.to_pylist()], pa.string())
+        data = data.add_column(data.column_names.index(key) + 1, name, texts.take(codes.indices))
+    return table if data is table.data else replace(table, data=data)
+
+
+def without_names(tables: Mapping[str, pa.Table], added: Mapping[str, Sequence[str]]) -> dict[str, pa.Table]:
+    """Return tables without the columns of names that were added to them."""
+    return {name: table.drop_columns(list(added.get(name, ()))) for name, table in tables.items()}
 
 
 def with_flags(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:

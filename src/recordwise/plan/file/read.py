@@ -394,7 +394,7 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
     if not read.complete():
         return None
     (dataset, publication), (series, earlier) = read["dataset"], read["series"]
-    plain = {name: read[name] for name in AS_THEY_ARE if name in read.given}
+    plain, outputs = {name: read[name] for name in AS_THEY_ARE if name in read.given}, dict(read["outputs"])
     return PlanFile(
         path=file,
         dataset=dataset,
@@ -404,8 +404,13 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
         series=series,
         earlier=earlier,
         max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
-        words=Labels(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
-        **read["outputs"],
+        words=Labels(
+            labels=dict(read["labels"]),
+            units=dict(read["units"]),
+            publication=publication,
+            names=bool(outputs.pop("names", True)),
+        ),
+        **outputs,
         **plain,
     )
 
@@ -480,6 +485,7 @@ OUTPUTS = (
     Entry("formats", Node.items),
     Entry("csv", Node.flag),
     Entry("confidence", Node.share, old="level"),
+    Entry("names", Node.flag),
     Entry("tables", Node.items),
     Entry("basic", lambda node: node.read(BASIC)),
     Entry("round", Node.table),
@@ -499,6 +505,8 @@ def _outputs(node: Node, file: Reading) -> dict[str, Any]:
         read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
     if "confidence" in entries:
         read["confidence"] = entries["confidence"].share()
+    if "names" in entries:
+        read["names"] = entries["names"].flag()
     return read
 
 
