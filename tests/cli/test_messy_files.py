@@ -233,6 +233,7 @@ def test_preflight_writes_a_file_for_its_owner_where_there_is_no_terminal(here, 
         assert "the folder of a release" in told(run("preflight", "plan.toml", "--to", inside))
         assert not inside.exists()
     assert "exists already" in told(run("preflight", "plan.toml", "--to", "link.txt"))
+    assert "does not exist" in told(run("preflight", "plan.toml", "--to", "none/seen.txt"))
     assert (here / "seen.txt").read_text() == before
     assert Ledger.existing(here / "u.ledger").looks() == {"preflight": 1}
     assert [each.name for each in here.iterdir() if each.name.startswith(".")] == []

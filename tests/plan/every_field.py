@@ -252,6 +252,7 @@ KEEPS: Changes = {
     "PlanFile.budget": [[("rho = 60", "rho = 61")]],
     "PlanFile.reserve": [[('tuned_on = "synthetic"', 'tuned_on = "synthetic"\nreserve = { revisions = 1 }')]],
     "PlanFile.earlier": [[("revision = 1", 'revision = 1\nearlier = ["out/2024"]')]],
+    "PlanFile.stage": [],
     "PlanFile.max_outside": [[("max_outside = 0.5", 'max_outside = "accept"')]],
     "PlanFile.memory_limit": [[("700MB", "800MB")]],
     "PlanFile.engine": [[('memory_limit = "700MB"', 'engine = "spark"\nspark = { master = "local[2]" }')]],

@@ -166,6 +166,7 @@ def test_sdmx_has_an_observation_on_each_line_with_both_statuses(saved) -> None:
     assert list(found.columns)[:3] == ["STRUCTURE", "STRUCTURE_ID", "ACTION"]
     assert set(found["STRUCTURE_ID"]) == {"RECORDWISE:COUNTY_INDUSTRY(1.0)"}
     assert set(found["CONF_STATUS"]) == {"F"}
+    assert {"STATUS", "UNIT_MEASURE", "SD"} <= set(found.columns)
     wanted, exact = table_of(release), release.table.to_pandas()
     for name in ("est", "emp", "ap"):
         part = found[found["INDICATOR"] == name.upper()].reset_index()

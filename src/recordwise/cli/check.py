@@ -249,6 +249,8 @@ def check_new_file(path: Path) -> None:
 
     if os.path.lexists(path):
         raise OutputError(folder=str(path), problem="exists already", advice="Name a new file with --to.")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(folder=str(path), problem="lies in a folder that does not exist", advice="Make it first.")
     folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
     if any(
         (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")

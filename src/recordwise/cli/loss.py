@@ -170,10 +170,21 @@ def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dic
 
 def report_of_file(path: Path, which: str, values: list[str], delta: float) -> dict[str, Any]:
     """Return what a policy file says about the loss of a record."""
+    from recordwise.policy.json import TIGHT
+    from recordwise.policy.series import needed_names
+
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
     record = read_record(policy, values)
-    return loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
+    found = loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
+    refinement = None if described is None else described.refinement
+    if refinement is None or which != TIGHT:
+        return found
+    total = refinement.total.policy()
+    # What was refined may name columns that the further draws do not depend on.
+    if set(needed_names(total)) - set(record):
+        return found
+    return found | {"all_stages": loss_report(total, record, delta, refinement.total.lattice)}
 
 
 def loss_report(
@@ -250,6 +261,12 @@ def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
         typer.echo(f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0")
     elif found["why_not_pure"]:
         typer.echo(f"  pure epsilon      none, so the zCDP loss holds: {found['why_not_pure']}")
+    if "all_stages" in found:
+        total = found["all_stages"]
+        both = (
+            f"{digits_text(total['loss'], 4)}, epsilon {digits_text(total['epsilon'], 4)} from {total['epsilon_from']}"
+        )
+        typer.echo(f"  all stages        {both}")
     sizes = found.get("public_sizes", {})
     for about, size in sizes.items() if formula or len(sizes) <= FEW_SIZES else ():
         typer.echo(f"  size of its cell  {size} ({about})")

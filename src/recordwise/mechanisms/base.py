@@ -199,10 +199,12 @@ class Noisy:
     """The measure's step, which determined the grid."""
     private: bool
     """False if a seeded generator drew the noise: suitable for tests and simulation, never for publication."""
+    combined: FloatArray | None = None
+    """Averages of these answers and earlier ones (T-STAGES), which are on no lattice."""
 
     def values(self) -> FloatArray:
         """The answers as floats."""
-        return to_floats(self.points, self.grid)
+        return to_floats(self.points, self.grid) if self.combined is None else self.combined
 
 
 def whole_totals(totals: Any) -> IntArray:
@@ -681,6 +683,14 @@ class Mechanism:
     def inside(self) -> tuple["Mechanism", ...]:
         """The mechanisms that draw: those of a sized one, or the mechanism itself."""
         return (self,)
+
+    def further(self) -> "Mechanism":
+        """The mechanism of the further draws of a refined answer (T-STAGES)."""
+        self._lacks("further", "a refinement")
+
+    def continuing(self, earlier: FloatArray) -> "Mechanism":
+        """The mechanism that draws only the further answers and averages them with published ones (T-STAGES)."""
+        self._lacks("continuing", "a refinement")
 
     def threshold(self, measure: Measure | str) -> Fraction | By | None:
         """The splitting threshold of a measure, if there is one; ``resolved`` then fixes it."""

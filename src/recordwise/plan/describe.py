@@ -459,7 +459,9 @@ def _is_earlier(stated: Any) -> bool:
     return isinstance(stated, str) and ":" not in stated
 
 
-def release_identity(plan: Plan, described: Any, policy: Policy, series: Series | None) -> ReleaseIdentity:
+def release_identity(
+    plan: Plan, described: Any, policy: Policy, series: Series | None, *, refines: str | None = None
+) -> ReleaseIdentity:
     """Return the digest of a plan's queries and everything charged.
 
     Args:
@@ -467,6 +469,7 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
         described: The plan as the ledger states it (``plan_json``), by which charges of earlier versions are recognized.
         policy: What they cost.
         series: The series with its period and revision; None outside a series.
+        refines: The digest of the release that is refined, if any.
 
     Returns:
         The identity, with a SHA-256 digest.
@@ -475,7 +478,8 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
     names = used_names(plan, policy)
     records = _records(plan.schema, names)
     queries = sorted(_text(_query(plan, number)) for number in range(len(plan.queries)))
-    digest = hashlib.sha256(_text([period, records, _codes(plan.schema, names), queries]).encode()).hexdigest()
+    form = [period, records, _codes(plan.schema, names), queries, *([] if refines is None else [refines])]
+    digest = hashlib.sha256(_text(form).encode()).hexdigest()
     earlier = EarlierIdentity(period=period, described=described, policy=policy.to_json(), records=records, plan=plan)
     return ReleaseIdentity(digest=VERSION + digest, earlier=earlier)
 

@@ -70,6 +70,7 @@ from recordwise.session.checks import (
 )
 from recordwise.session.session import plan_ledger
 from recordwise.session.shares import BestShares, best_shares, public_sizes
+from recordwise.session.stages import Refining, read_stage
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -128,6 +129,8 @@ class Check(Result):
     def rows(self) -> Rows:
         """Return headers and rows: the losses of example records."""
         titles = {"loss": "loss", "epsilon": f"epsilon at {formula_text(DELTA)}", "paper_loss": "loss as in the papers"}
+        if any("loss_of_all_stages" in each for each in self.examples):
+            titles |= {"loss_of_all_stages": "loss of all stages"}
         if any(each.get("pure_epsilon") is not None for each in self.examples):
             titles |= {"pure_epsilon": "pure epsilon"}
         if any(each.get("selection_delta") for each in self.examples):
@@ -255,19 +258,31 @@ def check(
         with hiding(given.hidden):
             state = source_state(given.source, given.plan.schema, engine=given.engine)
     file = with_known_sizes(given)
-    policy, paper = plan_policy(file.plan), plan_policy(file.plan, tight=False)
+    paid, total = _stage_of(file)
+    policy, paper = plan_policy(paid), plan_policy(paid, tight=False)
     last = load_release(file.earlier[-1]) if file.earlier else None
     return Check(
         file=file,
         source=state,
         policy=policy,
-        examples=tuple(_losses(file, policy, paper)),
+        examples=tuple(_losses(file, policy, paper, total)),
         expected=expected_errors(file.plan, examples=file.examples, last=last),
         refusal=_refusal(file, policy),
         sizes=_sizes_of(file),
         shares=tuple(_best_shares(file)),
         warnings=(*_warnings(file), *_cheaper(file, last)),
     )
+
+
+def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
+    """Return what a plan pays for, and where it refines a release what both cost together (T-STAGES)."""
+    if file.stage is None:
+        return file.plan, None
+    earlier = load_release(file.stage.refine)
+    with plan_ledger(file) as ledger:
+        refining = Refining(release=earlier, fixed_in_advance=file.stage.fixed_in_advance)
+        stage = read_stage(file.plan, refining, ledger)
+    return stage.paid, plan_policy(stage.plan)
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:
@@ -289,13 +304,14 @@ def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
         yield each.text()
 
 
-def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str, Any]]:
+def _losses(file: PlanFile, policy: Policy, paper: Policy, total: Policy | None = None) -> Iterator[dict[str, Any]]:
     """Yield the loss of each example record, or the error where the policy gives no guarantee."""
     for name, record in example_records(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
             loss, own = float(policy.loss(record)), float(policy.delta(record))
             row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
+            row |= {} if total is None else {"loss_of_all_stages": float(total.loss(record))}
             pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
             told = meaning(loss, delta=DELTA, pure=pure)
             row |= {"epsilon": told.epsilon, "delta": DELTA + own, "selection_delta": own, "pure_epsilon": pure}

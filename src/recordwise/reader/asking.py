@@ -534,6 +534,7 @@ def _about(release: Release) -> dict[str, str]:
         "title": title,
         "digest": release.digest,
         "privacy_label": release.privacy_label,
+        "stages": " ".join(sorted(release.published.lineage(release.digest))),
         "version": version("recordwise"),
         **marked,
     }

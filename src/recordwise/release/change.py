@@ -301,6 +301,12 @@ def _check(now: "Release", before: "Release") -> None:
         raise ParameterError(parameter="previous", problem="and this release must both be private, and one is not")
     if now.digest == before.digest:
         raise ParameterError(parameter="previous", problem="is this release itself, whose noise is not independent")
+    if now.published.lineage(now.digest) & before.published.lineage(before.digest):
+        raise ParameterError(
+            parameter="previous",
+            problem="and this release refine one another or the same release, so that their noise is not independent",
+            advice="Compare the latest stages of two periods.",
+        )
 
 
 def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable") -> list[Variable]:

@@ -26,7 +26,7 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
-from recordwise.policy.json import Bands, bands_from_json
+from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
 
@@ -400,6 +400,39 @@ class Tuning:
     """What the parameters of the plan file were set to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refinement:
+    """What a release says about those that it refines (T-STAGES)."""
+
+    digests: tuple[str, ...]
+    """Of the release that is refined, and of those that it refines, the latest first."""
+    charge: int
+    """The entry of the ledger that charged the release that is refined."""
+    fixed_in_advance: bool
+    """Whether the accuracy of every stage was decided before the first answers were seen."""
+    total: PolicyFile
+    """What all stages cost together, which is what one release of this accuracy costs."""
+
+    @classmethod
+    def read(cls, form: Form) -> "Refinement":
+        """Read the entry."""
+        return cls(
+            digests=tuple(map(str, form["digests"])),
+            charge=int(form["charge"]),
+            fixed_in_advance=bool(form["fixed_in_advance"]),
+            total=PolicyFile(form["total"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the entry."""
+        return {
+            "digests": list(self.digests),
+            "charge": self.charge,
+            "fixed_in_advance": self.fixed_in_advance,
+            "total": dict(self.total.form),
+        }
+
+
 class AboutPlan(TypedDict, total=False):
     """What a release says about its plan; forms are those of the ledger."""
 
@@ -414,6 +447,7 @@ class AboutPlan(TypedDict, total=False):
     """The losses that other packages answer for."""
     is_pure: bool
     """Whether all noise has a pure loss."""
+    refinement: Refinement | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,7 +484,7 @@ class Published:
             form |= {"ledger_storage": ledger.storage}
         if looks is not None:
             form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
-        series = about.get("series")
+        series, refinement = about.get("series"), about.get("refinement")
         others = {
             "versions": versions,
             "plan": about.get("plan"),
@@ -460,6 +494,7 @@ class Published:
             "sized_noise": about.get("promise") or None,
             "hierarchies": list(about.get("hierarchies", ())) or None,
             "series": None if series is None else series.to_json(),
+            "refines": None if refinement is None else refinement.to_json(),
             "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
         }
         return cls(form | {name: entry for name, entry in others.items() if entry is not None})
@@ -495,6 +530,21 @@ class Published:
     def series(self) -> PublishedSeries:
         """The series it belongs to; empty outside a series."""
         return PublishedSeries.read(self.form.get("series", {}))
+
+    @property
+    def plan_forms(self) -> Sequence[Form]:
+        """The queries of the plan, as saved."""
+        found: Sequence[Form] = self.form.get("plan", ())
+        return found
+
+    @cached_property
+    def refinement(self) -> Refinement | None:
+        """What it refines; None for a first release."""
+        return Refinement.read(self.form["refines"]) if "refines" in self.form else None
+
+    def lineage(self, digest: str) -> frozenset[str]:
+        """Return the digests of a release and of all that it refines, whose noise it shares."""
+        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests)))
 
     @cached_property
     def fit(self) -> FitNote | None:

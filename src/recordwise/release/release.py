@@ -385,7 +385,7 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
-                write_json(self._policies().form, staging / "policy.json")
+                write_json(self.policies().form, staging / "policy.json")
                 view = view_of(self, self._files(chosen))
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
@@ -412,11 +412,15 @@ class Release:
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
                 each.write(part, staging / name)
-            write_json(self._policies().form, staging / "policy.json")
+            write_json(self.policies().form, staging / "policy.json")
             write_json(self.as_saved().with_files(page_json(self, self.words.labels)).form, staging / "release.json")
 
-    def _policies(self) -> PolicyFile:
-        """The content of policy.json."""
+    def policies(self) -> PolicyFile:
+        """Return the content of policy.json.
+
+        Returns:
+            Its policies, and what they are made of.
+        """
         return PolicyFile.of(
             self.policy,
             self.paper_policy,

@@ -36,6 +36,7 @@ from recordwise.release.published import Tuning
 from recordwise.release.release import Release
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
+from recordwise.session.stages import Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -51,13 +52,14 @@ class Unfinished:
     def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query | Sequence[Query]]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
-    def resume(self, *queries: Query | Sequence[Query]) -> Release | None:
+    def resume(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> Release | None:
         """Return the charged and drawn release of queries not yet saved.
 
         Nothing is drawn and nothing charged.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
 
         Returns:
             The release, or None if these queries were never charged for this period.
@@ -65,26 +67,32 @@ class Unfinished:
         Raises:
             AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
         """
-        return self._publisher.resume(self._plan_of(queries))
+        return self._publisher.resume(self._plan_of(queries), _refining(refine))
 
-    def waiting(self, *queries: Query | Sequence[Query]) -> bool:
+    def waiting(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> bool:
         """Return whether the drawn tables of queries wait to be saved.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
 
         Returns:
             True until ``finish``, if the disk took them.
         """
-        return self._publisher.waiting(self._plan_of(queries))
+        return self._publisher.waiting(self._plan_of(queries), _refining(refine))
 
-    def finish(self, *queries: Query | Sequence[Query]) -> None:
+    def finish(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> None:
         """Remove the stored tables of a release whose files are complete.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
         """
-        self._publisher.finish(self._plan_of(queries))
+        self._publisher.finish(self._plan_of(queries), _refining(refine))
+
+
+def _refining(release: Release | None, *, fixed_in_advance: bool = False) -> Refining | None:
+    return None if release is None else Refining(release=release, fixed_in_advance=fixed_in_advance)
 
 
 def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
@@ -405,6 +413,8 @@ class Session:
         progress: Progress | None = None,
         refuse_repeat: bool = False,
         keep: bool = False,
+        refine: Release | None = None,
+        fixed_in_advance: bool = False,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -421,6 +431,11 @@ class Session:
                 whatever their titles and names.
             keep: Leave the drawn tables next to the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
+            refine: An earlier release of the same queries with more noise, on the same records and ledger. Only what is missing
+                is drawn and charged; the answers are averages of both draws, and both cost what one release of the new
+                accuracy costs (T-STAGES). Gaussian noise only.
+            fixed_in_advance: With ``refine``: whether the accuracy of this stage was decided before the first answers were seen.
+                Otherwise a budget must have been declared, and epsilon at a delta follows from the zCDP loss of all stages.
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -455,6 +470,7 @@ class Session:
                 tell=progress or steps(STEPS),
                 refuse_repeat=refuse_repeat,
                 keep=keep,
+                refining=_refining(refine, fixed_in_advance=fixed_in_advance),
             )
 
     @property

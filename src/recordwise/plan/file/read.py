@@ -181,6 +181,47 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
     return made
 
 
+# Stages: a plan whose tables refine those of an earlier release (T-STAGES).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStage:
+    """The release that a plan refines, and when that was decided."""
+
+    refine: Path
+    fixed_in_advance: bool = False
+
+
+def _not_built(node: Node) -> None:
+    name = node.path[-1]
+    node.problem(f"is not available: {UNAVAILABLE[str(name)]}")
+
+
+UNAVAILABLE = {
+    "revise": "corrected records are published as a new revision of the period, [series] revision, which is charged in full",
+    "carry": "noise is drawn afresh in every period",
+}
+STAGE = (
+    Entry("refine", Node.text),
+    Entry("fixed_in_advance", Node.flag),
+    Entry("revise", _not_built),
+    Entry("carry", _not_built),
+)
+
+
+def _stage(node: Node, file: "Reading") -> PlannedStage | None:
+    """Read ``[stage]``: the folder of the release that is refined."""
+    given = node.entries(STAGE)
+    for name in UNAVAILABLE.keys() & given.keys():
+        _not_built(given[name])
+    if "refine" not in given:
+        node.problem("needs refine, the folder of the release that is refined")
+        return None
+    folder = _below(given["refine"], file)
+    fixed = given["fixed_in_advance"].flag() if "fixed_in_advance" in given else False
+    return None if folder is None or fixed is None else PlannedStage(refine=folder, fixed_in_advance=fixed)
+
+
 # The whole file.
 
 
@@ -240,6 +281,8 @@ class PlanFile:
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
+    stage: PlannedStage | None = None
+    """The release that is refined; None for a first release."""
     tuning_reason: str | None = None
     max_outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None for any, as in plans of the first version."""
@@ -545,6 +588,7 @@ SECTIONS = (
         lambda node, file: read_hierarchies(node, file.folder, accepted=file["tuning_reason"] is not None),
         default=(),
     ),
+    Entry("stage", _stage),
     Entry("queries", _of_schema(_plan), needed=True),
     Entry("outputs", _outputs, default={}),
     Entry("examples", _of_schema(_examples)),
@@ -562,5 +606,5 @@ SECTIONS = (
     Entry("csv", lambda node, file: file["source"]),
 )
 """Everything a plan may hold. ``table`` and ``csv`` are parts of the source, and read with it."""
-AS_THEY_ARE = ("source", "ledger", "tuned_on", "tuning_reason", "memory_limit", "engine", "examples", "spark")
+AS_THEY_ARE = ("source", "ledger", "stage", "tuned_on", "tuning_reason", "memory_limit", "engine", "examples", "spark")
 """The sections that a ``PlanFile`` holds as they are read."""
