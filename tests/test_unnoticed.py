@@ -9,6 +9,7 @@ import pytest
 import build
 import recordwise as rw
 from disclosure.small_publications import made_cells
+from recordwise.cli.options import load_with_parameters
 from recordwise.disclosure.cells import Dimension
 from recordwise.disclosure.suppress import audit
 from recordwise.errors import ParameterError, RecordwiseError
@@ -20,11 +21,13 @@ from recordwise.plan.statistics.base import _largest
 from recordwise.plan.statistics.ratio import is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
+from recordwise.policy import Policy, constant
 from recordwise.policy.columns import MOST_SCALED_STEPS
 from recordwise.policy.columns import Measure as PolicyMeasure
 from recordwise.policy.evaluate.evaluator import NumpyEvaluator
+from recordwise.policy.loss_law import convolved
 from recordwise.release.draw import _scatter_rows
-from recordwise.release.formats.csv import round_digits
+from recordwise.release.formats.csv import _to, round_digits
 
 
 def test_bins_of_cells_that_are_not_published_leave_with_them() -> None:
@@ -132,3 +135,35 @@ def test_generated_rows_of_a_unit_collapse_to_its_record() -> None:
     first = np.concatenate([[0], np.cumsum(times)[:-1]])
     rows = _by_rule("sum", steps[unit], np.arange(len(unit)) - first[unit], times[unit], np.full(len(unit), 0.5))
     assert np.bincount(unit, weights=rows).tolist() == steps.tolist()
+
+
+def test_rooms_are_attributes_of_the_package_before_anyone_imports_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in rw.MODULES:  # type: ignore[attr-defined]
+        monkeypatch.delattr(rw, name, raising=False)
+        assert getattr(rw, name).__name__ == f"recordwise.{name}"
+
+
+def test_a_policy_of_nothing_does_not_make_the_epsilon_of_others_larger() -> None:
+    assert Policy().near_gaussian
+    assert (Policy() + constant(1, near_gaussian=True)).near_gaussian
+    assert not (Policy() + constant(1)).near_gaussian
+
+
+def test_a_parameter_given_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"--set year.*twice"):
+        load_with_parameters(tmp_path / "plan.toml", ["year=2025", "year=2026"])
+
+
+def test_values_without_an_error_keep_six_digits() -> None:
+    shown = _to(None, 1, np.rint)(np.array([123456.7, 1.23456789, 0.00123456789]))
+    assert shown.tolist() == [123457.0, 1.23457, 0.00123457]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_rounding_of_a_convolution_is_bounded_by_the_law_with_the_largest_masses(order: int) -> None:
+    """The bound on what a Fourier transform loses grows with the largest norm of the laws, in whichever order they come."""
+    sharp, flat = (0, np.array([1.0]), 1), (0, np.full(4096, 1 / 4096), 1)
+    _, masses, lost = convolved([sharp, flat][::order], 0.1)
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    # Twelve doublings, two laws, and a norm of 1 for the sharp one.
+    assert lost >= 8 * (2 + 2) * 13 * 2.0**-53 * 64

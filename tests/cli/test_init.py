@@ -370,7 +370,7 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
     [
         (("--sum", "sale=5"), "did you mean 'sales'?"),
         (("--sum", "sales=much"), "--sum sales"),
-        (("--by", "county", "--by", "STATEFP", "--keys", "001"), "Write --keys county=001,003"),
+        (("--by", "county", "--by", "STATEFP", "--keys", "001"), "Write --keys county=001, once for each column"),
         (("--keys", "county=001"), "Add --by county"),
         (("--tuned-on", "publik"), "did you mean 'public'?"),
         (("--sum", "paid=1", "--by", "county", "--sizes", "sizes.csv"), "which column has the sizes of paid"),

@@ -124,7 +124,7 @@ where = '"NET.PROFIT" > -1000000'
 group_by = ["SIC.CODE"]
 keys = "cells"
 count = { kind = "Gaussian", rho = 0.1 }
-sum."NET.PROFIT" = { kind = "Gaussian", sigma = 0.000001 }
+sum."NET.PROFIT" = { kind = "Gaussian", sigma = 1000 }
 sum."Net assets (k)" = { kind = "UnitSplit", at = 100, rho = 0.1 }
 ratio.margin = { of = "NET.PROFIT", to = "count" }
 combine.twice = "2 * NET.PROFIT"
@@ -141,16 +141,21 @@ formats = ["parquet", "csv", "xlsx"]
 def test_accounts_with_negative_values_and_names_with_dots_and_blanks(here, run):
     rows = "id,NET.PROFIT,Net assets (k),SIC.CODE\n1,-500,10,01\n2,200,20,01\n3,50,30,02\n"
     (here / "accounts.csv").write_text(rows)
-    (here / "plan.toml").write_text(ACCOUNTS.replace("rho = 0.1", EXACT[1]))
-    for words in (("check", "plan.toml"), ("release", "plan.toml", "--out", "out", "--yes")):
-        done = run(*words)
-        assert done.exit_code == 0, done.output
+    (here / "plan.toml").write_text(ACCOUNTS)
+    words = ("NET.PROFIT=-500.5", "Net assets (k)=10")
+    for line in (
+        ("check", "plan.toml"),
+        ("release", "plan.toml", "--out", "noisy", "--yes"),
+        ("loss", "noisy/policy.json", *words),
+        ("loss", "noisy/policy.json", *words, "--json"),
+    ):
+        done = run(*line)
+        assert done.exit_code == 0, (line, done.output)
+    edited(here / "plan.toml", EXACT, ("sigma = 1000", "sigma = 0.000001"))
+    assert run("release", "plan.toml", "--out", "out", "--yes").exit_code == 0
     assert totals(here / "out", "sum_NET.PROFIT") == {"01": -300.0, "02": 50.0}
     assert totals(here / "out", "margin") == {"01": -150.0, "02": 50.0}
     assert totals(here / "out", "twice") == {"01": -600.0, "02": 100.0}
-    words = ("NET.PROFIT=-500", "Net assets (k)=10")
-    done = run("loss", "out/policy.json", *words)
-    assert done.exit_code == 0, done.output
     edited(here / "plan.toml", ('"NET.PROFIT" > -1000000', "NET.PROFIT > -1000000"))
     refused = told(run("check", "plan.toml"))
     assert '"NET.PROFIT", in double quotes' in refused
@@ -228,6 +233,7 @@ def test_preflight_writes_a_file_for_its_owner_where_there_is_no_terminal(here, 
         assert "the folder of a release" in told(run("preflight", "plan.toml", "--to", inside))
         assert not inside.exists()
     assert "exists already" in told(run("preflight", "plan.toml", "--to", "link.txt"))
+    assert "does not exist" in told(run("preflight", "plan.toml", "--to", "none/seen.txt"))
     assert (here / "seen.txt").read_text() == before
     assert Ledger.existing(here / "u.ledger").looks() == {"preflight": 1}
     assert [each.name for each in here.iterdir() if each.name.startswith(".")] == []

@@ -157,3 +157,19 @@ def test_losses_of_pairs_over_periods_and_in_their_cells():
     with rw.Session(table(TRICKY), **how) as session:
         losses = session.owner.realized_loss_summary(asked, edges=[0.0, 0.5, 2.0], data="synthetic")
     assert losses.counts.tolist()[:3] == [5, 0, 3]
+
+
+def test_a_plan_with_pairs_and_formats_is_written_and_read_back(tmp_path):
+    from recordwise.plan import Column, Measure
+    from recordwise.plan.file import load_plan
+    from recordwise.planning import plan_text
+
+    written = {"thousands": ".", "decimal": ",", "suffix": "€"}
+    schema = Schema.of(
+        unit=["utility", "state"],
+        measures={"kwh": Measure.of("kwh", number=written), "plain": Measure.of("plain", number={})},
+        columns={"state": Column(name="state", trim=True), "day": Column(name="day", type="date", date="%d.%m.%Y")},
+    )
+    asked = rw.query().group_by("state", keys=["x", "y"]).sum("kwh", rw.UnitSplit(at=5, rho=1))
+    text = plan_text([asked], schema, dataset="u", source="u.csv", ledger="u.ledger", tuned_on="public")
+    assert load_plan(text.save(tmp_path / "plan.toml")).plan.schema == schema

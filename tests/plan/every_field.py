@@ -183,6 +183,7 @@ CHANGES: Changes = {
         [('group_by = [{ part = "year", of = "opened" }]', 'group_by = [{ part = "year", of = "opened" }, "naics"]')]
     ],
     "Choice.share": [[('share = ["1/4", "3/4"]', 'share = ["1/2", "1/2"]')]],
+    "Query.best": [[('share = ["1/4", "3/4"]', 'share = "best"')]],
     "Query.all_other": [[('all_other = "publish"\n', "")]],
     "Rows.table": [[('naics = ["111", "221"]', 'naics = ["111", "331"]')]],
     "Sizes.columns": [[("01002,900", "01002,90000")]],
@@ -249,6 +250,7 @@ KEEPS: Changes = {
     "PlanFile.tuned_on": [[('tuned_on = "synthetic"', 'tuned_on = "public"')]],
     "PlanFile.tuning_reason": [[("asked for", "needed")]],
     "PlanFile.budget": [[("rho = 60", "rho = 61")]],
+    "PlanFile.reserve": [[('tuned_on = "synthetic"', 'tuned_on = "synthetic"\nreserve = { revisions = 1 }')]],
     "PlanFile.earlier": [[("revision = 1", 'revision = 1\nearlier = ["out/2024"]')]],
     "PlanFile.stage": [],
     "PlanFile.max_outside": [[("max_outside = 0.5", 'max_outside = "accept"')]],

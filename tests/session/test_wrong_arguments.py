@@ -69,6 +69,7 @@ NEAR = {
     "condition": (lambda: cost(rw.query().where("stat = 'a'").count(COUNT)), "did you mean 'state'"),
     "sum": (lambda: cost(rw.query().sum("sale", SPLIT)), "did you mean 'sales'"),
     "pieces": (lambda: cost(rw.query().sum("sales", rw.UnitSplit(at={"sale": 5}, rho=1))), "did you mean 'sales'"),
+    "types": (lambda: session(columns=None), r'columns=\{"state": "text"\}'),
     "median": (lambda: cost(rw.query().count(COUNT).with_median("cout")), "did you mean 'count'"),
 }
 

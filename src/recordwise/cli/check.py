@@ -1,4 +1,4 @@
-"""``recordwise check``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
+"""``recordwise check``, ``explain``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
 
 import io
 import os
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import VIEWED, Data, Set, for_owner, load_with_parameters
+from recordwise.cli.options import VIEWED, Data, Formula, Set, for_owner, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.planning.check import Check
+    from recordwise.planning.page import Explanation
     from recordwise.planning.simulate.rehearse import Rehearsal
+    from recordwise.policy.policy import Policy
     from recordwise.session.session import Session
 
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     no_source: Annotated[bool, typer.Option("--no-source", help="Do not look at the source.")] = False,
+    formula: Formula = False,
     given: Set = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -43,15 +46,14 @@ def check(
     if as_json:
         typer.echo(json.dumps(found.to_json(), default=str))
     else:
-        show_check(found)
+        show_check(found, formula=formula)
     if found.refusal is not None:
         raise typer.Exit(BUDGET_REFUSED)
 
 
-def show_check(found: "Check") -> None:
+def show_check(found: "Check", *, formula: bool = False) -> None:
     """Print the findings."""
     from recordwise.cli import screen
-    from recordwise.policy.render.text import policy_lines
 
     file = found.file
     screen.paragraph(
@@ -67,9 +69,7 @@ def show_check(found: "Check") -> None:
     if "sized_noise" in found.sizes:
         screen.paragraph(f"Promise over time: {found.sizes['sized_noise']}.")
     screen.heading("Privacy loss of a record")
-    for number, line in enumerate(policy_lines(found.policy)):
-        typer.echo(("  loss = " if number == 0 else "       + ") + line)
-    typer.echo("")
+    show_formula(found.policy, full=formula)
     screen.paragraph(found.summary())
     show_losses(found)
     screen.heading("Expected error: a value and the standard deviation of its noise, in ...")
@@ -90,6 +90,27 @@ def show_check(found: "Check") -> None:
         screen.note(warning)
 
 
+def show_formula(policy: "Policy", *, full: bool) -> None:
+    """Print the loss as a formula; where noise follows the sizes of many cells, for the smallest and the largest."""
+    from recordwise.cli import screen
+    from recordwise.policy.render.text import LARGEST, SMALLEST, ends_by_size, policy_lines
+
+    def lines(own: "Policy") -> None:
+        for number, line in enumerate(policy_lines(own)):
+            typer.echo(("  loss = " if number == 0 else "       + ") + line)
+        typer.echo("")
+
+    ends = None if full else ends_by_size(policy)
+    if ends is None:
+        lines(policy)
+        return
+    screen.paragraph(f"It depends on the public sizes of the record's cells. {SMALLEST.capitalize()}:")
+    lines(ends[0])
+    screen.paragraph(f"{LARGEST.capitalize()}:")
+    lines(ends[1])
+    screen.paragraph(f"--formula prints all {len(policy_lines(policy)):,} terms in between.")
+
+
 def show_losses(found: "Check") -> None:
     """Print the losses of example records."""
     from recordwise.cli import screen
@@ -107,6 +128,72 @@ def _code_list_text(hierarchy: dict[str, Any]) -> str:
         f"The hierarchy {hierarchy['name']}: {hierarchy['codes']:,} codes in the levels {', '.join(hierarchy['levels'])}; "
         f"source: {hierarchy['source']}; SHA-256 {hierarchy['digest']}.{apart}"
     )
+
+
+# ``recordwise explain PLAN``: one page without formulas, for those who decide.
+
+
+@ends_well
+def explain(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the page to a new .html, .md, .json or .csv file.", show_default=False),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="How many records to generate (default: ten for each cell).", show_default=False),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            "--records", help="Records to use instead; confidential unless --data says otherwise.", show_default=False
+        ),
+    ] = None,
+    data: Data = "confidential",
+    given: Set = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Explain a plan on one page, for those who decide.
+
+    What is published, how reliable it is, what records of each size give away in words, more and less noise, revisions
+    and further years. From public sizes, the last release or generated records; the source stays closed. With
+    --records that are confidential the ledger notes the look, and the page is for their owner only.
+    """
+    import json
+
+    from recordwise.planning.explain import explain as explained
+
+    file = load_with_parameters(plan, given)
+    if records is not None:
+        for_owner(data)
+    found = explained(file, records=records, rows=rows, data=data)
+    if to is not None:
+        typer.echo(f"wrote {found.save(to)}")
+    elif as_json:
+        typer.echo(json.dumps(found.to_json()))
+    else:
+        show_explanation(found)
+
+
+def show_explanation(found: "Explanation") -> None:
+    """Print the page."""
+    from recordwise.cli import screen
+    from recordwise.plan.schema import NO_LOOK
+
+    screen.heading(found.title)
+    if found.data not in NO_LOOK:
+        screen.note(found.privacy_label)
+        screen.note(VIEWED)
+    for section in found.sections():
+        screen.heading(section.title)
+        for text in section.before:
+            screen.paragraph(text)
+        if section.rows is not None:
+            screen.table(*section.rows)
+        for text in section.after:
+            screen.paragraph(text)
 
 
 # ``recordwise preflight PLAN``: do the keys of a plan match the records? For the owner, on a terminal, never in a
@@ -162,6 +249,8 @@ def check_new_file(path: Path) -> None:
 
     if os.path.lexists(path):
         raise OutputError(folder=str(path), problem="exists already", advice="Name a new file with --to.")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(folder=str(path), problem="lies in a folder that does not exist", advice="Make it first.")
     folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
     if any(
         (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")

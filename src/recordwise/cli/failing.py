@@ -183,6 +183,7 @@ MORE: dict[str, dict[int, str]] = {
 EXAMPLES: dict[str, str] = {
     "init": "recordwise init shops.csv --header --sum sales=5000 --by county --keys 001,003 --tuned-on public",
     "check": "recordwise check plan.toml",
+    "explain": "recordwise explain plan.toml --to plan.html",
     "rehearse": "recordwise rehearse plan.toml --rows 100000 --out rehearsal",
     "preflight": "recordwise preflight plan.toml",
     "release": "recordwise release plan.toml --out published --yes",

@@ -32,6 +32,7 @@ from recordwise.plan.expressions import (
     Group,
     In,
     IsNull,
+    Level,
     Literal,
     Not,
     Operand,
@@ -104,6 +105,7 @@ def plan_json(plan: Plan) -> list[dict[str, Any]]:
             {
                 **({"name": query.name} if query.name else {}),
                 **({"title": query.title} if query.title else {}),
+                **({"shares": "best"} if query.best is not None and query.best.holds(query.axes) else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in tables if each.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
@@ -533,11 +535,18 @@ def _table(plan: Plan, table: PlannedTable) -> Any:
     level = table.shape
     return {
         "by": [_group(group, plan.schema) for group in level.groups],
-        "share": fraction_text(level.share),
+        "share": _share(plan.queries[table.query], level),
         "rest": None if table.rest is None else [_group(group, plan.schema) for group in table.rest.groups],
         "keys": _keys(plan, table),
         "bands": sorted(_bands(plan, table)),
     }
+
+
+def _share(query: Query, level: Level) -> str:
+    """Return the share of a table; for the best shares that they are, so that finding them again elsewhere changes nothing."""
+    if query.best is None or not query.best.holds(query.axes):
+        return fraction_text(level.share)
+    return "best for complete keys" if query.best.complete else "best"
 
 
 def _group(group: Group, schema: Schema) -> Any:

@@ -208,6 +208,23 @@ class Choice:
     share: Fraction
 
 
+BEST = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Shares that are found from public lists and sizes before anything is charged."""
+
+    complete: bool = False
+    """Whether the keys list every cell, so that tables are fitted together."""
+    found: tuple[tuple[Fraction, ...], ...] | None = None
+    """The shares along each axis, once they are found."""
+
+    def holds(self, axes: tuple[tuple[Choice, ...], ...]) -> bool:
+        """Return whether axes have the shares that were found, or wait for them."""
+        return self.found is None or self.found == tuple(tuple(each.share for each in own) for own in axes)
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """A published table of a query: groups and budget share."""

@@ -12,6 +12,8 @@ from recordwise.exact.numbers import Number, rational
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.expressions import (
+    BEST,
+    Best,
     Choice,
     Expression,
     Group,
@@ -60,6 +62,8 @@ class Query:
     axes: tuple[tuple[Choice, ...], ...] = ()
     key_lists: tuple[Keys, ...] = ()
     statistics: tuple[Statistic, ...] = ()
+    best: Best | None = None
+    """Whether its shares are the best ones, and those once they are found; None where they are stated."""
     all_other: str | None = None
     """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
     name: str = ""
@@ -114,7 +118,7 @@ class Query:
         """
         from recordwise.plan.sql.grammar import parse_predicate
 
-        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "emp > 0"')
+        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "NAME > 0"')
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
@@ -139,7 +143,7 @@ class Query:
     def levels(
         self,
         *choices: str | Expression | Group | tuple[Prefix, ...],
-        share: Sequence[Number] | None = None,
+        share: Sequence[Number] | str | None = None,
         keys: GivenKeys | None = None,
         all_other: str | None = None,
     ) -> "Query":
@@ -147,7 +151,9 @@ class Query:
 
         Args:
             choices: What each table is grouped by, in addition to the groups of the query; ``()`` is the total.
-            share: How the budget of every statistic is divided among the tables; equal shares by default.
+            share: How the budget of every statistic is divided among the tables; equal by default. ``"best"``: shares that need
+                the least noise for the same relative errors of fitted cells, found from public lists and sizes alone before
+                anything is charged; for all levels of a query or for none.
             keys: The public cells of the tables.
             all_other: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
                 its records in no listed finer cell (T-REST). The tables are then complete, so that fits of all levels together
@@ -164,7 +170,7 @@ class Query:
         return replace(made, all_other=self.all_other if all_other is None else read_all_other(all_other)).at(keys)
 
     def with_axis(
-        self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | None = None
+        self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | str | None = None
     ) -> "Query":
         """Cross the tables with some levels, whatever they are levels of.
 
@@ -175,7 +181,17 @@ class Query:
         Returns:
             A new query.
         """
-        return replace(self, axes=(*self.axes, axis(choices_of(choices), share)))
+        best = Best() if share == BEST else None
+        if isinstance(share, str) and best is None:
+            raise ParameterError(parameter="share", problem='must be numbers that add up to 1, or "best"')
+        if self.axes and best != self.best:
+            raise ParameterError(
+                parameter="share",
+                problem='is "best" for some levels of a query only',
+                advice="State it for all or for none.",
+            )
+        stated = None if best is not None or isinstance(share, str) else share
+        return replace(self, axes=(*self.axes, axis(choices_of(choices), stated)), best=best)
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or selections.

@@ -155,7 +155,8 @@ def carried_plan(
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    return query.condition, query.groups, query.axes, query.all_other, query.name, query.statistics
+    axes = query.axes if query.best is None else [[each.group for each in axis] for axis in query.axes]
+    return query.condition, query.groups, axes, query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:

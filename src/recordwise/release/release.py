@@ -397,7 +397,7 @@ class Release:
         return Path(folder)
 
     def write_recoverable(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new private folder.
+        """Write what ``rw.read`` needs into a new private folder.
 
         Only its owner can read it, until the release is saved.
 

@@ -34,7 +34,7 @@ from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.checks import ACCEPT, read_outside
+from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
 from recordwise.session.stages import Refining
 
@@ -330,7 +330,8 @@ class Session:
         return plan_warnings(self._plan(queries))
 
     def _plan(self, queries: Sequence[Query | Sequence[Query]]) -> Plan:
-        return Plan(schema=self.schema, queries=read_queries(queries))
+        made = Plan(schema=self.schema, queries=read_queries(queries))
+        return made if all(query.best is None for query in made.queries) else with_sizes(made)
 
     def validate(self) -> None:
         """Read every record once and refuse a table that breaks the schema.

@@ -433,7 +433,13 @@ def _plan(node: Node, file: Reading, schema: Schema) -> Plan | None:
     queries = [check_draft(read_draft(each, shelf), shelf) for each in node.items()]
     if not queries:
         node.problem("must contain at least one query")
-    known = tuple(each for each in queries if each is not None)
+    basic = (file["outputs"] or {}).get("basic")
+    complete = basic is not None and basic.complete
+    known = tuple(
+        each if each.best is None else replace(each, best=replace(each.best, complete=complete))
+        for each in queries
+        if each is not None
+    )
     if not known or len(known) < len(queries):
         return None
     return node.attempt(lambda: Plan(schema=schema, queries=known))

@@ -21,6 +21,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.mechanisms.quantile import Grid
 from recordwise.plan.expressions import (
+    BEST,
     And,
     Choice,
     Compare,
@@ -385,7 +386,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     if query.groups:
         form["group_by"] = [_group(group) for group in query.groups]
     if query.axes:
-        form["levels"] = [_axis(axis) for axis in query.axes]
+        best = query.best is not None and query.best.holds(query.axes)
+        form["levels"] = [_axis(axis) | ({"share": BEST} if best else {}) for axis in query.axes]
     if query.groups or query.axes:
         form["keys"] = keys
     if query.all_other is not None:

@@ -254,7 +254,7 @@ def parse_linear(text: str) -> Linear:
         >>> parse_linear("NET.PROFIT")
         (('NET.PROFIT', Fraction(1, 1)),)
     """
-    expect_kind(text, str, parameter="a formula", wanted='text such as "payann - 45 * emp"')
+    expect_kind(text, str, parameter="a formula", wanted='text such as "NAME - 2 * OTHER"')
     try:
         statement = read_statement(f"SELECT {_quoted_names(text)}")
     except SqlError:
