@@ -31,7 +31,7 @@ revision = 1
 unit = "id"
 firm = "firm"
 measures.emp = { step = 1, bound = 100000, null = "refuse" }
-measures.pay = { step = 1, bound = 100000 }
+measures.pay = { step = 1, bound = 100000, number = { thousands = ",", prefix = "$" } }
 measures.unused = { step = 1, bound = 100000 }
 measures.profit = { step = 1, bound = 100000, signed = true }
 measures.other = { derive = "pay - 15 * emp" }
@@ -147,11 +147,18 @@ CHANGES: Changes = {
     "Measure.null": [[('null = "refuse" }', 'null = "zero" }')]],
     "Measure.signed": [[("emp = { step = 1, bound = 100000,", "emp = { step = 1, bound = 100000, signed = true,")]],
     "Measure.derive": [[("pay - 15 * emp", "pay - 16 * emp")]],
+    "Measure.number": [[(', number = { thousands = ",", prefix = "$" }', "")]],
+    "NumberFormat.thousands": [[('thousands = ","', 'thousands = "_"')]],
+    "NumberFormat.decimal": [[('thousands = ","', 'thousands = ".", decimal = ","')]],
+    "NumberFormat.prefix": [[('prefix = "$"', 'prefix = "€"')]],
+    "NumberFormat.suffix": [[('prefix = "$"', 'suffix = "$"')]],
     "Column.name": [
         [("columns.opened", "columns.begun"), ('opened = "max"', 'begun = "max"'), ('"opened" }', '"begun" }')]
     ],
     "Column.type": [[('active = { type = "boolean"', 'active = { type = "text"')]],
     "Column.null": [[('type = "boolean", null = "category"', 'type = "boolean", null = "refuse"')]],
+    "Column.date": [[('columns.opened = "date"', 'columns.opened = { date = "%d.%m.%Y" }')]],
+    "Column.trim": [[('columns.naics = "text"', 'columns.naics = { type = "text", trim = true }')]],
     "Hierarchy.codes": [[("02,02002", "01,02002")]],
     "And.parts": [[(" AND active IS NOT NULL", "")]],
     "Or.parts": [[("emp > 5000 OR ", "")]],

@@ -252,6 +252,17 @@ def test_folder_and_zip_are_read_alike(opened: Any, tmp_path: Path) -> None:
         rw.read(tmp_path / "bad.zip")
 
 
+def test_the_old_name_says_what_replaced_it(opened: Any, tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match=r"now rw\.read"):
+        getattr(rw, "load_release")  # noqa: B009
+    county_release(opened).save(tmp_path / "out", formats=["parquet"])
+    found = rw.read(tmp_path / "out")
+    assert isinstance(found, rw.Release)
+    fitted = found.consistent(complete=True)
+    assert isinstance(fitted, ReaderRelease)
+    assert fitted.total("emp").sd == found.total("emp", complete=True).sd
+
+
 @pytest.mark.slow
 @pytest.mark.theorem("T-HALFSTEP")
 @pytest.mark.parametrize("sigma", ["0.2", "0.62", "9"])

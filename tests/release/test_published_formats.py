@@ -21,7 +21,6 @@ from recordwise.errors import OutputError, ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.content import content_of
 from recordwise.release.dictionary import relative_error
-from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats, xlsx
 from recordwise.release.formats.csv import meaningful, round_digits
 from recordwise.release.formats.statistical import short_names
@@ -241,13 +240,13 @@ def test_a_private_file_is_labeled_private(name, saved) -> None:
 
 def test_a_fitted_release_is_exported_and_an_existing_file_stays(saved, tmp_path) -> None:
     _, _, folder = saved
-    fitted = load_release(folder).consistent().save(tmp_path / "fitted")
-    file = load_release(fitted).export(tmp_path / "t.csv", format="csv")
+    fitted = rw.read(folder).consistent().save(tmp_path / "fitted")
+    file = rw.read(fitted).export(tmp_path / "t.csv", format="csv")
     assert "emp_fit" in pandas.read_csv(file).columns
     with pytest.raises(OutputError, match="already exists"):
-        load_release(fitted).export(file, format="csv")
+        rw.read(fitted).export(file, format="csv")
     with pytest.raises(ParameterError, match="is unknown: 'ods'"):
-        load_release(fitted).export(tmp_path / "t.ods", format="ods")
+        rw.read(fitted).export(tmp_path / "t.ods", format="ods")
 
 
 def test_two_equal_workbooks_are_equal_bytes(saved, tmp_path) -> None:

@@ -30,6 +30,9 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
     ),
 ]
+Formula = Annotated[
+    bool, typer.Option("--formula", help="Print every term, also where noise follows the sizes of many cells.")
+]
 BY_NAME, BY_MEASURE = "[NAME=]NUMBER", "[MEASURE=]NUMBER"
 
 

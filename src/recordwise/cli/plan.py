@@ -299,7 +299,7 @@ def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
         pairs = [each.partition("=") for each in named.split(",")]
         if not colon or not all(equals and name for name, equals, _ in pairs):
             raise ParameterError(
-                parameter="--loss-at", problem="is not of the form RECORD:LOSS", advice='Write "emp=100,payann=4000:1".'
+                parameter="--loss-at", problem="is not of the form RECORD:LOSS", advice='Write "NAME=100,OTHER=4000:1".'
             )
         record = {name.strip(): _value(value.strip()) for name, _, value in pairs}
         found.append((record, plain_float(limit)))
@@ -454,6 +454,6 @@ def _clamp_bound(text: str) -> tuple[str, str]:
     name, equals, number = text.partition("=")
     if not equals or not name or not number:
         raise ParameterError(
-            parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to emp=500."
+            parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to NAME=500."
         )
     return name, number

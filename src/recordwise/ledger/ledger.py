@@ -107,8 +107,12 @@ def within(smaller: Any, larger: Any) -> bool:
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return each name's kind with its step, bound, type or NULL rule."""
-    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
+    """Return each name's kind with its step, bound, type or NULL rule.
+
+    The columns of an id of several may be columns as well; that they are the id is compared with the unit.
+    """
+    named = {role: schema[role] for role in ("unit", "firm") if schema.get(role)}
+    roles = {name.casefold(): (role, name) for role, name in named.items() if not isinstance(name, list)}
     return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
 
 

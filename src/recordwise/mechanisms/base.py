@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAl
 
 import numpy as np
 
-from recordwise.errors import ParameterError, PlanError
+from recordwise.errors import KindError, ParameterError, PlanError, near_name
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, fraction_text, positive
@@ -125,7 +125,8 @@ def read_goals(kind: type[Goals], given: Mapping[str, Any]) -> dict[str, Any]:
     names = kind.__annotations__
     for name in given:
         if name not in names:
-            raise TypeError(f"got an unexpected keyword argument '{name}'")
+            near = near_name(name, (*names, "rho", "sigma", "scale", "laplace_scale", "offset", "at", "noise"))
+            raise KindError(parameter=f"'{name}'", problem=f"is no parameter of this mechanism{near}")
     return {name: given.get(name) for name in names}
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -59,12 +59,24 @@ from recordwise.policy.series import Series
 SEVERAL_ROWS = "several for a unit, made one record"
 
 
+def protected(schema: Schema) -> str:
+    """Return what one record is, where an id has several columns."""
+    each = "pair" if len(schema.unit_columns) == 2 else "combination"
+    return f"each {each} of {schema.unit_text}, and not all records that share only one of them"
+
+
 def schema_json(schema: Schema) -> dict[str, Any]:
     """Roles and types; nothing derived from values."""
     rule = {name: {"collapse": each} for name, each in schema.collapse or ()}
-    columns = [{"name": each.name, "type": each.type, "null": each.null} for each in schema.columns]
+    columns = [
+        {"name": each.name, "type": each.type, "null": each.null}
+        | ({"date": each.date} if each.date else {})
+        | ({"trim": True} if each.trim else {})
+        for each in schema.columns
+    ]
     return {
-        "unit": schema.unit,
+        "unit": schema.unit if isinstance(schema.unit, str) else list(schema.unit),
+        **({} if isinstance(schema.unit, str) else {"protects": protected(schema)}),
         "firm": schema.firm,
         **({} if schema.collapse is None else {"rows": SEVERAL_ROWS}),
         "measures": [_measure_json(measure) | rule.get(measure.name, {}) for measure in schema.measures],
@@ -81,6 +93,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
     }
     form |= {"derive": linear_text(measure.derive)} if measure.derive else {}
     form |= {"signed": True} if measure.signed else {}
+    form |= {"number": asdict(measure.number)} if measure.number is not None else {}
     return form if measure.null == "refuse" else form | {"null": measure.null}
 
 

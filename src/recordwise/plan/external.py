@@ -40,7 +40,7 @@ class SplitRows:
         condition = None if where is None else parse_predicate(where)
         problems = [] if condition is None else predicate_problems(condition, schema)
         problems += threshold_problems(dict(splitting.thresholds), schema)
-        known = {schema.unit, schema.firm, *schema.column_names(), *schema.measure_names(), PIECE}
+        known = {*schema.id_columns(), *schema.column_names(), *schema.measure_names(), PIECE}
         if column is not None and column not in known:
             problems.append(f"'{column}' is not a column of the split table")
         if problems:

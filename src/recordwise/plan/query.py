@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recordwise.errors import ParameterError
+from recordwise.errors import KindError, ParameterError, expect_kind, kind_text
 from recordwise.exact.numbers import Number, rational
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
@@ -118,6 +118,7 @@ class Query:
         """
         from recordwise.plan.sql.grammar import parse_predicate
 
+        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "NAME > 0"')
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
@@ -231,6 +232,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
     def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
@@ -244,6 +246,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(column, str, parameter="column", wanted="the name of a column")
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
@@ -258,6 +261,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
     def combine(self, form: str, *, alias: str) -> "Query":
@@ -319,6 +323,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         share = rational(p, parameter="p")
         tree = TreeQuantile(grid=grid, rho=rho)
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
@@ -430,10 +435,10 @@ def _check_mechanism(mechanism: object) -> None:
     if (only := getattr(mechanism, "only_for", None)) is not None:
         raise ParameterError(parameter=type(mechanism).__name__, problem=f"is for {only} only")
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(
+        raise KindError(
             parameter="mechanism",
-            problem=f"has no policy: it is no Mechanism ({type(mechanism).__name__})",
-            advice="Derive its class from recordwise.mechanisms.Mechanism.",
+            problem=f"must be a mechanism such as rw.Gaussian(rho='0.1'), not {kind_text(mechanism)}, which has no policy",
+            advice="A class of your own derives from recordwise.mechanisms.Mechanism.",
         )
 
 

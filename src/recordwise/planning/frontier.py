@@ -175,8 +175,8 @@ def frontier(
     """Return the most reliable cells for each loss, and today's plan.
 
     A status rule decides what is reliable. Losses are those of the statistics that are meant. Plans are made as by
-    ``recommend``, for the reliability of half and
-    of nine tenths of the cells, and each is tried with more and less noise. Costs no budget.
+    ``recommend``, for the reliability of half and of nine tenths of the cells, and each is tried with more and less
+    noise. Costs no budget.
 
     Args:
         session: An open session; its records are read, and no budget is spent.

@@ -170,7 +170,8 @@ def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: L
         value = _value(query, name, words, None, None)
         computed = f"made of the research table: the fitted value, rounded to a multiple of {note.rounded_to[name]}"
         signed = name in published.signed_variables(table.name.removesuffix(BASIC))
-        computed += f". {note.bias.replace('NAME', name)}" if note.bias and not signed else ""
+        left = "" if query is None or signed else note.bias_of(query.numbers[0], name)
+        computed += f". {left}" if left else ""
         if query is None or f"q{query.numbers[0]}:{name}" not in note.largest_change:
             computed = "the value of the research table, rounded to the digits that mean something"
         missing = f"empty: withheld because it is {withheld}; the research table has it" if withheld else EMPTY

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
+from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError, expect_kind
 from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.inference import ValuePolicy
@@ -41,6 +41,7 @@ def load_release(folder: str | Path) -> Release:
     Returns:
         The release.
     """
+    expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a folder")
     place, formats = Path(folder), known_formats().values()
     try:
         published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")

@@ -512,6 +512,11 @@ class Published:
         return () if self.fit is None else self.fit.added
 
     @property
+    def protects(self) -> str:
+        """What one record is, where its id has several columns."""
+        return str((self.form.get("schema") or {}).get("protects") or "")
+
+    @property
     def guarantee(self) -> str:
         """What the ledger guarantees."""
         return str(self.form.get("guarantee") or "")

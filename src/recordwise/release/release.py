@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.mechanisms.inference import ValuePolicy
@@ -374,6 +374,7 @@ class Release:
             ParameterError: A format is unknown, or cannot hold a table.
             OutputError: The folder already exists or could not be written.
         """
+        expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a new folder")
         from recordwise.release.page.page import page_html
         from recordwise.release.page.view import page_json, view_of
 
@@ -396,7 +397,7 @@ class Release:
         return Path(folder)
 
     def write_recoverable(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new private folder.
+        """Write what ``rw.read`` needs into a new private folder.
 
         Only its owner can read it, until the release is saved.
 

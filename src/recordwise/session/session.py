@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import open_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning
+from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
@@ -112,6 +112,33 @@ def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
     }
 
 
+MAPPINGS = {
+    "columns": "Give each column its type: {'NAME': 'text'}, or integer, boolean, date.",
+    "measures": "Give each measure its step: {'NAME': 1}.",
+    "collapse": "Give each name its rule: {'NAME': 'sum'}, or max, min, same.",
+}
+
+
+def _check_kinds(**given: Any) -> None:
+    """Refuse arguments of a session that are of another kind."""
+    wanted: dict[str, tuple[Any, str]] = {
+        "ledger": ((str, Path), "the path of a file"),
+        "budget": (Policy, "a policy, such as rw.policy.constant(1)"),
+        "series": (Series, "a Series"),
+        "words": (Labels, "Labels"),
+        "hierarchies": ((list, tuple), "a list of Hierarchy"),
+    }
+    for name, value in given.items():
+        if value is not None:
+            expect_kind(value, wanted[name][0], parameter=name, wanted=wanted[name][1])
+
+
+def _inferred(source: Any, unit: Any, firm: str | None, measures: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return conditional columns by the source's types; a part of an id of several columns is one too."""
+    ids = {unit} if isinstance(unit, str) else set()
+    return inferred_columns(source, {*ids, firm, *(measures or {})})
+
+
 def check_reserve(reserve: int, budget: Policy | None) -> int:
     """Refuse a number of revisions that is none, or that no budget holds."""
     if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
@@ -134,7 +161,7 @@ class Session:
     Args:
         source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
             or the name of a table.
-        unit: The column that identifies a record.
+        unit: The column that identifies a record, or several that identify it together: then each combination is protected.
         measures: The columns that are summed, each with its step or a ``Measure``.
         columns: The columns that records are grouped and selected by, with their types; inferred if the source has types.
         firm: The column that identifies the firm of a record.
@@ -177,7 +204,7 @@ class Session:
         self,
         source: Any,
         *,
-        unit: str,
+        unit: str | Sequence[str],
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
@@ -197,8 +224,12 @@ class Session:
         reserve: int = 0,
     ) -> None:
         check_tuned_on(tuned_on)
+        _check_kinds(ledger=ledger, budget=budget, series=series, words=words, hierarchies=hierarchies)
         opened: Any = opened_source(engine, source)
-        declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
+        for name, given in (("columns", columns), ("measures", measures), ("collapse", collapse)):
+            if given is not None:
+                expect_kind(given, Mapping, parameter=name, wanted="a mapping of names", advice=MAPPINGS[name])
+        declared = dict(columns) if columns is not None else _inferred(opened, unit, firm, measures)
         if columns is None and collapse is not None:
             # Types that the source declares are taken for the columns that have a rule.
             declared = {name: kind for name, kind in declared.items() if name in collapse}
@@ -264,7 +295,7 @@ class Session:
         charges = sum(event.kind == "charged" for event in self.history())
         spent = f"{charges} charge{'' if charges == 1 else 's'}"
         left = "no budget" if self.budget is None else f"budget {self.budget!r}, of which {self.spent()!r} is spent"
-        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit}, {columns}"
+        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit_text}, {columns}"
         return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
     def policy_of(self, *queries: Query | Sequence[Query], tight: bool = True) -> Policy:
@@ -414,6 +445,7 @@ class Session:
             >>> release.tables[0].data.column_names
             ['county', 'sum_emp', 'sum_emp_sd', 'sum_emp_cv', 'sum_emp_low', 'sum_emp_high']
         """
+        expect_kind(confidence, (int, float), parameter="confidence", wanted="a number below 1, such as 0.95")
         self._check_terms()
         with shown("releasing"):
             return self._publisher().run(

@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError
+from recordwise.errors import PlanFileError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -223,9 +223,6 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
-MOST_OUTSIDE = Fraction(1, 100)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """A plan read from TOML, with paths relative to its folder."""
@@ -244,8 +241,8 @@ class PlanFile:
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
     tuning_reason: str | None = None
-    max_outside: Fraction | None = MOST_OUTSIDE
-    """The share of the records that may be outside the published cells; None where the plan accepts any."""
+    max_outside: Fraction | None = None
+    """The share of the records that may be outside the published cells; None for any, as in plans of the first version."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
     spark: SparkMaster | None = None
@@ -285,6 +282,7 @@ def load_plan(
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
     """
+    expect_kind(path, (str, Path), parameter="path", wanted="the path of a plan file")
     file = Path(path)
     text = _text_of(file)
     root = _parse(file, text)
@@ -531,7 +529,7 @@ SECTIONS = (
     Entry("tuning_reason", lambda node, file: node.text(), old="accept_tuning"),
     Entry("memory_limit", _memory),
     Entry("engine", _engine, default=DUCKDB),
-    Entry("max_outside", _outside, default=MOST_OUTSIDE, old="outside"),
+    Entry("max_outside", _outside, default=ACCEPT, old="outside"),
     Entry("schema", lambda node, file: read_schema(node, file["hierarchies"] or ()), needed=True),
     Entry("series", _of_schema(_series), default=(None, ())),
     Entry(

@@ -234,6 +234,7 @@ def plan_text(
         **_source(source),
         "ledger": ledger,
         "tuned_on": tuned_on,
+        "max_outside": Decimal("0.01"),
         **({} if tuning_reason is None else {"tuning_reason": tuning_reason}),
         "schema": table_values(SCHEMA, schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from recordwise.errors import SqlError
+from recordwise.errors import SqlError, near_name
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.statistics.base import (
@@ -155,7 +155,7 @@ class Sum(Drawable):
     def problems(self, schema: Schema) -> list[str]:
         measure, clamp = schema.measure(self.measure), self.mechanism.to
         if measure is None:
-            return [f"'{self.measure}' is summed but is not a measure"]
+            return [f"'{self.measure}' is summed but is not a measure{near_name(self.measure, schema.measure_names())}"]
         if clamp is not None and (Fraction(clamp) / measure.step).denominator != 1:
             return [f"'{self.measure}' is clamped at a bound that is not a multiple of its step {measure.step}"]
         return mechanism_problems([self.mechanism], schema)
@@ -187,7 +187,8 @@ class Sum(Drawable):
         alias, mechanism = reader.named(node)
         if mechanism is None:
             if reader.schema.measure(column) is None:
-                node.problem(f"'{column}' is summed but is not a measure")
+                near = near_name(column, reader.schema.measure_names())
+                node.problem(f"'{column}' is summed but is not a measure{near}")
             return None
         return cls(alias=alias or "", measure=column, mechanism=mechanism)
 

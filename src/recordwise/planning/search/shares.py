@@ -45,7 +45,7 @@ from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
-from recordwise.session.shares import tree_of_tables, with_axis_shares
+from recordwise.session.shares import least_split, tree_of_tables, with_axis_shares
 
 UNITS = 10**6
 """Shares have six decimals."""
@@ -192,7 +192,8 @@ def _split(trees: Sequence[LevelTree], shares: FloatArray, gap: float) -> Split:
         squared = tree.squared_ratios(part)
         for number, may_miss in enumerate(tree.may_miss):
             own = np.sort(squared[(tree.level == number) & np.isfinite(tree.reach)])
-            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])))
+            # A table without a goal is nowhere off.
+            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])) if len(own) else 0.0)
     return Split(shares=shares, ratios=tuple(ratios), gap=gap)
 
 
@@ -235,9 +236,10 @@ def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArra
     for tree, own, part in zip(trees, must, _parts(trees, shares)):
         weights = tree.weights(part)
         squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
-        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in range(tree.tables)]
-        unit = np.zeros((tree.tables, len(squared)))
-        unit[np.arange(tree.tables), cells] = tree.variance[cells] / part[tree.level[cells]]
+        goals = np.unique(tree.level[own])
+        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in goals]
+        unit = np.zeros((len(cells), len(squared)))
+        unit[np.arange(len(cells)), cells] = tree.variance[cells] / part[tree.level[cells]]
         # The fit of a cell's own variance is its covariance with every fitted cell.
         powers = weights.fit(unit) ** 2
         for number, cell in enumerate(cells):
@@ -341,6 +343,8 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
 
 
 OPEN = "needs complete levels: below keys that may miss cells a fit changes nothing"
+NO_ROOM = 1e-6
+"""What is left, in steps, where cells may miss the goal that cannot be met."""
 CLOSE = "Give the query all_other='publish', or say complete=True if the keys list every cell."
 
 
@@ -365,10 +369,11 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
     for n in order:
         total = found[n].total
         counted = counted_cells(view, goal, found[n]) & (n in goal.levels)
+        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+        room = _room(goal, found[n], counted, may_miss[n])
         level.append(np.full(len(total), n))
         sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
-        reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
-        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+        reach.append(np.where(counted, room / z, np.inf))
     return GoalLevels(
         goal=goal,
         tree=LevelTree(
@@ -384,6 +389,21 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
     )
 
 
+def _room(goal: Goal, part: PlanTotals, counted: Any, may_miss: int) -> FloatArray:
+    """Return what the goal leaves for normal noise in each cell: less half a lattice step (T-HALFSTEP).
+
+    The largest weight of an answer in a fit is taken as 1.
+    """
+    room = float(goal.within) * part.total - float(part.step) / 2
+    if int(np.sum(counted & (room <= 0))) > may_miss:
+        raise ParameterError(
+            parameter="fitted",
+            problem="asks for errors of less than half a step of the measure",
+            advice="Raise at_least or within, or lower share.",
+        )
+    return np.maximum(room, NO_ROOM * float(part.step))
+
+
 def _with_a_column(part: PlanTotals) -> pa.Table:
     """Return the cells with their totals: a table without columns, as of a grand total, would have no rows."""
     return pa.table([*part.cells.columns, pa.array(part.total)], names=[*part.cells.column_names, "_total"])
@@ -396,7 +416,16 @@ def fitted_split(query: Query, tree: LevelTree) -> Query:
     """
     if sum(len(axis) > 1 for axis in query.axes) <= 1:
         return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
-    return best_split(query, lambda shares: _split([tree], shares, 0.0).worst)
+    goals, count = np.unique(tree.level[np.isfinite(tree.reach)]), tree.tables
+
+    def costs(shares: FloatArray) -> FloatArray:
+        return np.asarray(np.array(_split([tree], shares, 0.0).ratios)[goals] ** 2, np.float64)
+
+    finest = np.arange(count) == int(np.argmax(np.bincount(tree.level)))
+    starts = [level_shares(query), np.full(count, 1 / count), finest.astype(np.float64)]
+    axes = least_split(costs, [len(axis) for axis in query.axes], starts)
+    found = with_axis_shares(query, [exact_shares(each) for each in axes])
+    return min(found, query, key=lambda each: float(np.max(costs(level_shares(each)))))
 
 
 def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:

@@ -1,4 +1,4 @@
-"""Parquet files, which every release has and ``load_release`` reads."""
+"""Parquet files, which every release has and ``rw.read`` reads."""
 
 from pathlib import Path
 

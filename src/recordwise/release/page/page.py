@@ -176,6 +176,7 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
         chosen += f"; {viewed}" if published.tuned_on == "confidential" else f"; {viewed}, {reason}"
     told = {
         "Guarantee": published.guarantee,
+        **({"A record, which is what is protected": published.protects} if published.protects else {}),
         "Mechanisms and thresholds were chosen": chosen,
         **_declared_losses(published.declared_elsewhere),
         **{f"List of codes '{name}'": _code_list_text(each) for name, each in published.lists.lists.items()},
