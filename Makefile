@@ -11,8 +11,17 @@ TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0
 
 .PHONY: demo check test test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
 
-demo: $(READY)
-	$(BIN)/python -m recordwise demo
+# In the environment of the tests if there is one; otherwise in one of its own, with what the demo needs and nothing else.
+DEMO := $(if $(wildcard $(READY)),$(VENV),.venv-demo)
+demo: $(DEMO)/.ready
+	$(DEMO)/bin/python -m recordwise demo
+
+.venv-demo/.ready: requirements-demo.lock pyproject.toml
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'the demo needs Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"
+	$(PYTHON) -m venv --clear .venv-demo
+	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-demo.lock
+	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
 
 # The inner loop: without Java, a browser, other processes and tests that take long. make test runs everything.
 check: lint
@@ -89,6 +98,7 @@ $(READY): requirements.lock pyproject.toml
 # Needs uv on the PATH; no other target does.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra demo --constraint requirements.lock pyproject.toml -o requirements-demo.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .mutants site
+	rm -rf $(VENV) .venv-demo .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .mutants site

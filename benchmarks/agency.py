@@ -3,7 +3,11 @@
     python -m benchmarks agency
 
 Times are processor time of the whole work of a part, without imports; releases are measured with the extra ``fast`` and without
-it. The table in docs/performance.md between the two marks is written by it.
+it, and beside 0.2.0 (from the history of this repository, in a worktree of its own) where that can do them. Memory is what the
+process takes at most beyond what it took before, with the records in memory and a small release made, so that imports, the
+engine and compiled code are not counted; the tables are the research and basic tables as Arrow holds them. Releases of two states
+with more and fewer industries, places, levels and statistics show what costs follow. docs/performance.md has all of it between the
+two marks.
 """
 
 import json
@@ -13,16 +17,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.goals import record, rows
+from benchmarks.goals import read_goals, record, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 START, END = "<!-- measured by python -m benchmarks agency -->", "<!-- end -->"
+BEFORE, COMMIT = "0.2.0", "b7c7baa9"
+"""The version to compare with, and the last commit of it."""
+LONGEST = 900
+"""Seconds after which a part of the version before is given up."""
+CODES = sorted({f"{11 + i // 15}{1 + i // 3 % 5}{i % 3}" + str(i % 7) for i in range(290)})
+RECORDS = 157_000
 SIZED = 35_000
 PLAN = """\
 dataset = "sized"
@@ -50,76 +62,125 @@ sum.emp = { kind = "Sized", floor = 100, mechanism = { kind = "Gaussian", sigma 
 """
 
 
-def memory() -> float:
-    """The largest memory of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+def peak() -> float:
+    """The largest memory of this process since ``forget_peak``, in bytes."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def basic_tables(make: Callable[[], Any]) -> dict[str, float]:
-    """A release drawn, fitted and made basic tables of."""
-    from recordwise.postprocess import linear  # noqa: F401  imports are not counted
-
-    before, start = memory(), time.process_time()
-    made = make()
-    drawn, clock = time.process_time() - start, time.perf_counter()
-    found = made.basic(complete=True)
-    both = (*found.tables, *found.basic_tables)
-    return {
-        "cells": sum(table.data.num_rows for table in found.tables),
-        "seconds": time.process_time() - start,
-        "drawing": drawn,
-        "clock": time.perf_counter() - clock,
-        "memory": (memory() - before) / sum(table.data.nbytes for table in both),
-    }
+def forget_peak() -> None:
+    """Begin to measure the largest memory anew, where the system can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
 
 
-def two_states() -> dict[str, float]:
-    """Two states, counties by four-digit industry, all levels, three statistics."""
-    from benchmarks.crossed import RECORDS, release
-
-    return basic_tables(lambda: release(2, 60, RECORDS))
-
-
-def million() -> dict[str, float]:
-    """The same of all states: more than a million cells."""
-    from benchmarks.crossed import release
-
-    return basic_tables(lambda: release(51, 60, 1_000_000))
-
-
-def national() -> dict[str, float]:
-    """All counties by industries of two and three digits, four variables."""
+def crossed(
+    states: int, counties: int, records: int, codes: list[str], *, statistics: int = 3, levels: tuple[int, int] = (2, 3)
+) -> Callable[[], Any]:
+    """Records of states and counties by industry in memory, and what releases their levels crossed."""
     import numpy as np
     import pyarrow as pa
 
     import recordwise as rw
     from recordwise.noise import Seeded
 
-    codes = [f"{11 + i // 5}{1 + i % 5}" for i in range(88)]
-    places = [f"{i:05d}" for i in range(3_200)]
-    chance, records = np.random.default_rng(1), 1_000_000
-    emp = np.minimum(np.floor(chance.pareto(1.1, records) * 4 + 1), 20_000).astype(np.int64)
+    rng = np.random.default_rng(1)
+    places = [f"{state:02d}{county:03d}" for state in range(states) for county in range(counties)]
+    emp = np.minimum(np.floor(rng.pareto(1.1, records) * 4 + 1), 20_000).astype(np.int64)
+    measures = [f"m{number}" for number in range(statistics - 1)]
     table = pa.table(
         {
             "id": np.arange(records),
-            "emp": emp,
-            "payann": emp * 40,
-            "payqtr1": emp * 10,
-            "county": chance.choice(places, records),
-            "naics": chance.choice(codes, records),
+            **{name: emp * (number + 1) for number, name in enumerate(measures)},
+            "county": rng.choice(places, records),
+            "naics": rng.choice(codes, records),
+        }
+    )
+    keys = rw.Keys.product(county=places, naics=codes)
+    asked = rw.query().levels(rw.prefix("county", [2, 5][-levels[0] :]))
+    asked = asked.levels(rw.prefix("naics", [2, 3, 4][-levels[1] :]), keys=keys).count(rw.Gaussian(sigma=5))
+    for number, name in enumerate(measures):
+        asked = asked.sum(name, rw.Gaussian(sigma=100 * (number + 1)))
+
+    def make() -> Any:
+        with rw.Session(table, unit="id", measures=dict.fromkeys(measures, 1), tuned_on="synthetic") as session:
+            return session.run(asked, rng=Seeded(1))
+
+    return make
+
+
+def basic_tables(prepare: Callable[[], Callable[[], Any]], small: Callable[[], Any]) -> dict[str, float]:
+    """A release drawn, fitted and made basic tables of."""
+    small().basic(complete=True)
+    make = prepare()
+    forget_peak()
+    before, start = peak(), time.process_time()
+    made = make()
+    drawn = time.process_time() - start
+    fitted = made.consistent(complete=True)
+    both = time.process_time() - start
+    found = fitted.basic(complete=True)
+    tables = (*found.tables, *found.basic_tables)
+    return {
+        "cells": sum(table.data.num_rows for table in found.tables),
+        "seconds": time.process_time() - start,
+        "drawing": drawn,
+        "fitting": both - drawn,
+        "rounding": time.process_time() - start - both,
+        "memory": (peak() - before) / sum(table.data.nbytes for table in tables),
+    }
+
+
+def two_states() -> dict[str, float]:
+    """Two states, counties by four-digit industry, all levels, three statistics."""
+    return basic_tables(lambda: crossed(2, 60, RECORDS, CODES), crossed(1, 2, 1_000, CODES))
+
+
+def million() -> dict[str, float]:
+    """The same of all states: more than a million cells."""
+    return basic_tables(lambda: crossed(51, 60, 1_000_000, CODES), crossed(1, 2, 1_000, CODES))
+
+
+def national() -> dict[str, float]:
+    """All counties by industries of two and three digits, four variables."""
+    codes = [f"{11 + i // 5}{1 + i % 5}" for i in range(88)]
+    return basic_tables(lambda: nested(3_200, 1_000_000, codes), nested(3, 1_000, codes))
+
+
+def nested(counties: int, records: int, codes: list[str]) -> Callable[[], Any]:
+    """Records of counties by industry in memory, and what releases industries of two and three digits."""
+    import numpy as np
+    import pyarrow as pa
+
+    import recordwise as rw
+    from recordwise.noise import Seeded
+
+    places, rng = [f"{i:05d}" for i in range(counties)], np.random.default_rng(1)
+    emp = np.minimum(np.floor(rng.pareto(1.1, records) * 4 + 1), 20_000).astype(np.int64)
+    sums = {"emp": (1, 100), "payann": (40, 4000), "payqtr1": (10, 1000)}
+    table = pa.table(
+        {
+            "id": np.arange(records),
+            **{name: emp * factor for name, (factor, _) in sums.items()},
+            "county": rng.choice(places, records),
+            "naics": rng.choice(codes, records),
         }
     )
     keys = rw.Keys.product(county=places, naics=codes)
     asked = rw.query().group_by("county").levels(rw.prefix("naics", [2, 3]), keys=keys).count(rw.Gaussian(sigma=5))
-    for name, sigma in (("emp", 100), ("payann", 4000), ("payqtr1", 1000)):
+    for name, (_, sigma) in sums.items():
         asked = asked.sum(name, rw.Gaussian(sigma=sigma))
 
     def make() -> Any:
-        measures = {"emp": 1, "payann": 1, "payqtr1": 1}
-        with rw.Session(table, unit="id", measures=measures, tuned_on="synthetic") as session:
+        with rw.Session(table, unit="id", measures=dict.fromkeys(sums, 1), tuned_on="synthetic") as session:
             return session.run(asked, rng=Seeded(1))
 
-    return basic_tables(make)
+    return make
 
 
 def check() -> dict[str, float]:
@@ -157,44 +218,155 @@ def recommend() -> dict[str, float]:
         return {"seconds": time.process_time() - start}
 
 
-PARTS = {each.__name__: each for each in (two_states, national, million, check, recommend)}
+VARIED: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "industries": [(f"{n}", {"codes": n}) for n in (72, 145, 290)],
+    "places": [(f"{2 * n}", {"counties": n}) for n in (15, 30, 60, 120, 240)],
+    "levels": [
+        ("1 x 1", {"levels": (1, 1)}),
+        ("1 x 3", {"levels": (1, 3)}),
+        ("2 x 1", {"levels": (2, 1)}),
+        ("2 x 3", {"levels": (2, 3)}),
+    ],
+    "statistics": [(f"{n}", {"statistics": n}) for n in (1, 2, 3, 6)],
+}
+
+
+def growth() -> dict[str, Any]:
+    """The release of two states with one thing varied at a time."""
+    found = []
+    crossed(1, 2, 1_000, CODES)().basic(complete=True)
+    for what, points in VARIED.items():
+        for name, more in points:
+            codes = CODES[:: len(CODES) // more.get("codes", len(CODES))][: more.get("codes", len(CODES))]
+            rest = {key: value for key, value in more.items() if key not in ("codes", "counties")}
+            small = crossed(1, 2, 1_000, codes, **rest)
+            prepare = partial(crossed, 2, more.get("counties", 60), RECORDS, codes, **rest)
+            own = basic_tables(prepare, small)
+            found.append({"varied": what, "at": name, **own})
+    return {"seconds": 0.0, "points": found}
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    each.__name__: each for each in (two_states, national, million, check, recommend, growth)
+}
 RELEASES = ("two_states", "national", "million")
 
 
-def apart(name: str, *, plain: bool = False) -> dict[str, float]:
-    """Return what a part measures in a fresh process; ``plain`` as without the extra ``fast``."""
+def apart(name: str, *, plain: bool = False, source: Path | None = None) -> dict[str, Any]:
+    """Return what a part measures in a fresh process; ``plain`` as without the extra ``fast``, ``source`` of another version."""
     hidden = (
         "import sys; sys.modules.update(dict.fromkeys(('numba', 'llvmlite', 'llvmlite.binding')));" if plain else ""
     )
     code = f"{hidden}import json; from benchmarks.agency import PARTS; print(json.dumps(PARTS[{name!r}]()))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    more = {} if source is None else {"PYTHONPATH": str(source / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | more,
+        timeout=None if source is None else LONGEST,
+    )
     if done.returncode:
-        raise SystemExit(done.stderr)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        raise RuntimeError(done.stderr[-2000:])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
+@contextmanager
+def earlier_version() -> Iterator[Path | None]:
+    """Yield a folder with the sources of the version before; None without its commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "source"
+        done = subprocess.run(
+            ["git", "worktree", "add", "--quiet", "--detach", str(place), COMMIT],
+            cwd=ROOT,
+            check=False,
+            capture_output=True,
+        )
+        try:
+            yield place if done.returncode == 0 else None
+        finally:
+            subprocess.run(
+                ["git", "worktree", "remove", "--force", str(place)], cwd=ROOT, check=False, capture_output=True
+            )
+
+
+def attempted(name: str, source: Path | None) -> str:
+    """What the version before takes for a part, in words."""
+    if source is None:
+        return "not in this history"
+    try:
+        return f"{apart(name, source=source)['seconds']:.2f} s"
+    except subprocess.TimeoutExpired:
+        return f"more than {LONGEST} s by the clock"
+    except RuntimeError:
+        return "cannot"
+
+
 def main() -> None:
-    for name in PARTS:
-        found = apart(name)
-        record(f"agency_{name}", found["seconds"])
-        print(name, found, flush=True)
-        if name in RELEASES:
-            record(f"agency_{name}_memory", found["memory"])
-            plain = apart(name, plain=True)
-            record(f"agency_{name}_plain", plain["seconds"] / found["seconds"])
-            print(name, "plain", plain, flush=True)
-    write()
+    earlier: dict[str, str] = {}
+    points: list[dict[str, Any]] = []
+    with earlier_version() as source:
+        for name in PARTS:
+            found = apart(name)
+            print(name, found, flush=True)
+            if name == "growth":
+                points = found["points"]
+                continue
+            record(f"agency_{name}", found["seconds"])
+            earlier[f"agency_{name}"] = attempted(name, source)
+            print(name, BEFORE, earlier[f"agency_{name}"], flush=True)
+            if name in RELEASES:
+                record(f"agency_{name}_memory", found["memory"])
+                plain = apart(name, plain=True)
+                record(f"agency_{name}_plain", plain["seconds"] / found["seconds"])
+                print(name, "plain", plain, flush=True)
+    write(earlier, points)
 
 
-def write() -> None:
-    """Put the table into the page."""
+STAGES = ("drawing", "fitting", "rounding")
+
+
+def write(earlier: dict[str, str], points: list[dict[str, Any]]) -> None:
+    """Put the tables into the page."""
     load = f"{os.getloadavg()[2]:.1f}"
-    lines = ["| | now | goal | |", "|---|---|---|---|", *rows("agency_")]
+    named = {goal.what: earlier.get(name, "") for name, goal in read_goals()[1].items()}
+    lines = [f"{row[:-1]}| {named[row.split('|')[1].strip()]} |" for row in rows("agency_")]
     told = f"Measured {date.today().isoformat()} on two cores, {load} processes running on average."
+    page = [told, "", f"| | now | goal | | {BEFORE} |", "|---|---|---|---|---|", *lines, "", *growth_lines(points)]
     before, _, rest = PAGE.read_text().partition(START)
     _, _, after = rest.partition(END)
-    PAGE.write_text("\n".join([before + START, "", told, "", *lines, "", END + after]))
+    PAGE.write_text("\n".join([before + START, "", *page, "", END + after]))
+
+
+def growth_lines(points: list[dict[str, Any]]) -> list[str]:
+    """What costs follow, as a table, and which part of the work dominates where."""
+    if not points:
+        return []
+    lines = [
+        "Two states again, one thing varied at a time, processor time. Drawing is reading the records, noise and its intervals.",
+        "",
+        "| varied | | published cells | drawing | fitting | rounding | most of it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in points:
+        times = " | ".join(f"{each[stage]:.2f} s" for stage in STAGES)
+        most = max(STAGES, key=lambda stage: each[stage])
+        lines.append(f"| {each['varied']} | {each['at']} | {each['cells']:,} | {times} | {most} |")
+    slopes = []
+    for what in ("industries", "places"):
+        own = [each for each in points if each["varied"] == what]
+        slopes.append(f"{growth_of(own[0], own[-1]):.1f} with more {what}")
+    return [*lines, "", f"Fitting grows with the published cells to the power of {' and '.join(slopes)}."]
+
+
+def growth_of(first: dict[str, Any], last: dict[str, Any]) -> float:
+    """The power of the cells with which fitting grows."""
+    from math import log
+
+    return log(last["fitting"] / first["fitting"]) / log(last["cells"] / first["cells"])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pyarrow as pa
 import recordwise as rw
 from benchmarks.goals import record
 from recordwise.noise import Seeded
+from recordwise.reader import ReaderRelease
 from recordwise.release.nesting import nesting_of
 from recordwise.release.spread import best_fit, noise_of, public_seed
 
@@ -58,6 +59,13 @@ def best(made: rw.Release) -> tuple[int, float]:
     return timed(work)
 
 
+def ask(made: rw.Release, regions: int) -> int:
+    """The totals of regions made of counties, from all tables."""
+    counties = sorted(set(made["county5_by_naics2"]["county5"].to_pylist()))
+    zones = {"county5": counties, "region": np.random.default_rng(2).integers(0, regions, len(counties)).tolist()}
+    return len(ReaderRelease.of(made).total("emp", regions=zones, complete=True))
+
+
 def main() -> None:
     made, drawing = timed(lambda: release(2, 60, RECORDS))
     answers, fitting = best(made)
@@ -75,6 +83,8 @@ def main() -> None:
         f"  {answers:,} cells, all states: drawn in {drawing:.1f} s, best linear estimates {fitting:.1f} s, peak {peak:,.0f} MB"
     )
     record("crossed_million", fitting)
+    regions, asking = timed(lambda: ask(made, 1000))
+    print(f"  {regions:,} regions of counties with their covariance {asking:.1f} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A stranger's path, as the README prints it: the commands, a table of their own, and the blanks that only they can fill."""
+"""A stranger's path, as the README prints it: a table of their own, what is typed and what comes back."""
 
 import re
 from pathlib import Path
@@ -8,14 +8,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHOPS = "shop_id,county,sales\n" + "".join(
     f"{number},{'001' if number % 3 else '003'},{number * number}\n" for number in range(1, 400)
 )
-FILLED = {
-    'tuned_on = ""': 'tuned_on = "public"',
-    'columns.county = ""': 'columns.county = "text"',
-    'columns.sales = ""': "measures.sales = { step = 1, bound = 1_000_000 }",
-    "# [[budget]]\n# rho = 1": "[[budget]]\nrho = 1\n\n[[budget]]\nrho = 1\nat = { sales = 5000 }",
-    "rows = { county = [] }": 'rows = { county = ["001", "003"] }',
-    '# sum.sales = { kind = "UnitSplit", at = "", rho = 0.1 }': 'sum.sales = { kind = "UnitSplit", at = 5000, rho = 0.1 }',
-}
 
 
 def blocks(language: str) -> list[str]:
@@ -26,14 +18,18 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[str]:
     """What is typed from nothing to a release of one's own CSV file and a look at its policy."""
     (install,) = re.findall(r"^pip install recordwise$", README, flags=re.MULTILINE)
-    (own,) = blocks("sh")
-    return [install, *own.splitlines()]
+    return [install, *(line for line, _ in typed())]
 
 
-def fill(plan: Path) -> None:
-    """Fill every blank of the plan that `recordwise init` wrote for the shops; each must be there to be filled."""
-    text = plan.read_text(encoding="utf-8")
-    for blank, value in FILLED.items():
-        assert text.count(blank) == 1, blank
-        text = text.replace(blank, value)
-    plan.write_text(text, encoding="utf-8")
+def typed() -> list[tuple[str, str]]:
+    """Each command of the README, with what it says comes back."""
+    (own,) = blocks("console")
+    pairs = [each.partition("\n") for each in re.split(r"^\$ ", own, flags=re.MULTILINE) if each]
+    return [(line, said) for line, _, said in pairs]
+
+
+def comes_back(said: str, shown: str) -> bool:
+    """Whether what came back is what the README shows, where dots stand for lines left out."""
+    words = [" ".join(part.split()) for part in re.split(r"^\.\.\.$", said, flags=re.MULTILINE)]
+    pattern = ".*".join(re.escape(part) for part in words)
+    return re.fullmatch(pattern, " ".join(shown.split()), flags=re.DOTALL) is not None

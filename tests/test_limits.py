@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from recordwise import RootTransform, prefix
 from recordwise.cli import app
-from recordwise.cli.demo import county_tables
+from recordwise.cli.demo import read_number
 from recordwise.errors import KeysError, ParameterError, SqlError
 from recordwise.exact.functions import Sum, log, x
 from recordwise.exact.numbers import float_lower, float_upper, fraction_text, moderate, read_fraction
@@ -157,7 +157,7 @@ LIMITS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     ),
     "bands": (bands, 31, 32),
     "nesting of SQL": (lambda n: read_statement("SELECT 1" + " + (1" * n + ")" * n), 40, 41),
-    "establishments of the demo": (lambda n: county_tables(n, None), 1, 0),
+    "establishments of the demo": (read_number, 1, 0),
     "length of SQL": (lambda n: read_statement("SELECT 1" + " " * (n - 8)), 100_000, 100_001),
     "conditions of SQL": (lambda n: read_statement("SELECT 1 WHERE a" + " AND a" * n), 2_000, 2_001),
 }

@@ -75,7 +75,7 @@ def test_the_script_in_r_gives_the_sums_that_python_gives(tmp_path: Path, monkey
     *_, (printed, _) = run("using-a-release", tmp_path, monkeypatch)
     import pandas as pd
 
-    frame = pd.read_csv(tmp_path / "published" / "county_by_naics3.csv", dtype={"county": str})
+    frame = pd.read_csv(tmp_path / "jobs-2026" / "county5.csv", dtype={"county5": str})
     lines = [line.split() for line in printed.splitlines() if line.strip()]
-    assert lines[0] == ["county", "emp", "sd"]
-    assert {county: float(emp) for county, emp, _ in lines[1:]} == frame.groupby("county")["sum_emp"].sum().to_dict()
+    assert lines[0] == ["label", "value", "sd"]
+    assert {county: float(emp) for county, emp, _ in lines[1:]} == frame.set_index("county5")["sum_emp"].to_dict()

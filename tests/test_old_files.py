@@ -2,11 +2,11 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import recordwise as rw
 from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import firm_policy
@@ -14,7 +14,6 @@ from recordwise.plan.describe import plan_json, release_identity
 from recordwise.plan.file import load_plan
 from recordwise.policy import Policy
 from recordwise.policy.policy import restates
-from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 from recordwise.session import Session
 
@@ -59,7 +58,7 @@ def test_every_version_with_old_files_is_read():
 @pytest.mark.parametrize("version, folder, ledger", ALL)
 def test_a_release_of_an_earlier_version_loads_and_verifies(version, folder, ledger, tmp_path):
     old = copied(version, tmp_path)
-    release = load_release(old / folder)
+    release = rw.read(old / folder)
     assert verify(old / ledger, against=[old / folder]) == []
     assert release.private == (folder != "seeded")
     stated = json.loads((old / folder / "release.json").read_text())
@@ -78,7 +77,7 @@ def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
 
 @pytest.mark.costly
 def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(old):
-    fitted = load_release(old / "release").consistent()
+    fitted = rw.read(old / "release").consistent()
     fitted.save(old / "fitted")
     assert verify(old / "establishments.ledger", against=[old / "fitted"]) == []
 
@@ -87,18 +86,17 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
     ledger = Ledger.existing(old / "establishments.ledger")
     spent, budget = ledger.spent(), ledger.budget
     ledger.close()
-    assert spent == load_release(old / "release").policy
+    assert spent == rw.read(old / "release").policy
     assert restates(budget, load_plan(old / "plan.toml").budget)
 
 
 @pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
-    # It was written before plans stated which share of the records may be outside their cells.
-    plan = replace(load_plan(old / "plan.toml"), max_outside=None)
+    plan = load_plan(old / "plan.toml")
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(old / "again")
-        assert session.spent() == load_release(old / "release").policy + release.policy
+        assert session.spent() == rw.read(old / "release").policy + release.policy
     assert verify(old / "establishments.ledger", against=[old / "release", old / "again"]) == []
 
 
@@ -114,7 +112,7 @@ def test_policies_of_an_earlier_version_give_the_losses_they_gave(version):
 
 @pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev"])
 def test_a_release_with_bands_gives_the_losses_it_gave(version):
-    release = load_release(FILES / version / "release")
+    release = rw.read(FILES / version / "release")
     entries = json.loads((FILES / version / "losses.json").read_text())["losses"]
     assert len(entries) == 7
     for record, tight, paper in entries:

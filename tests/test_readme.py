@@ -5,11 +5,14 @@ import runpy
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import recordwise as rw
 import stranger
 from recordwise.cli import app
+from recordwise.policy.meaning import power_zcdp
 
 README, ROOT = stranger.README, stranger.ROOT
 
@@ -19,7 +22,7 @@ def test_it_fits_two_screens_and_shows_one_picture_two_commands_and_ten_lines_of
     assert len(re.findall(r"^!\[", README, re.MULTILINE)) == 1
     assert re.findall(r"^make (\w+) ", README, re.MULTILINE) == ["demo", "test"]
     (code,) = stranger.blocks("python")
-    assert sum(bool(line.strip()) for line in code.splitlines()) <= 10
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 11
 
 
 def test_every_link_leads_somewhere() -> None:
@@ -32,17 +35,14 @@ def test_a_stranger_publishes_their_own_csv_in_at_most_six_commands(tmp_path: Pa
     """With the package at hand instead of its first command; tests/supply/test_wheel.py runs that one too."""
     monkeypatch.chdir(tmp_path)
     Path("shops.csv").write_text(stranger.SHOPS)
-    _install, *own = stranger.commands()
-    assert 1 + len(own) <= 6
-    for line in own:
+    assert len(stranger.commands()) <= 6
+    for line, said in stranger.typed():
         program, *words = shlex.split(line)
         assert program == "recordwise"
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, (line, done.output)
-        if words[0] == "init":
-            refused = CliRunner().invoke(app, ["check", "plan.toml"])
-            assert refused.exit_code == 2
-            stranger.fill(Path("plan.toml"))
+        assert stranger.comes_back(said, done.stdout), (line, done.stdout)
+        assert not stranger.comes_back(said.upper(), done.stdout)
     assert {"county.parquet", "county.csv", "report.html"} <= {path.name for path in Path("published").iterdir()}
 
 
@@ -51,8 +51,38 @@ def test_the_lines_of_python_run(tmp_path: Path, monkeypatch, capsys) -> None:
     Path("shops.csv").write_text(stranger.SHOPS)
     (code,) = stranger.blocks("python")
     exec(compile(code, "README.md", "exec"), {})
-    assert float(capsys.readouterr().out) > 0
+    assert f"# {capsys.readouterr().out.strip()}\n" in code
     assert Path("published-from-python/report.html").exists()
+
+
+def test_the_numbers_next_to_the_lines_are_theirs() -> None:
+    sales: dict[str, list[int]] = {name: [] for name in ("001", "003")}
+    for line in stranger.SHOPS.splitlines()[1:]:
+        _, county, amount = line.split(",")
+        sales[county].append(int(amount))
+    totals = [sum(each) for each in sales.values()]
+    assert f"{totals[0] / 1e6:.1f} and {totals[1] / 1e6:.1f} million" in README
+    noise = rw.Gaussian(sigma=72_835)
+    reach = noise.error_quantiles(np.array(totals, float), confidence=0.95).max()
+    assert f"within ± {round(reach, -3):,.0f}" in README
+    assert reach <= 0.02 * min(totals) * 1.001
+    policy = noise.policy("sales") + rw.policy.constant("0.05")
+    powers = [power_zcdp(float(policy.loss({"sales": each}))) for each in (2_000, 52_000, 159_000)]
+    shares = [f"{each:.0%}".replace("%", " %") for each in powers]
+    plain = " ".join(README.split())
+    assert f"the shop of 2,000 in at most {shares[0]} of cases, that of 52,000 in {shares[1]}, the largest" in plain
+    assert f"in {shares[2]}. Which noise" in plain
+
+
+@pytest.mark.slow
+def test_the_noise_is_what_recommend_chooses_for_the_stated_goal(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shops.csv").write_text(stranger.SHOPS)
+    cells = rw.query().group_by("county", keys=["001", "003"])
+    types = {"unit": "shop_id", "measures": {"sales": 1}, "columns": {"county": "text"}}
+    with rw.Session("shops.csv", **types, tuned_on="public") as session:
+        found = rw.planning.recommend(session, rw.planning.Goal("sales", cells, within="0.02"), data="public")
+    assert found.rows()[1][0][4] == "Gaussian(sigma=72835.2)"
 
 
 def drawn_lines(text: str) -> list[list[float]]:

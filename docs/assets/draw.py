@@ -1,6 +1,6 @@
 """Draw the picture of the README, docs/assets/loss.svg: python docs/assets/draw.py
 
-What the two mechanisms of `recordwise demo` cost an establishment, at the same noise variance; no records are needed.
+What two mechanisms cost an establishment, at the same noise variance; no records are needed.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ TITLE = "The same error in every table, two ways to pay for it"
 
 
 def picture() -> Any:
-    """The two policies, and where four establishments of the demo lie on the slower one."""
+    """The two policies, and where four establishments lie on the slower one."""
     figure = plot_losses(MECHANISMS, "emp", largest=1e5, most=1e6, title=TITLE)
     axes = figure.axes[0]
     axes.set(xlabel="employees of the establishment", ylabel="privacy loss ρ of the establishment")

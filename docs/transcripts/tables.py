@@ -1,4 +1,4 @@
-"""The four tables of docs/transcripts.md, each in another kind of file, with the public lists of their cells.
+"""The five tables of docs/transcripts.md, each in another kind of file, with the public lists of their cells.
 
     python docs/transcripts/tables.py [--data FOLDER]
 
@@ -7,6 +7,7 @@ the Census of Agriculture and ZIP Business Patterns. Without it small made-up fi
 """
 
 import argparse
+import csv
 import gzip
 import tempfile
 from pathlib import Path
@@ -105,6 +106,20 @@ def utilities(out: Path, units: int) -> None:
     pyarrow.feather.write_feather(table, str(out / "utilities.feather"))
 
 
+def loans(out: Path, count: int) -> None:
+    """Loans as agencies publish them: blanks in the header line, amounts in dollars and American dates."""
+    amounts = (np.random.default_rng(7).pareto(1.2, count) * 20_000).round(2)
+    days = np.datetime64("2020-01-31") + np.arange(count) % 366
+    with (out / "loans.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["Loan Number", " Gross Amount ", "Approved", "State"])
+        for number, (amount, day) in enumerate(zip(amounts, days)):
+            year, month, date = str(day).split("-")
+            lines.writerow(
+                [f"L{number:05}", f"${amount:,.2f} ", f"{month}/{date}/{year}", "CT" if number % 3 else "NY"]
+            )
+
+
 def look_alikes(data: Path) -> None:
     """Made-up files with the columns and codes of the public ones."""
     rng = np.random.default_rng(6)
@@ -134,7 +149,7 @@ def look_alikes(data: Path) -> None:
 
 
 def write(out: Path, data: Path | None) -> None:
-    """All four tables and their keys."""
+    """All five tables and their keys."""
     with tempfile.TemporaryDirectory() as folder:
         if data is None:
             look_alikes(Path(folder))
@@ -142,6 +157,7 @@ def write(out: Path, data: Path | None) -> None:
         establishments(source, out)
         dairies(source, out)
         zips(source, out)
+    loans(out, count=400)
     utilities(out, units=2_000 if data is None else 200_000)
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
     from recordwise.policy.series import Series
     from recordwise.reader.reading import read
-    from recordwise.release.files import load_release
     from recordwise.release.release import Release
     from recordwise.session import Session
 
@@ -60,7 +59,6 @@ HOMES = {
     "policy.policy": ("Policy",),
     "policy.series": ("Series",),
     "reader.reading": ("read",),
-    "release.files": ("load_release",),
     "release.release": ("Release",),
     "session": ("Session",),
 }
@@ -99,7 +97,6 @@ __all__ = [
     "errors",
     "isoyear",
     "load_plan",
-    "load_release",
     "mechanisms",
     "month",
     "noise",
@@ -127,6 +124,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("recordwise")
+    if name == "load_release":
+        raise AttributeError(
+            "rw.load_release is now rw.read, which takes a folder or a zip and gives the same and more"
+        )
     if name not in _NAMES:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
     return getattr(import_module(f"recordwise.{_NAMES[name]}"), name)

@@ -6,7 +6,8 @@ messages are built from parameters, names and counts, which are also attributes 
     RecordwiseError
     ├── before anything is read
     │   ├── ParameterError (ValueError)       a parameter is out of range or of the wrong type
-    │   │   └── ChoiceError                   not exactly one of several parameters was given
+    │   │   ├── ChoiceError                   not exactly one of several parameters was given
+    │   │   └── KindError (TypeError)         an argument of the wrong kind, or with a name that is not known
     │   ├── UnknownFormError (ValueError)     a saved policy or function this version does not know
     │   ├── PlanError (ValueError)            a plan does not fit its schema or its keys
     │   ├── PlanFileError (ValueError)        a plan file has problems, each listed with its line
@@ -37,11 +38,13 @@ messages are built from parameters, names and counts, which are also attributes 
 
     UnkeptLedgerWarning (UserWarning)         a session publishes without a ledger file
 
-The headings in lower case are stages, not classes: every error derives from ``RecordwiseError`` directly, except ``ChoiceError``.
+The headings in lower case are stages, not classes: every error derives from ``RecordwiseError`` directly, except
+``ChoiceError`` and ``KindError``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
 
 class RecordwiseError(Exception):
@@ -82,14 +85,69 @@ class RecordError(RecordwiseError, ValueError):
     """
 
     def __init__(
-        self, *, column: str, problem: str, count: int | None = None, counted: str = "row", code: str = ""
+        self,
+        *,
+        column: str,
+        problem: str,
+        count: int | None = None,
+        counted: str = "row",
+        code: str = "",
+        advice: str = "",
     ) -> None:
+        self.advice = advice
         self.column = column
         self.problem = problem
         self.code = code
         self.count = count
         where = "" if count is None else f" in {count:,} {counted}{'s' if count != 1 else ''}"
         super().__init__(f"column '{column}' {problem}{where}.")
+
+
+class KindError(ParameterError, TypeError):
+    """An argument of the wrong kind, or with a name that is not known."""
+
+
+def expect_kind(value: object, kinds: Any, *, parameter: str, wanted: str, advice: str = "") -> None:
+    """Refuse an argument of another kind, at the call that was given it.
+
+    Args:
+        value: The argument.
+        kinds: The classes that it may be of.
+        parameter: Its name.
+        wanted: What it must be, in words.
+        advice: What to do.
+    """
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds not in (bool, object)):
+        raise KindError(parameter=parameter, problem=f"must be {wanted}, not {kind_text(value)}", advice=advice)
+
+
+def kind_text(value: object) -> str:
+    """Return what a value is.
+
+    Args:
+        value: Anything.
+
+    Returns:
+        The name of its class, or that it is a class itself.
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def near_name(name: str, known: Iterable[str]) -> str:
+    """Return a question for the known name that is nearest.
+
+    Args:
+        name: What was written.
+        known: The names that there are.
+
+    Returns:
+        ``: did you mean 'state'?`` where one is near, and nothing elsewhere.
+    """
+    import difflib
+
+    folded = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.6)
+    return f": did you mean '{folded[near[0]]}'?" if near else ""
 
 
 class UnknownFormError(RecordwiseError, ValueError):
@@ -309,7 +367,9 @@ class DataError(RecordwiseError, ValueError):
     def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
         self.problems = problems
         listed = " ".join(str(problem) for problem in problems)
-        super().__init__(f"the table was refused: {listed} Nothing was spent. Correct the rows or the declared schema.")
+        advice = " ".join(dict.fromkeys(problem.advice for problem in problems if problem.advice))
+        told = advice or "Correct the rows or the declared schema."
+        super().__init__(f"the table was refused: {listed} Nothing was spent. {told}")
 
 
 class OutsideError(RecordwiseError):

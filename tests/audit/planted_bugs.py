@@ -37,7 +37,7 @@ from recordwise.engines.duckdb.engine import DuckDBStore
 from recordwise.engines.engine import Engine, Passes
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import Ledger
-from recordwise.mechanisms import fat_tailed
+from recordwise.mechanisms import fat_tailed, grouped
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.base import noised
@@ -53,7 +53,7 @@ from recordwise.policy.firms import FirmPolicy
 Patch = pytest.MonkeyPatch
 NARROWER = Fraction(9, 10)
 REFUSALS, FORKS, THREADS, SERIES = "refusals", "forked processes", "threads", "two periods"
-REENTRY = "draws within a draw"
+REENTRY, STAGES = "draws within a draw", "two stages"
 
 
 @dataclass(frozen=True)
@@ -370,6 +370,8 @@ NARROW_IN = (
     "derived sum, combination and ratio",
     "collapsed rows",
     "sized",
+    "refined",
+    "refined on few steps",
 )
 
 
@@ -409,6 +411,22 @@ def a_series_on_a_spent_ledger(patch: Patch) -> None:
     import recordwise.ledger.ledger as ledgers
 
     patch.setattr(ledgers, "period_problem", lambda *given, **more: None)
+
+
+def sigmas_subtracted(patch: Patch) -> None:
+    def release(self: Any, totals: Any, *, step: Any = 1, rng: Any = None) -> Any:
+        left = gaussian_noise.Gaussian(sigma=self.before.noise_sigma - self.noise_sigma)
+        return self.combine(self.earlier, left.release(totals, step=step, rng=rng))
+
+    patch.setattr(grouped.Continued, "release", release)
+
+
+def wrong_weight(patch: Patch) -> None:
+    patch.setattr(grouped.Refined, "weight", property(lambda _: Fraction(1, 2)))
+
+
+def any_records(patch: Patch) -> None:
+    patch.setattr(publisher, "check_totals", lambda *_: None)
 
 
 BUGS = (
@@ -632,6 +650,26 @@ BUGS = (
         a_series_on_a_spent_ledger,
         (SERIES,),
         sign="a second budget",
+    ),
+    Bug(
+        "sigmas of two stages subtracted",
+        "`mechanisms.grouped.Continued.release`: a further draw with the difference of both sigmas",
+        sigmas_subtracted,
+        ("refined", "refined on few steps"),
+    ),
+    Bug(
+        "wrong weight in the combination",
+        "`mechanisms.grouped.Refined.weight`: both draws count alike",
+        wrong_weight,
+        (STAGES,),
+        sign="errors unlike those of the plan",
+    ),
+    Bug(
+        "last total not the one used",
+        "`session.publisher.check_totals`: a refinement of any records",
+        any_records,
+        (STAGES,),
+        sign="about other records",
     ),
     Bug(
         "parts of different types",

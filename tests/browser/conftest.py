@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import recordwise as rw
 from browser.kept_pictures import ARTEFACTS
 from build import generous, records, session
+from recordwise.synthetic import public_keys, write_establishments
 from report_releases import HOSTILE_LABELS, LABELS, OTHERS, by_industry, hostile_release, private_keys
 
 ARGUMENTS = [
@@ -68,7 +70,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
-    """The demo's own release by the command line, thresholds by industry, and private keys."""
+    """A release of county by industry by the command line, thresholds by industry, and private keys."""
     folder = tmp_path_factory.mktemp("pages")
     made = {"industry": by_industry(), "private": private_keys(), "hostile": hostile_release()}
     made |= {name: make() for name, make in OTHERS.items()} | {"years": two_years(folder / "years.ledger")}
@@ -101,9 +103,14 @@ def two_years(ledger: Path) -> rw.Release:
 def demo_page(folder: Path) -> Saved:
     from recordwise.cli import app
 
-    result = CliRunner().invoke(app, ["demo", "--establishments", "3000", "--out", str(folder), "--json"])
+    folder.mkdir()
+    shutil.copyfile(Path(__file__).parent / "page_plan.toml", folder / "plan.toml")
+    write_establishments(folder / "establishments.parquet", 3000)
+    pq.write_table(public_keys(), folder / "keys.parquet")
+    words = ["release", str(folder / "plan.toml"), "--out", str(folder / "release"), "--yes", "--json"]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    release = rw.load_release(folder / "release")
+    release = rw.read(folder / "release")
     return Saved(
         release.policy,
         (),

@@ -1,10 +1,15 @@
-"""``recordwise demo``: from nothing to published files."""
+"""``recordwise demo``: two years of ten made-up states, from nothing to published files."""
 
 import json
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+from recordwise.cli.demo import LEVELS, YEARS, show
+from recordwise.synthetic.states import public_sizes, state_establishments, states
+
+ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -15,82 +20,85 @@ def demo(tmp_path_factory):
     from recordwise.cli import app
 
     out = tmp_path_factory.mktemp("demo") / "demo"
-    result = CliRunner().invoke(app, ["demo", "--establishments", "30000", "--out", str(out)])
+    result = CliRunner().invoke(app, ["demo", "--establishments", str(ROWS), "--out", str(out), "--json"])
     assert result.exit_code == 0, result.stderr
-    return out, result
+    return out, json.loads(result.stdout)
 
 
 @pytest.mark.costly
-def test_it_leaves_a_folder_that_can_be_published(demo, run):
+def test_it_leaves_two_years_that_can_be_published_and_their_change(demo, run):
     out, _ = demo
-    assert {path.name for path in out.iterdir()} >= {
-        "plan.toml",
-        "keys.parquet",
-        "establishments.parquet",
-        "demo.ledger",
-        "release",
-    }
-    assert json.loads((out / "release" / "release.json").read_text())["mark"] == "private"
-    assert run("ledger", "verify", out / "demo.ledger", "--against", out / "release").exit_code == 0
-    assert run("check", out / "plan.toml").exit_code == 0
-
-
-def test_it_says_that_accuracy_is_known_only_for_synthetic_records(demo):
-    _, result = demo
-    before, after = result.stdout.split("Known only because these establishments are synthetic", 1)
-    assert "Median relative error" in before
-    assert "1,000 to 9,999" in after
-
-
-def test_it_shows_an_establishment_looking_itself_up(demo):
-    out, result = demo
-    assert f"recordwise loss {out}/release/policy.json emp=4 payann=140" in result.stdout
-    assert "A membership test with a 5% false-positive rate" in result.stdout
+    years = [str(year) for year in YEARS]
+    names = {"places.csv", "industries.csv", "sizes.csv", "demo.ledger", "change", *years}
+    assert {path.name for path in out.iterdir()} >= names | {f"plan-{year}.toml" for year in years}
+    for year in years:
+        assert json.loads((out / year / "release.json").read_text())["mark"] == "private"
+    # The slow part of a release's own tests; here the last year is enough.
+    assert run("ledger", "verify", out / "demo.ledger", "--against", out / years[1]).exit_code == 0
+    assert (out / "change" / "establishments_county_by_sector.csv").exists()
+    assert any((out / years[1]).glob("*.xlsx"))
+    assert (out / years[1] / "report.html").exists()
 
 
 @pytest.mark.costly
-def test_large_cells_are_accurate_and_giants_pay_less_under_slow_noise(run_json, tmp_path):
-    told = run_json("demo", "--establishments", "30000", "--out", tmp_path / "demo")
-    errors = [row["errors"]["emp"] for row in told["accuracy"]]
-    assert errors == sorted(errors, reverse=True)
-    giant = next(row for row in told["losses"] if row["name"] == "giant")
-    assert giant["emp_slow"] < giant["emp"] / 1000
-
-
-def test_county_tables_are_laid_out_when_a_folder_is_named(run_json, tmp_path):
-    rows = {
-        "fips": ["06001", "06001", "06003", "06003"],
-        "naics": ["44", "441110", "441110", "722511"],
-        "digits": pa.array([2, 6, 6, 6], pa.int8()),
-        "establishments": pa.array([40, 40, 3, 25], pa.int32()),
-        "employees": pa.array([800, 800, 0, 30_000], pa.int32()),
-        "payroll_1000usd": [40_000, 40_000, 7, 2_000_000],
-    }
-    (tmp_path / "data").mkdir()
-    pq.write_table(pa.table(rows), tmp_path / "data" / "cbp_county_2017.parquet")
-    run_json("demo", "--data", tmp_path / "data", "--out", tmp_path / "demo")
-    made = pq.read_table(tmp_path / "demo" / "establishments.parquet").group_by(["county", "naics"])
-    totals = (
-        made.aggregate([("emp", "sum"), ("payann", "sum"), ("estab_id", "count")]).sort_by("payann_sum").to_pylist()
+def test_its_basic_tables_add_up_and_have_a_status(demo):
+    out, _ = demo
+    folder = out / str(YEARS[1])
+    counties, states_ = (
+        pq.read_table(folder / f"establishments_{place}_by_sector_basic.parquet") for place in ("county", "state")
     )
-    assert [(row["estab_id_count"], row["emp_sum"], row["payann_sum"]) for row in totals] == [
-        (3, 0, 7),
-        (40, 800, 40_000),
-        (25, 30_000, 2_000_000),
-    ]
+    assert pc.sum(counties["sum_emp"]).as_py() == pc.sum(states_["sum_emp"]).as_py()
+    assert set(counties["sum_emp_status"].to_pylist()) <= {"reliable", "use with caution", "unreliable"}
 
 
-def test_the_environment_names_the_folder_too(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("RECORDWISE_DATA", str(tmp_path))
-    result = run("demo", "--out", tmp_path / "demo")
-    assert result.exit_code == 2
-    assert "does not contain cbp_county_2017.parquet" in result.stderr
-    assert not (tmp_path / "demo").exists()
+@pytest.mark.costly
+def test_its_screen_fits_and_names_what_to_try_next(demo, capsys):
+    out, found = demo
+    show(out, ROWS, found)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 32
+    assert max(len(line) for line in lines if not line.startswith("  $")) <= 130
+    for command in ("explain", "ask", "loss"):
+        assert any(line.startswith(f"  $ recordwise {command} {out}") for line in lines)
+    assert all(any(line.startswith(f"{place} by {activity} ") for line in lines) for place, activity in LEVELS)
+    assert any(line.startswith("large hospital ") for line in lines)
 
 
-@pytest.mark.parametrize("words", [["--establishments", "0"], ["--establishments", "5", "--data", "."]])
-def test_demands_that_make_no_sense_are_refused(run, tmp_path, words):
-    result = run("demo", *words, "--out", tmp_path / "demo")
+@pytest.mark.costly
+def test_large_cells_are_reliable_and_one_flat_noise_has_fewer(demo):
+    _, told = demo
+    cells = {(each["level"], each["size"]): each for each in told["reliable"]}
+    middle, largest = (cells["county by sector", size] for size in (1, 2))
+    assert largest["reliable"] >= 0.95 * largest["cells"]
+    assert middle["reliable"] >= 1.3 * middle["flat"]
+    both = {each["name"]: each for each in told["losses"]}
+    assert all(each["both"] == pytest.approx(sum(each["losses"])) for each in both.values())
+    assert 10 * both["corner shop"]["both"] < both["factory"]["both"]
+
+
+def test_every_code_has_a_name_and_places_are_made_up():
+    known = states()
+    for table, code, name in ((known.places, "county", "county_name"), (known.industries, "industry", "industry_name")):
+        assert len(set(table[code].to_pylist())) == table.num_rows
+        assert all(table[name].to_pylist())
+    assert len(set(known.places["county_name"].to_pylist())) == known.places.num_rows == 240
+    assert len(set(known.places["state_name"].to_pylist())) == 10
+    assert known.weights.sum() == pytest.approx(1)
+
+
+def test_years_are_about_the_same_establishments_and_public_sizes_fit_them():
+    first, second = (state_establishments(50_000, year=year) for year in (0, 1))
+    ids = [set(each["estab_id"].to_pylist()) for each in (first, second)]
+    assert 0.9 < len(ids[0] & ids[1]) / 50_000 < 0.96
+    assert state_establishments(50_000)["emp"].equals(first["emp"])
+    sizes = public_sizes(50_000)
+    assert pc.sum(sizes["establishments"]).as_py() == pytest.approx(50_000, rel=0.03)
+    # Pareto tails: the mean size of an establishment is known to a tenth or so.
+    assert pc.sum(sizes["employees"]).as_py() == pytest.approx(pc.sum(first["emp"]).as_py(), rel=0.2)
+
+
+def test_demands_that_make_no_sense_are_refused(run, tmp_path):
+    result = run("demo", "--establishments", "0", "--out", tmp_path / "demo")
     assert result.exit_code == 2
     assert not (tmp_path / "demo").exists()
 

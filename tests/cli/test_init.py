@@ -285,7 +285,7 @@ def test_a_code_that_is_stored_as_a_float_is_an_integer_column():
 
 def test_a_table_without_an_id_or_a_group_leaves_them_blank():
     roles = roles_of([SourceColumn(name="x", kind="number"), SourceColumn(name="blob", kind="other")])
-    assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ("", None, ["x"], ())
+    assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ((), None, ["x"], ())
 
 
 HEADLESS = "Acme Holding,Kent,retail\nSmith and Sons,Essex,mining\n"
@@ -307,9 +307,10 @@ def test_on_a_terminal_the_owner_is_asked_whether_the_first_line_holds_names(fil
     monkeypatch.setattr(import_module("recordwise.cli.demo"), "sys", terminal)
     (files / "h.csv").write_text(HEADLESS)
     words = ["init", str(files / "h.csv"), "--out", str(files / "h.toml")]
-    result = CliRunner().invoke(app, words, input=answer)
+    result = CliRunner().invoke(app, words, input=answer + "\n" * 5)
     assert "Does it hold the names of the columns, and no record?" in " ".join(result.output.split())
-    assert "Acme" not in result.output
+    # What the owner says are names may be shown; before, and otherwise, it may be a record.
+    assert "Acme" not in (result.output.partition("no record?")[0] if answer == "y\n" else result.output)
     assert result.exit_code == (0 if answer == "y\n" else 2)
     assert (files / "h.toml").exists() == (answer == "y\n")
 
@@ -323,3 +324,101 @@ def test_check_does_not_show_a_first_line_that_may_be_a_record(files, run):
     assert result.exit_code == 2
     assert "may be a record, so it is not shown" in " ".join(result.stderr.split())
     assert not any(value in result.output for value in ("Acme", "Kent", "retail", "Smith"))
+
+
+SHOPS = "UTILITYID,STATEFP,county,sales,paid,zipcode\n" + "".join(
+    f"{n},01,00{1 + n % 2},{n * n},5,60601\n" for n in range(9)
+)
+SAID = ("--header", "--unit", "UTILITYID", "--sum", "sales=50", "--tuned-on", "public")
+
+
+@pytest.fixture
+def shops(tmp_path):
+    (tmp_path / "shops.csv").write_text(SHOPS)
+    (tmp_path / "places.csv").write_text("nation,region,county,name\nUS,N,001,A\nUS,S,002,B\n")
+    (tmp_path / "sizes.csv").write_text("county,sales_2023,people\n001,9000,4\n002,7,3\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("--by", "county", "--keys", "001,002"), 'rows = { county = ["001", "002"] }'),
+        (("--by", "county", "--by", "STATEFP", "--keys", "county=001", "--keys", "STATEFP=01"), "product = {"),
+        (("--by", "county", "--keys", "sizes.csv"), 'file = "sizes.csv"'),
+        (("--hierarchy", "places.csv"), 'levels = [{ by = ["nation", "region", "county"] }]'),
+        (("--hierarchy", "places.csv", "--sizes", "sizes.csv"), 'size.sales = "sales_2023"'),
+        (("--by", "county", "--keys", "001,002", "--sizes", "sizes.csv"), "floor = 2500"),
+        (("--unit", "STATEFP", "--by", "STATEFP", "--keys", "01"), 'unit = ["UTILITYID", "STATEFP"]'),
+        (("--by", "county", "--keys", "001,002", "--step", "sales=0.5"), "step = 0.5"),
+    ],
+)
+def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops, run, monkeypatch, words, told):
+    monkeypatch.chdir(shops)
+    result = run("init", "shops.csv", *SAID, *words)
+    assert result.exit_code == 0, result.output
+    assert "no blank left" in result.stdout
+    text = (shops / "plan.toml").read_text()
+    assert told in text
+    assert '""' not in text
+    result = run("check", "plan.toml")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("--sum", "sale=5"), "did you mean 'sales'?"),
+        (("--sum", "sales=much"), "--sum sales"),
+        (("--by", "county", "--by", "STATEFP", "--keys", "001"), "Write --keys county=001, once for each column"),
+        (("--keys", "county=001"), "Add --by county"),
+        (("--tuned-on", "publik"), "did you mean 'public'?"),
+        (("--sum", "paid=1", "--by", "county", "--sizes", "sizes.csv"), "which column has the sizes of paid"),
+        (("--hierarchy", "shops.csv"), "has no column of the records after a coarser level"),
+        (("--by", "county", "--keys", "places.csv", "--keys", "county=001"), "must be one file, or codes"),
+    ],
+)
+def test_what_is_said_wrongly_is_refused_with_the_names_of_the_file(shops, run, monkeypatch, words, told):
+    monkeypatch.chdir(shops)
+    result = run("init", "shops.csv", "--header", *words)
+    assert result.exit_code == 2, result.output
+    assert told in " ".join(result.stderr.split())
+    assert not (shops / "plan.toml").exists()
+
+
+def test_a_terminal_is_asked_for_the_rest_and_the_plan_has_no_blank(shops, run, monkeypatch):
+    monkeypatch.chdir(shops)
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(import_module("recordwise.cli.demo"), "sys", terminal)
+    answers = "y\n\nsales=50\ncounty\n001,002\npublic\n"
+    result = CliRunner().invoke(app, ["init", "shops.csv"], input=answers)
+    assert result.exit_code == 0, result.output
+    found = tomllib.loads((shops / "plan.toml").read_text())
+    assert (found["schema"]["unit"], found["tuned_on"]) == ("UTILITYID", "public")
+    assert found["schema"]["measures"] == {"sales": {"step": 1}}
+    assert run("check", "plan.toml").exit_code == 0
+
+
+def test_each_blank_that_is_left_names_what_may_be_written(shops, run, monkeypatch):
+    monkeypatch.chdir(shops)
+    assert run("init", "shops.csv", "--header").exit_code == 0
+    blanks = [line for line in (shops / "plan.toml").read_text().splitlines() if '= ""' in line or "[]" in line]
+    assert len(blanks) >= 5
+    assert all("  # " in line for line in blanks)
+    refused = " ".join(run("check", "plan.toml").stderr.split())
+    for told in ("public, synthetic, past or confidential", "text, integer, boolean or date", "every cell"):
+        assert told in refused
+
+
+def test_a_look_proposes_no_sum_of_codes_and_finds_joined_ids(shops, run, monkeypatch):
+    monkeypatch.chdir(shops)
+    (shops / "coded.csv").write_text(SHOPS.replace("paid", "plat"))
+    assert run("init", "coded.csv", "--header", "--look").exit_code == 0
+    found = tomllib.loads((shops / "plan.toml").read_text())
+    assert found["schema"]["unit"] == "UTILITYID"
+    assert list(found["schema"]["measures"]) == ["sales", "plat"]
+    rows = "UTILITYID,grp,sales\n" + "".join(f"{n},{4510 + n},{n * n}\n" for n in range(1, 30))
+    (shops / "groups.csv").write_text(rows)
+    assert run("init", "groups.csv", "--header", "--look", "--out", "groups.toml").exit_code == 0
+    found = tomllib.loads((shops / "groups.toml").read_text())
+    assert (list(found["schema"]["measures"]), found["schema"]["columns"]) == (["sales"], {"grp": "integer"})

@@ -73,7 +73,7 @@ def test_a_policy_alone_is_read_too(saved, run_json):
 
 def test_it_says_how_closely_someone_who_knows_everything_else_can_tell_a_value(released, run, run_json):
     path = released / "out" / "policy.json"
-    record, values = {"emp": 4000, "payann": 120_000}, rw.load_release(path.parent).values
+    record, values = {"emp": 4000, "payann": 120_000}, rw.read(path.parent).values
     found = run_json("loss", path, "emp=4000", "payann=120000")
     window = values.window(record, "emp")
     assert found["told_values"]["emp"]["within"] == str(window.reach)

@@ -47,6 +47,13 @@ def test_every_block_of_a_page_runs_in_order(page, least, tmp_path, monkeypatch,
                 result = run(*words)
                 assert result.exit_code == 0, (line, result.output)
     if page == "tutorial.md":
+        told = run("check", "plan.toml").stdout
+        plain = " ".join((DOCS / page).read_text().split())
+        examples = re.findall(r"^(?:corner shop|factory) .*?  ([\d.]+)  ", told, flags=re.MULTILINE)
+        assert f"corner shop ({examples[0]}) and of the factory ({float(examples[1]):.3g})" in plain
+        assert "± 26.8" in told
+        assert "(26.8 employees, 1,271 thousand dollars)" in plain
+        assert "± 1,270" in told
         assert {"policy.json", "release.json"} <= {path.name for path in (tmp_path / "published-from-python").iterdir()}
 
 

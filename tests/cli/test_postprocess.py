@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import recordwise as rw
 from recordwise.errors import SourceError
-from recordwise.release.files import load_release
 from recordwise.release.formats.parquet import read_tables
 
 
@@ -19,7 +19,7 @@ def released(folder, run):
 
 
 def test_a_saved_release_reads_back_as_it_was_written(released, folder):
-    release = load_release(released)
+    release = rw.read(released)
     release.save(folder / "again")
     for name, table in read_tables(released).items():
         assert read_tables(folder / "again")[name].equals(table)
@@ -40,7 +40,7 @@ def test_a_folder_is_fitted_and_still_agrees_with_the_ledger(released, folder, r
 
 def test_the_fit_is_the_one_of_the_release_itself(released, folder, run):
     run("postprocess", released, "--out", folder / "fitted", "--method", "sequential")
-    expected = load_release(released).consistent(method="sequential")
+    expected = rw.read(released).consistent(method="sequential")
     for table in expected.tables:
         assert pq.read_table(folder / "fitted" / f"{table.name}.parquet").equals(table.data)
 
@@ -116,7 +116,7 @@ def test_a_folder_of_something_else_is_no_release(folder):
     (folder / "release.json").write_text("[]")
     (folder / "policy.json").write_text("{}")
     with pytest.raises(SourceError, match="not a release folder"):
-        load_release(folder)
+        rw.read(folder)
 
 
 def test_records_of_a_folder_are_those_of_the_release(released, folder, run):
@@ -134,7 +134,7 @@ def test_records_of_a_folder_are_those_of_the_release(released, folder, run):
     )
     assert done.exit_code == 0
     assert "no row is a respondent" in " ".join(done.stdout.split())
-    expected = load_release(released).records(whole=True, method="max_fit", slack=0.5)
+    expected = rw.read(released).records(whole=True, method="max_fit", slack=0.5)
     assert pq.read_table(folder / "micro" / "records.parquet").to_pylist() == expected.data.to_pylist()
     assert {file.name for file in (folder / "micro").iterdir()} == {"records.parquet", "records.csv", "records.json"}
     told = run("postprocess", released, "--out", folder / "other", "--records", "weighted", "--json")

@@ -49,9 +49,10 @@ WRONG, MOST, ALL = ["1", "2"], ["01", "02"], ["01", "02", "03", "04", "05"]
 @pytest.mark.parametrize(
     "keys, outside, made",
     [
-        (WRONG, "", False),
+        (WRONG, "", True),  # as in the first version
+        (WRONG, "max_outside = 0.01", False),
         (WRONG, 'max_outside = "accept"', True),
-        (MOST, "", True),
+        (MOST, "max_outside = 0.01", True),
         (MOST, "max_outside = 0.005", False),
         (["01", "03"], "max_outside = 0.5", True),
         (["01"], "max_outside = 0.5", False),
@@ -73,9 +74,12 @@ def test_a_release_stops_before_the_charge_where_too_many_records_are_outside(
 
 
 def test_the_refusal_tells_no_number_of_records(written, run, tmp_path):
-    result = run("release", written(WRONG), "--out", tmp_path / "out", "--yes")
+    result = run("release", written(WRONG, "max_outside = 0.01"), "--out", tmp_path / "out", "--yes")
     assert not {"200", "198", "100"} & set(result.output.replace("%", " ").split())
-    assert run("release", written(WRONG), "--out", tmp_path / "out", "--yes", "--json").exit_code == 2
+    assert (
+        run("release", written(WRONG, "max_outside = 0.01"), "--out", tmp_path / "out", "--yes", "--json").exit_code
+        == 2
+    )
 
 
 def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path, terminal):
@@ -118,7 +122,7 @@ def test_preflight_of_declared_records_is_no_look(written, run, tmp_path):
 
 
 def test_preflight_fails_where_the_release_would(written, run, terminal):
-    result = run("preflight", written(WRONG))
+    result = run("preflight", written(WRONG, "max_outside = 0.01"))
     assert result.exit_code == 2
     assert "the release will be refused" in " ".join(result.stdout.split())
     assert run("preflight", written(WRONG, 'max_outside = "accept"')).exit_code == 0

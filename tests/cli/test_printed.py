@@ -88,14 +88,12 @@ def test_everything_that_is_known_about_a_firm_is_said(
     selection_delta: float, known: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {"establishments": 1234, "known": known, "loss": 1.25, "epsilon": 7.5, "delta": 0.003}
-    found |= {"epsilon_from": "the zCDP loss", "pure_epsilon": None}
+    found |= {"epsilon_from": "the zCDP loss", "pure_epsilon": None, "power_of_a_5_percent_test": 0.3}
     show_firm(found | {"selection_delta": selection_delta, "sentence": "What it means."})
     said = " ".join(capsys.readouterr().out.split())
     expected = [
         "A firm with 1,234 establishments",
-        f"loss (zCDP rho) 1.25, {known}",
-        "epsilon 7.5 at delta 0.003, from the zCDP loss",
-        "What it means.",
+        "Presence can be suspected. What it means.",
     ]
     if selection_delta:
         expected.append("With probability at most 0.002 a cell is listed only because of your firm.")
@@ -103,4 +101,5 @@ def test_everything_that_is_known_about_a_firm_is_said(
         expected.append(
             "This policy does not say which establishments share a cell. The policy.json of a release does."
         )
+    expected += [f"loss (zCDP rho) 1.25, {known}", "epsilon 7.5 at delta 0.003, from the zCDP loss"]
     assert said == " ".join(expected)

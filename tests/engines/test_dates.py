@@ -204,4 +204,4 @@ def test_a_release_by_quarter_has_a_page_that_asks_for_the_date(opens, tmp_path)
     page = (tmp_path / "r" / "report.html").read_text()
     assert "a date, as 2024-12-31" in page
     assert '"opened":"2005-12-' in page
-    assert rw.load_release(tmp_path / "r").policy == release.policy
+    assert rw.read(tmp_path / "r").policy == release.policy

@@ -74,7 +74,8 @@ def kinds(folder: Path) -> list[str]:
 
 def left_over(folder: Path) -> set[str]:
     names = {path.name for path in folder.iterdir()}
-    return names - {"records.parquet", "plan.toml", "small.ledger", "small.ledger-wal", "small.ledger-shm"}
+    ledger = {f"small.ledger{end}" for end in ("", "-wal", "-shm", ".totals")}
+    return names - {"records.parquet", "plan.toml", *ledger}
 
 
 def is_kept(folder: Path, *, killed: bool = False) -> bool:

@@ -15,7 +15,6 @@ from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kind, mechanism_kinds
 from recordwise.plan.cost import declared_elsewhere
 from recordwise.plan.file import load_plan
-from recordwise.release.files import load_release
 
 PLAN = """
 dataset = "small"
@@ -91,7 +90,7 @@ def test_who_answers_for_its_loss_is_said_before_and_in_the_release(laplace, tmp
     assert json.loads((tmp_path / "release" / "release.json").read_text())["declared_elsewhere"] == [DECLARED]
     page = (tmp_path / "release" / "report.html").read_text()
     assert "Laplace of recordwise-own 1.0: declared by its package, not proved by recordwise" in page
-    again = load_release(tmp_path / "release")
+    again = rw.read(tmp_path / "release")
     assert again.to_json()["declared_elsewhere"] == [DECLARED]
     assert "declared_elsewhere" not in plain.to_json()
     checked = CliRunner().invoke(app, ["check", str(tmp_path / "plan.toml"), "--json"])

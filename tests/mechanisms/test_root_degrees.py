@@ -16,7 +16,6 @@ from recordwise.mechanisms.base import parameter_json
 from recordwise.noise import Seeded
 from recordwise.policy import Policy
 from recordwise.policy.render.text import policy_lines
-from recordwise.release.files import load_release
 from recordwise.release.tables import FITTED
 
 ROOTS = {
@@ -103,6 +102,6 @@ def test_a_root_is_released_read_back_and_fitted(mechanism: RootTransform, tmp_p
     assert np.all(data["sum_emp_low"] <= data["sum_emp_high"])
     assert np.all(data["sum_emp_sd"] > 0)
     release.save(tmp_path / "out")
-    again = load_release(tmp_path / "out")
+    again = rw.read(tmp_path / "out")
     assert again.policy.loss({"emp": 17, "county": "1"}) == mechanism.policy("emp").loss({"emp": 17})
     assert np.all(np.isfinite(again.consistent().tables[0].data.column(f"sum_emp{FITTED}").to_numpy()))

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from mechanisms.lattice_truth import tail
-from recordwise.mechanisms.key_selection import SelectionLaw, truncated_deviations, truncated_intervals
+from recordwise.mechanisms.key_selection import (
+    SelectionLaw,
+    _at_least,
+    _invert_tests,
+    truncated_deviations,
+    truncated_intervals,
+)
 
 LAWS = [
     (SelectionLaw(sigma=Fraction(9, 4), threshold=13), 0.95),
@@ -35,6 +41,18 @@ def test_given_selection_the_interval_covers_every_count(law, confidence):
             law, confidence, count, lambda v: truncated_intervals(law, v, confidence=confidence, least=0)
         )
         assert covered >= confidence - 1e-12
+
+
+@pytest.mark.theorem("T-TRUNCATED")
+@pytest.mark.parametrize(("law", "confidence"), LAWS, ids=str)
+def test_the_next_count_below_an_interval_would_be_rejected(law, confidence):
+    values = law.threshold + np.arange(0, 40, 3)
+    alpha, half = (1 - confidence) / 2, law.noise.quantile((1 + confidence) / 2)
+    low, high = _invert_tests(law, values, alpha, 0, half)
+    below = low > 0
+    assert np.all(_at_least(law, values, low) > alpha * (1 - 1e-6))
+    assert np.all(_at_least(law, values, low - 1)[below] <= alpha)
+    assert np.all(1 - _at_least(law, values + 1, high + 1) <= alpha)
 
 
 @pytest.mark.theorem("T-TRUNCATED")

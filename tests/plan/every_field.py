@@ -31,7 +31,7 @@ revision = 1
 unit = "id"
 firm = "firm"
 measures.emp = { step = 1, bound = 100000, null = "refuse" }
-measures.pay = { step = 1, bound = 100000 }
+measures.pay = { step = 1, bound = 100000, number = { thousands = ",", prefix = "$" } }
 measures.unused = { step = 1, bound = 100000 }
 measures.profit = { step = 1, bound = 100000, signed = true }
 measures.other = { derive = "pay - 15 * emp" }
@@ -153,11 +153,18 @@ CHANGES: Changes = {
     "Measure.null": [[('null = "refuse" }', 'null = "zero" }')]],
     "Measure.signed": [[("emp = { step = 1, bound = 100000,", "emp = { step = 1, bound = 100000, signed = true,")]],
     "Measure.derive": [[("pay - 15 * emp", "pay - 16 * emp")]],
+    "Measure.number": [[(', number = { thousands = ",", prefix = "$" }', "")]],
+    "NumberFormat.thousands": [[('thousands = ","', 'thousands = "_"')]],
+    "NumberFormat.decimal": [[('thousands = ","', 'thousands = ".", decimal = ","')]],
+    "NumberFormat.prefix": [[('prefix = "$"', 'prefix = "€"')]],
+    "NumberFormat.suffix": [[('prefix = "$"', 'suffix = "$"')]],
     "Column.name": [
         [("columns.opened", "columns.begun"), ('opened = "max"', 'begun = "max"'), ('"opened" }', '"begun" }')]
     ],
     "Column.type": [[('active = { type = "boolean"', 'active = { type = "text"')]],
     "Column.null": [[('type = "boolean", null = "category"', 'type = "boolean", null = "refuse"')]],
+    "Column.date": [[('columns.opened = "date"', 'columns.opened = { date = "%d.%m.%Y" }')]],
+    "Column.trim": [[('columns.naics = "text"', 'columns.naics = { type = "text", trim = true }')]],
     "Hierarchy.codes": [[("02,02002", "01,02002")]],
     "And.parts": [[(" AND active IS NOT NULL", "")]],
     "Or.parts": [[("emp > 5000 OR ", "")]],
@@ -186,6 +193,7 @@ CHANGES: Changes = {
         [("table_share = [0.1, 0.2, 0.3, 0.4]\n", "")],
     ],
     "Choice.share": [[('share = ["1/4", "3/4"]', 'share = ["1/2", "1/2"]')]],
+    "Query.best": [[('share = ["1/4", "3/4"]', 'share = "best"')]],
     "Query.all_other": [[('all_other = "publish"\n', "")]],
     "Rows.table": [[('naics = ["111", "221"]', 'naics = ["111", "331"]')]],
     "Sizes.columns": [[("01002,900", "01002,90000")]],
@@ -252,7 +260,9 @@ KEEPS: Changes = {
     "PlanFile.tuned_on": [[('tuned_on = "synthetic"', 'tuned_on = "public"')]],
     "PlanFile.tuning_reason": [[("asked for", "needed")]],
     "PlanFile.budget": [[("rho = 60", "rho = 61")]],
+    "PlanFile.reserve": [[('tuned_on = "synthetic"', 'tuned_on = "synthetic"\nreserve = { revisions = 1 }')]],
     "PlanFile.earlier": [[("revision = 1", 'revision = 1\nearlier = ["out/2024"]')]],
+    "PlanFile.stage": [],
     "PlanFile.max_outside": [[("max_outside = 0.5", 'max_outside = "accept"')]],
     "PlanFile.memory_limit": [[("700MB", "800MB")]],
     "PlanFile.engine": [[('memory_limit = "700MB"', 'engine = "spark"\nspark = { master = "local[2]" }')]],
@@ -269,7 +279,12 @@ KEEPS: Changes = {
     "PlanFile.examples": [[('"corner shop"', '"shop"')]],
     "PlanFile.parameters": [[("year = 2025", 'year = 2025\nmore = "x"'), ("asked for", "asked for ${more}")]],
     "PlanFile.hidden": [],
-    "PlanFile.words": [[('emp = "employees"', 'emp = "jobs"')], [('"dollars"', '"euros"')], [("Bureau", "Office")]],
+    "PlanFile.words": [
+        [('emp = "employees"', 'emp = "jobs"')],
+        [('"dollars"', '"euros"')],
+        [("Bureau", "Office")],
+        [("confidence = 0.9", "confidence = 0.9\nnames = false")],
+    ],
     "Plan._cells": [],
     "Plan._parts": [],
     "Plan._tables": [],

@@ -111,10 +111,10 @@ def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_b
     checked = run("check", tmp_path / "plan.toml")
     assert checked.exit_code == 0, checked.output
     assert "Promise over time: noise is scaled by sizes from an earlier release" in " ".join(checked.output.split())
-    assert f"Sizes of cells: release {rw.load_release(tmp_path / 'year1').digest}" in " ".join(checked.output.split())
+    assert f"Sizes of cells: release {rw.read(tmp_path / 'year1').digest}" in " ".join(checked.output.split())
     made = run("release", tmp_path / "plan.toml", "--out", tmp_path / "year2", "--yes")
     assert made.exit_code == 0, made.output
-    found = rw.load_release(tmp_path / "year2")
+    found = rw.read(tmp_path / "year2")
     assert LEFT.dominates(found.policy)
     assert "the unconditional promise is the budget" in found.to_json()["sized_noise"]
     page = (tmp_path / "year2" / "report.html").read_text()

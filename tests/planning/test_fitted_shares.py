@@ -112,7 +112,7 @@ def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_g
     products = np.array([np.outer([a, 1 - a], [b, 1 - b]).ravel() for a in grid for b in grid])
     assert best == pytest.approx(worst(level_shares(found)[None])[0], rel=1e-9)
     assert best <= 1.01 * worst(steps / 50).min()
-    assert best < (0.8 if margins else 1) * worst(products).min()
+    assert best < (0.9 if margins else 1) * worst(products).min()
 
 
 def test_each_table_of_crossing_levels_has_its_own_share_in_plans_and_releases(session, tmp_path):
@@ -151,7 +151,7 @@ def test_goals_about_tables_that_cross_are_met_by_the_release(session):
     for cells in view.cell_totals(crossed.sum("emp", rw.Gaussian(sigma=1), alias="exact")):
         table = next(each for each in release.tables if each.name == cells.name)
         sd = table.data.column("sum_emp_best_sd").to_numpy()
-        worst = max(worst, float(np.max(1.959964 * sd / (0.05 * cells.totals["exact"]))))
+        worst = max(worst, float(np.max(1.959964 * sd / (0.05 * cells.totals["exact"] - 0.5))))
     assert worst == pytest.approx(found.worst, rel=1e-3)
 
 
@@ -172,7 +172,9 @@ def test_shares_of_the_sum_both_margins_and_the_cells_are_the_best_of_a_grid(ses
 
     def worst(shares):
         covariance = np.linalg.inv(rows.T @ (rows * shares[level][:, None] / 900))
-        return float(np.max(1.959964 * np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)) / (0.05 * totals)))
+        return float(
+            np.max(1.959964 * np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)) / (0.05 * totals - 0.5))
+        )
 
     grid = np.linspace(0.02, 0.98, 49)
     best = min(worst(np.outer([a, 1 - a], [b, 1 - b]).ravel()) for a in grid for b in grid)
@@ -193,6 +195,50 @@ def test_cells_that_may_miss_do_not_decide():
     strict = LevelTree(tree=tree.tree, level=tree.level, variance=tree.variance, reach=hard, may_miss=(0, 0, 0))
     loose = LevelTree(tree=tree.tree, level=tree.level, variance=tree.variance, reach=hard, may_miss=(0, 0, 1))
     assert fitted_shares([loose]).worst < 0.1 * fitted_shares([strict]).worst
+
+
+@pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("goals", [(0,), (1,), (2,), (0, 2)])
+def test_goals_about_some_levels_only_are_as_good_as_on_a_grid(goals):
+    tree = random_tree(2)
+    reach = np.where(np.isin(tree.level, goals), tree.reach, np.inf)
+    some = LevelTree(tree=tree.tree, level=tree.level, variance=tree.variance, reach=reach, may_miss=tree.may_miss)
+    found = fitted_shares([some])
+    grid = [np.array([a, b, 1 - a - b]) for a in np.geomspace(1e-3, 0.99, 25) for b in np.geomspace(1e-3, 0.99, 25)]
+    best = min(float(np.max(some.squared_ratios(each))) for each in grid if each[2] > 0)
+    assert found.worst**2 <= 1.01 * best
+    assert [ratio == 0 for ratio in found.ratios] == [level not in goals for level in range(3)]
+
+
+@pytest.mark.parametrize("some", [[0], [2], [0, 2]])
+def test_recommendations_take_fitted_goals_about_some_levels(session, some):
+    how = {"fitted": True, "complete": True, "data": "synthetic"}
+    goal = Goal("emp", levels(), within="0.05", levels=some)
+    kept = recommend(session, goal, keep_mechanisms=rw.Gaussian(sigma=30), **how)
+    every = recommend(session, Goal("emp", levels(), within="0.05"), keep_mechanisms=rw.Gaussian(sigma=30), **how)
+    assert 0 < kept.worst <= every.worst * 1.001
+    found = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, **how)
+    assert all(each.share_met == 1 for each in found["Gaussian"].calibrated)
+    assert len(found["Gaussian"].queries()[0].tables()) == 3
+
+
+@pytest.mark.theorem("T-HALFSTEP")
+def test_a_fitted_goal_leaves_room_for_half_a_step(session):
+    """Coarse noise reaches half a step farther than a normal law, and what is below it cannot be asked for."""
+    how = {"fitted": True, "complete": True, "data": "synthetic"}
+    goal = Goal("count", levels(), within="0.05", levels=[2])
+    (query,) = recommend(session, goal, candidates={"Gaussian": rw.Gaussian(sigma=1)}, **how)["Gaussian"].queries()
+    release = session.run(query, rng=Seeded(2)).consistent(method="ols", complete=True)
+    totals = session.owner.view(data="synthetic").cell_totals(levels().count(rw.Gaussian(sigma=1), alias="exact"))
+    finest = next(each for each in totals if len(each.totals["exact"]) == 12)
+    table = next(each for each in release.tables if each.data.num_rows == 12)
+    sd = table.data.column(f"{table.variables[0]}_best_sd").to_numpy()
+    over = (1.959964 * sd + 0.5) / (0.05 * finest.totals["exact"])
+    assert 0.99 < np.max(over) <= 1 + 1e-4
+    with pytest.raises(ParameterError, match="half a step"):
+        recommend(
+            session, Goal("count", levels(), within="0.001"), candidates={"Gaussian": rw.Gaussian(sigma=1)}, **how
+        )
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +279,7 @@ def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_rele
         sd = table.data.column("sum_emp_best_sd").to_numpy()
         listed = ~np.array(table.data.column("all_other").to_pylist()) if "all_other" in table.keys else total > 0
         counted = listed & (total > 0)
-        worst = max(worst, float(np.max(z * sd[counted] / (0.05 * total[counted]))))
+        worst = max(worst, float(np.max(z * sd[counted] / (0.05 * total[counted] - 0.5))))
     assert worst == pytest.approx(fitted.worst, rel=1e-3)
 
 
@@ -272,7 +318,7 @@ def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_r
         listed = ~np.array(table.data.column("all_other").to_pylist()) if "all_other" in table.keys else total > 0
         counted = listed & (total > 0)
         errors = 1.959964 * table.data.column(name).to_numpy()[counted]
-        met.append(float(np.mean(errors <= 0.05 * total[counted] * (1 + 1e-4))))
+        met.append(float(np.mean(errors <= (0.05 * total[counted] - 0.5) * (1 + 1e-4))))
     assert [each.share_met for each in found["Gaussian"].calibrated] == pytest.approx(met)
     assert float(share) <= min(met) < 1
 

@@ -130,7 +130,7 @@ def test_a_rehearsal_cannot_be_taken_for_a_release(made: Rehearsal) -> None:
     form = json.loads((made.folder / "release.json").read_text())
     assert form["rehearsal"] == {"records": "generated", "private": False, "ledger": "thrown away"}
     assert form["dataset"].startswith("REHEARSAL")
-    loaded = rw.load_release(made.folder)
+    loaded = rw.read(made.folder)
     assert not loaded.private
     with pytest.raises(ParameterError, match="NOT PRIVATE"):
         history_of(loaded, [loaded])

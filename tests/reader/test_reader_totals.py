@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from random import Random
@@ -250,6 +252,17 @@ def test_folder_and_zip_are_read_alike(opened: Any, tmp_path: Path) -> None:
         rw.read(tmp_path / "bad.zip")
 
 
+def test_the_old_name_says_what_replaced_it(opened: Any, tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match=r"now rw\.read"):
+        getattr(rw, "load_release")  # noqa: B009
+    county_release(opened).save(tmp_path / "out", formats=["parquet"])
+    found = rw.read(tmp_path / "out")
+    assert isinstance(found, rw.Release)
+    fitted = found.consistent(complete=True)
+    assert isinstance(fitted, ReaderRelease)
+    assert fitted.total("emp").sd == found.total("emp", complete=True).sd
+
+
 @pytest.mark.slow
 @pytest.mark.theorem("T-HALFSTEP")
 @pytest.mark.parametrize("sigma", ["0.2", "0.62", "9"])
@@ -270,3 +283,15 @@ def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
     least = binom.ppf(1e-6, several, 0.95)
     assert hits >= least
     assert narrow < least
+
+
+@pytest.mark.process
+def test_a_first_answer_loads_no_engine_and_no_parser(opened: Any, tmp_path: Path) -> None:
+    county_release(opened).save(tmp_path / "out", formats=["parquet"])
+    asked = f"rw.read({str(tmp_path / 'out')!r}).total('emp', complete=True)"
+    heavy = (
+        "('duckdb', 'sqlglot', 'pandas', 'polars', 'matplotlib', 'scipy.optimize', 'scipy.stats', 'recordwise.engines')"
+    )
+    code = f"import sys, recordwise as rw; {asked}; print([each for each in {heavy} if each in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

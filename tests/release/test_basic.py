@@ -12,7 +12,6 @@ from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan.publication import StatusRules
 from recordwise.release.dictionary import relative_error, sd_column, value_column
-from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
 
@@ -78,7 +77,7 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     assert set(stated["moved_more"].values()) == {0}
     assert max(stated["largest_change"].values()) < 1
     assert stated["rounded_to"] == {"n": "1", "sum_emp": "1", "sum_pay": "100"}
-    again = load_release(folder)
+    again = rw.read(folder)
     assert [table.name for table in again.basic_tables] == ["county_by_naics2_basic", "county_by_naics3_basic"]
     assert all(one.data.equals(two.data) for one, two in zip(again.basic_tables, made.basic_tables))
     # A folder with fits and basic tables is fitted anew, as from the noisy answers alone.
@@ -101,7 +100,7 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     pq.write_table(other, path)
     assert any("its basic tables are not those" in problem for problem in verify(ledger, against=[folder]))
     with pytest.raises(SourceError, match="basic tables are not those that were saved"):
-        load_release(folder)
+        rw.read(folder)
 
 
 def test_a_signed_measure_is_fitted_by_least_squares_and_may_be_negative() -> None:

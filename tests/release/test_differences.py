@@ -236,3 +236,26 @@ def test_the_change_of_a_quantile_is_not_that_of_a_number_with_gaussian_noise():
     exact = np.array(ends[0].to_pylist(), dtype=float) - np.array(ends[1].to_pylist(), dtype=float)
     assert np.all(high[known] >= exact[known])
     assert np.all(high[known] <= exact[known] + 1000)
+
+
+def test_changes_are_saved_with_names_in_any_format_and_added_up_by_groups_of_a_list(pair, tmp_path) -> None:
+    before, now = pair
+    named = now.with_labels(labels={"emp": "Employment", "code=a": "Alpha", "code": "Code"}, units={"emp": "employees"})
+    folder = named.change(before).save(tmp_path / "change", formats=["csv", "xlsx", "long", "parquet"])
+    lines = (folder / "code.csv").read_text().splitlines()
+    assert lines[0].startswith('"code","code_name","listed","n_before","n_now","n_change","n_change_sd"')
+    assert lines[1].startswith('"a","Alpha","both",')
+    # An error of four digits, and a change to a hundredth of it.
+    row = dict(zip(lines[0].replace('"', "").split(","), lines[1].split(",")))
+    assert len(row["log_change_sd"].replace(".", "")) <= 5
+    assert "\na,Alpha,both,emp_percent," in (folder / "code.long.csv").read_text().replace('"', "")
+    assert {path.suffix for path in folder.iterdir()} == {".csv", ".xlsx", ".parquet"}
+    groups = {"code": {"b": "B", "b2": "B", "b3": "B"}}
+    joined = {each["code"]: each for each in now.change(before, groups=groups)["code"].to_pylist()}
+    assert {code: row[PRESENCE] for code, row in joined.items()} == {"a": BOTH, "B": BOTH}
+    later, earlier = (
+        sum(row["emp"] for row in release.table.to_pylist() if row["code"] != "a") for release in (now, before)
+    )
+    assert joined["B"]["emp_change"] == later - earlier
+    with pytest.raises(ParameterError, match="name no format"):
+        now.change(before).save(tmp_path / "other", formats=["ods"])

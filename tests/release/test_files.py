@@ -24,7 +24,6 @@ from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
 from recordwise.release.content import Content, content_of
-from recordwise.release.files import load_release
 from recordwise.release.formats.csv import Csv, whole_numbers, with_formulas, without_formulas
 from recordwise.release.formats.parquet import Parquet, read_tables
 from recordwise.release.published import Published
@@ -126,14 +125,14 @@ MARKED = {
 @pytest.mark.costly
 def test_a_folder_whose_files_disagree_about_being_private_is_not_read(release, seeded, tmp_path, name, really) -> None:
     folder = (release if really else seeded).save(tmp_path / "out")
-    assert load_release(folder).private == really
+    assert rw.read(folder).private == really
     MARKED[name](folder / name, NOT_PRIVATE if really else PRIVATE)
     with pytest.raises(SourceError, match=rf"marked private: .*; not marked private: .*{'' if not really else name}"):
-        load_release(folder)
+        rw.read(folder)
     if name.endswith("json"):
         MARKED[name](folder / name, "certified")
         with pytest.raises(SourceError, match="not marked private"):
-            load_release(folder)
+            rw.read(folder)
 
 
 def test_a_mark_that_every_file_bears_but_nobody_knows_is_refused(release, tmp_path) -> None:
@@ -143,7 +142,7 @@ def test_a_mark_that_every_file_bears_but_nobody_knows_is_refused(release, tmp_p
     for name in (path.name for path in folder.iterdir()):
         (parquet_says if name.endswith("parquet") else json_says)(folder / name, "certified")
     with pytest.raises(SourceError, match="marked private: no file"):
-        load_release(folder)
+        rw.read(folder)
 
 
 def test_no_file_holds_the_number_of_records_or_of_cells_that_have_any(tmp_path) -> None:
@@ -366,7 +365,7 @@ def test_a_release_of_another_format_is_refused(version: object, release, tmp_pa
     stated = json.loads((tmp_path / "out" / "release.json").read_text())
     (tmp_path / "out" / "release.json").write_text(json.dumps(stated | {"recordwise_release": version}))
     with pytest.raises(SourceError, match="an incompatible version"):
-        load_release(tmp_path / "out")
+        rw.read(tmp_path / "out")
 
 
 def test_a_folder_below_a_file_is_a_clear_error(release, tmp_path) -> None:

@@ -114,14 +114,14 @@ def test_epsilon_on_the_page_is_that_of_python_rounded_up_to_the_next_entry() ->
 def test_a_folder_whose_firms_or_noise_do_not_add_up_is_refused(tmp_path: Any) -> None:
     release = all_gaussian()
     release.save(tmp_path / "out")
-    again = rw.load_release(tmp_path / "out")
+    again = rw.read(tmp_path / "out")
     assert again.firms == release.firms
     assert again.lattice == release.lattice
     policies = json.loads((tmp_path / "out" / "policy.json").read_text())
     for name, changed in (("firms", {"parts": [], "policies": []}), ("lattice", [])):
         (tmp_path / "out" / "policy.json").write_text(json.dumps(policies | {name: changed}))
         with pytest.raises(SourceError, match="add up"):
-            rw.load_release(tmp_path / "out")
+            rw.read(tmp_path / "out")
     without = {name: value for name, value in policies.items() if name not in ("firms", "lattice")}
     (tmp_path / "out" / "policy.json").write_text(json.dumps(without))
-    assert rw.load_release(tmp_path / "out").firms is None
+    assert rw.read(tmp_path / "out").firms is None

@@ -15,7 +15,6 @@ from build import generous, question, records, session
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.content import Content
-from recordwise.release.files import load_release
 from recordwise.release.formats import Format, formats_named, known_formats, registry
 from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.parquet import Parquet
@@ -32,7 +31,7 @@ def release(tmp_path_factory) -> rw.Release:
         return opened.run(question())
 
 
-OWN = ["parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "cbp", "r"]
+OWN = ["parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "long", "cbp", "r"]
 
 
 def test_the_formats_of_recordwise_are_known_by_name() -> None:
@@ -88,7 +87,7 @@ def test_a_format_of_an_installed_package_is_written_and_verified(own_package, t
     file = folder / "county_by_naics2.jsonl"
     assert file.name in (folder / "report.html").read_text(encoding="utf-8")
     assert verify(ledger, against=[folder]) == []
-    load_release(folder)
+    rw.read(folder)
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
     assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file next to it"]

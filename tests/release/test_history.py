@@ -47,7 +47,7 @@ def test_each_cell_has_what_was_published_about_it_before(place) -> None:
 def test_a_release_that_is_loaded_again_makes_the_same_page(place, tmp_path) -> None:
     now = released(place, "2026").with_history(released(place, "2025"))
     now.save(tmp_path / "out")
-    rw.load_release(tmp_path / "out").save(tmp_path / "again")
+    rw.read(tmp_path / "out").save(tmp_path / "again")
     for name in ("report.html", "release.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     kept = json.loads((tmp_path / "out" / "release.json").read_text())["page"]["history"]

@@ -63,7 +63,9 @@ def released(work: Path) -> list[Path]:
 def check(work: Path, out: str) -> str:
     """What must hold after a kill; which stage it came in."""
     names = {path.name for path in work.iterdir()} - {path.name for path in released(work)}
-    allowed = rf"records\.parquet|small\.ledger(-wal|-shm|-journal|\.drawing-\d+)?|\.{re.escape(out)}\.staging-\d+-1"
+    allowed = (
+        rf"records\.parquet|small\.ledger(-wal|-shm|-journal|\.totals|\.drawing-\d+)?|\.{re.escape(out)}\.staging-\d+-1"
+    )
     assert all(re.fullmatch(allowed, name) for name in names), names
     if not (work / "small.ledger").exists():
         assert not (work / out).exists()

@@ -11,7 +11,6 @@ import recordwise as rw
 import report_releases as releases
 from build import keys, question, records, session
 from recordwise.errors import SourceError
-from recordwise.release.files import load_release
 from recordwise.release.page.page import NO_PARTS
 
 KEPT = Path(__file__).parent.parent / "old_files" / "0.1.0"
@@ -44,7 +43,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None:
     labels = releases.HOSTILE_LABELS if name == "hostile" else releases.LABELS
     first = MADE[name]().with_labels(labels=labels).save(tmp_path / "first")
-    assert contents(load_release(first).save(tmp_path / "again")) == contents(first)
+    assert contents(rw.read(first).save(tmp_path / "again")) == contents(first)
     assert b'id="spending"' in (first / "report.html").read_bytes()
 
 
@@ -52,7 +51,7 @@ def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_
     release = several_queries()
     at_once = release.consistent().with_labels(labels=releases.LABELS).save(tmp_path / "once")
     release.with_labels(labels=releases.LABELS).save(tmp_path / "drawn")
-    later = load_release(tmp_path / "drawn").consistent().save(tmp_path / "later")
+    later = rw.read(tmp_path / "drawn").consistent().save(tmp_path / "later")
     assert contents(later) == contents(at_once)
     page = (later / "report.html").read_text()
     assert 'id="spending"' in page
@@ -64,14 +63,13 @@ def test_other_labels_replace_those_that_were_kept(tmp_path: Path) -> None:
     first = release.with_labels(labels={"county": "district"}).save(tmp_path / "first")
     assert "district" in (first / "report.html").read_text()
     assert (
-        "district"
-        not in (load_release(first).with_labels(labels={}).save(tmp_path / "again") / "report.html").read_text()
+        "district" not in (rw.read(first).with_labels(labels={}).save(tmp_path / "again") / "report.html").read_text()
     )
 
 
 @pytest.mark.parametrize("name", ["release", "private-keys", "seeded", "external"])
 def test_a_page_that_lacks_its_parts_says_so_and_invents_no_reason(name: str, tmp_path: Path) -> None:
-    page = (load_release(KEPT / name).save(tmp_path / "again") / "report.html").read_text()
+    page = (rw.read(KEPT / name).save(tmp_path / "again") / "report.html").read_text()
     assert NO_PARTS in page
     assert 'id="spending"' not in page
     assert '"whyNoBand":"this release was saved without its parts"' in page
@@ -91,11 +89,11 @@ def test_parts_that_do_not_add_up_to_the_policy_are_refused(tmp_path: Path) -> N
     stated["page"]["policies"][0]["rho"][0][0] = "1/1000"
     (folder / "release.json").write_text(json.dumps(stated))
     with pytest.raises(SourceError, match="do not add up to its policy"):
-        load_release(folder)
+        rw.read(folder)
     stated["page"]["policies"] = []
     (tmp_path / "damaged" / "release.json").write_text(json.dumps(stated))
     with pytest.raises(SourceError, match="is damaged"):
-        load_release(tmp_path / "damaged")
+        rw.read(tmp_path / "damaged")
 
 
 def test_sizes_that_were_not_kept_are_read_off_between_those_that_were() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import recordwise
+import recordwise as rw
 from recordwise.policy import constant, gaussian_sum
-from recordwise.release.files import load_release
 from recordwise.release.published import EarlierRevision, Period, PublishedSeries, read_groups
 
 OLD = sorted((Path(__file__).parents[1] / "old_files").glob("*/*/release.json"))
@@ -42,7 +42,7 @@ def test_a_column_under_two_names_is_not_taken_for_one() -> None:
 
 @pytest.mark.parametrize("file", OLD, ids=lambda file: "-".join(file.parts[-3:-1]))
 def test_every_entry_of_earlier_releases_is_read(file: Path) -> None:
-    published = load_release(file.parent).published
+    published = rw.read(file.parent).published
     for query in published.queries:
         assert query.external or all(table.by and published.query_of(table.name) is query for table in query.tables)
         assert all(each.rules.__name__ == each.kind for each in query.statistics)

@@ -91,7 +91,7 @@ def test_each_of_two_years_is_verified_and_has_a_page_that_takes_the_signs_it_de
         assert loss({"profit": 7}) == pytest.approx(200 + 49 * 200)
         if measure.signed:
             assert loss({"profit": -7}) == loss({"profit": 7})
-    before, now = map(rw.load_release, folders)
+    before, now = map(rw.read, folders)
     assert PERCENT.isdisjoint(change(now, before).column_names)
 
 

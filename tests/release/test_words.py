@@ -10,7 +10,6 @@ from build import generous, keys, question, records, session, write_records
 from recordwise.errors import ParameterError, PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.read import load_plan
-from recordwise.release.files import load_release
 
 ABOUT = {
     "title": "Small business patterns",
@@ -105,7 +104,7 @@ def test_the_words_of_a_plan_file_reach_every_file_of_its_release(plan, tmp_path
     assert fields["county"]["value_labels"] == {"01": "First county"}
     assert (fields["sum_emp"]["title"], fields["sum_emp"]["unit"]) == ("employment", "employees")
     assert first["schema"]["primaryKey"] == ["county", "naics2"]
-    again = load_release(folder)
+    again = rw.read(folder)
     assert again.words == release.words
     fitted = again.consistent().save(tmp_path / "fitted")
     assert "Office of Numbers" in (fitted / "report.html").read_text()
@@ -146,7 +145,7 @@ def test_a_release_without_a_date_is_dated_when_it_is_made_and_keeps_that_date(t
         release = opened.run(question(), rng=Seeded(1))
     assert len(release.words.publication.date) == 10
     folder = release.with_labels(publication=rw.Publication(publisher="A", date="2001-02-03")).save(tmp_path / "out")
-    assert load_release(folder).words.publication.to_json() == {"publisher": "A", "date": "2001-02-03"}
+    assert rw.read(folder).words.publication.to_json() == {"publisher": "A", "date": "2001-02-03"}
 
 
 def test_two_queries_of_one_name_and_bad_publications_are_refused() -> None:

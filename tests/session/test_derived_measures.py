@@ -21,8 +21,9 @@ from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.base import noised
 from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.plan import Keys, Measure, Plan, Schema, parse_sql
+from recordwise.plan.expressions import linear_text
 from recordwise.plan.file.write import plan_text
-from recordwise.plan.sql.grammar import linear_text, parse_linear
+from recordwise.plan.sql.grammar import parse_linear
 from recordwise.plan.statistics.base import gaussian_reach
 from recordwise.planning import compare
 from recordwise.policy import Measure as PolicyMeasure

@@ -153,7 +153,7 @@ def test_a_release_says_which_lists_it_is_by_and_is_fitted_again_from_its_files(
     page = (tmp_path / "out" / "report.html").read_text()
     assert places().digest in page
     assert "public: a list of industries" in page
-    loaded = rw.load_release(tmp_path / "out")
+    loaded = rw.read(tmp_path / "out")
     again, now = loaded.consistent(method="ols"), release.consistent(method="ols")
     for one, two in zip(again.tables, now.tables):
         for name in two.data.column_names:

@@ -96,7 +96,7 @@ def test_a_state_by_its_code_and_by_its_name_is_one_state_in_tables_and_fits(how
     folder = release.save(tmp_path / "out")
     page = (folder / "report.html").read_text()
     assert all(table.name in page for table in release.tables)
-    again = rw.load_release(folder).consistent(method="ols", complete=complete).tables
+    again = rw.read(folder).consistent(method="ols", complete=complete).tables
     assert [np.array(table.data.column("emp_fit")) == pytest.approx(columns[key]) for key, table in zip(tables, again)]
 
 
@@ -202,7 +202,7 @@ def test_a_sum_is_on_the_steps_of_its_measure_in_tables_files_and_page(step: str
         rows = list(csv.DictReader(file))
     assert [float(row["m"]) for row in rows] == pytest.approx(values, abs=0.005)
     assert f'"step":"{size}"' in (folder / "release.json").read_text().replace(" ", "")
-    assert rw.load_release(folder).table.column("m").to_pylist() == table.column("m").to_pylist()
+    assert rw.read(folder).table.column("m").to_pylist() == table.column("m").to_pylist()
 
 
 @pytest.mark.parametrize("missing", [("place",), ("kind",), ("place", "kind"), ()])

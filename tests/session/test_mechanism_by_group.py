@@ -115,7 +115,7 @@ def test_fits_and_records_take_the_noise_of_each_group(tmp_path):
         fitted.loc[("01", "111")]["sum_emp_sd"], rel=0.1
     )
     release.save(tmp_path / "out")
-    again = rw.load_release(tmp_path / "out").records(whole=True, complete=True)
+    again = rw.read(tmp_path / "out").records(whole=True, complete=True)
     assert again.data.equals(release.records(whole=True, complete=True).data)
 
 

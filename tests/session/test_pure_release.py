@@ -113,13 +113,13 @@ def test_releases_say_whether_their_loss_is_pure_and_files_that_disagree_are_ref
         policies = json.loads((folder / "policy.json").read_text())
         assert json.loads((folder / "release.json").read_text())["pure_epsilon"] is is_pure
         assert ("pure" in policies) is is_pure
-        assert rw.load_release(folder).policy == release.policy
+        assert rw.read(folder).policy == release.policy
     assert Policy.from_json(json.loads((tmp_path / "True" / "policy.json").read_text())["pure"]) == pure.policy.pure()
     planted = json.loads((tmp_path / "True" / "policy.json").read_text())
     planted["pure"] = pure_budget("0.001").to_json()
     (tmp_path / "True" / "policy.json").write_text(json.dumps(planted))
     with pytest.raises(SourceError, match="pure losses"):
-        rw.load_release(tmp_path / "True")
+        rw.read(tmp_path / "True")
 
 
 def test_the_page_computes_pure_losses_of_records_and_firms_as_python_does() -> None:

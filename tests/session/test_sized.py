@@ -177,7 +177,7 @@ def test_a_release_has_the_noise_of_each_band_and_verifies(kind: str, tmp_path: 
         release = opened.run(query(KINDS[kind]), rng=rw.noise.Seeded(5))
         losses = opened.owner.loss_summary(release.policy)
     release.save(tmp_path / "out")
-    assert rw.load_release(tmp_path / "out").policy == release.policy
+    assert rw.read(tmp_path / "out").policy == release.policy
     assert verify(tmp_path / "a.ledger", against=[tmp_path / "out"]) == []
     ledger = Ledger.existing(tmp_path / "a.ledger")
     assert ledger.spent() == release.policy
@@ -251,7 +251,7 @@ def test_an_earlier_private_release_may_be_the_size(tmp_path: Path) -> None:
     given = {"size": rw.FromRelease(release=str(folder), column="emp"), "sized_on": None}
     with session(tmp_path / "first.ledger", budget=SPENT + LEFT) as opened:
         release = opened.run(query(GAUSSIAN, **given))
-    published = rw.load_release(folder)
+    published = rw.read(folder)
     stated = release.to_json()["plan"][0]["tables"][0]
     assert stated["sized_on"] == [f"release {published.digest}"]
     assert "the unconditional promise is the budget" in release.to_json()["sized_noise"]

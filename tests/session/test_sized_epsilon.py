@@ -123,7 +123,7 @@ def test_the_page_looks_up_the_band_of_a_record() -> None:
 def test_the_saved_form_names_the_bands_and_is_refused_where_they_do_not_fit(tmp_path) -> None:
     release = run(None)[1]
     release.save(tmp_path / "out")
-    assert rw.load_release(tmp_path / "out").lattice == release.lattice
+    assert rw.read(tmp_path / "out").lattice == release.lattice
     form, tables = release.lattice.to_json(), release.policy.bands()
     assert LatticePolicy.from_json(form, tables) == release.lattice
     (row,) = form

@@ -194,7 +194,7 @@ def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
     with session(ledger=tmp_path / "a.ledger") as opened:
         folder = opened.run(levels().sum("emp", SIZED, alias="emp")).save(tmp_path / "out")
     assert verify(tmp_path / "a.ledger", against=[folder]) == []
-    release = rw.load_release(folder)
+    release = rw.read(folder)
     family = nesting_of(release, release.published.queries[0], complete=False)
     found = np.zeros(family.rows.shape[0])
     for rows, share, size in family.by_size("emp"):

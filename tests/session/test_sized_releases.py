@@ -76,7 +76,7 @@ def test_last_year_s_basic_tables_may_stand_beside_the_sizes_of_this_year(tmp_pa
     kept = {"ledger": tmp_path / "a.ledger", "budget": rw.policy.gaussian_sum("emp", sigma=5)}
     with session(**kept) as opened:
         folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).basic().save(tmp_path / "first")
-    published = rw.load_release(folder)
+    published = rw.read(folder)
     for column in ("emp", "emp_fit"):
         cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column=column))
         with session(**kept) as opened:
@@ -99,7 +99,7 @@ def test_the_periods_of_a_series_keep_the_bands_they_were_charged_by(tmp_path: P
     ledger = Ledger.existing(path)
     assert ledger.spent_by_period() == {"2025": released[0].policy, "2026": released[1].policy}
     ledger.close()
-    stated = rw.load_release(tmp_path / "2026").to_json()["series"]
+    stated = rw.read(tmp_path / "2026").to_json()["series"]
     assert [each["budget_declared"] for each in stated["periods"]] == ["declared at the start of the series"] * 2
     assert "2025" in (tmp_path / "2026" / "report.html").read_text()
 

@@ -226,7 +226,7 @@ def test_the_page_of_a_series_adds_up_its_periods_and_that_of_a_single_release_d
     with on(place.with_name("alone.ledger")) as opened:
         opened.run(asked()).save(tmp_path / "alone")
     assert "all published periods" not in (tmp_path / "alone" / "report.html").read_text()
-    rw.load_release(tmp_path / "2026").save(tmp_path / "again")
+    rw.read(tmp_path / "2026").save(tmp_path / "again")
     assert (tmp_path / "again" / "report.html").read_text() == page
 
 

@@ -123,12 +123,11 @@ def test_the_matrix_runs_the_versions_of_the_classifiers_and_names_what_is_not_h
 def path_of_a_stranger(bin_: Path, folder: Path) -> None:
     """Run the README's commands with the installed program; the first one is the installation itself."""
     (folder / "shops.csv").write_text(stranger.SHOPS)
-    for line in stranger.commands()[1:]:
+    for line, said in stranger.typed():
         program, *words = shlex.split(line)
         done = subprocess.run([bin_ / program, *words], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (line, done.stderr)
-        if words[0] == "init":
-            stranger.fill(folder / "plan.toml")
+        assert stranger.comes_back(said, done.stdout), (line, done.stdout)
     assert (folder / "published" / "report.html").exists()
 
 

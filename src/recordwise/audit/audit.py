@@ -20,6 +20,7 @@ from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, V
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.json import PolicyFile
 from recordwise.policy.policy import Policy
+from recordwise.release.files import load_release
 from recordwise.session import Session
 
 # Neighboring tables side by side, as a reader of the published files sees them. Every cell acts as a table by itself,
@@ -128,6 +129,13 @@ def read_published_cells(folder: Path, layout: Layout) -> PublishedCells:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
     policy = PolicyFile.load(folder / "policy.json").policy()
     return PublishedCells(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
+
+
+def both_stages(first: PublishedCells, second: PublishedCells) -> PublishedCells:
+    """Return everything that a reader of two releases sees, and what both cost."""
+    features = {f"first {name}": numbers for name, numbers in first.features.items()} | second.features
+    problems = (*first.problems, *second.problems)
+    return PublishedCells(features=features, policy=first.policy + second.policy, problems=problems)
 
 
 def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> list[str]:
@@ -282,9 +290,15 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> PublishedCells
         tuned_on="synthetic",
         max_outside="accept",
     ) as session:
-        release = session.run(subject.ask(subject.keys_of(layout.codes())))
+        keys = subject.keys_of(layout.codes())
+        first = None
+        if subject.first is not None:
+            first = load_release(session.run(subject.first(keys)).save(folder / f"first{run}"))
+        release = session.run(subject.ask(keys), refine=first, fixed_in_advance=True)
         release.save(out)
         published = read_published_cells(out, layout)
+        if first is not None:
+            published = both_stages(read_published_cells(folder / f"first{run}", layout), published)
         damage = (
             ()
             if session.spent() == published.policy

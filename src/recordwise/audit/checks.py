@@ -34,6 +34,7 @@ from recordwise.policy.columns import ConditionColumn as Named
 from recordwise.policy.constructors import By, by, constant, gaussian_sum
 from recordwise.policy.json import PolicyFile
 from recordwise.policy.series import Series
+from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.published import Published
@@ -115,6 +116,48 @@ def _period_session(
     stated |= {"engine": how.engine, "spark": how.spark, **more}
     stated["series"] = None if period is None else Series(name="two periods", period=period)
     return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, **stated)
+
+
+# A release and its refinement: averages have the error that is stated, and other records are refused.
+
+
+STAGE_SIGMAS = (30, 10)
+STAGE_CELLS = 400
+
+
+def audit_two_stages(folder: Path, how: Runs) -> Finding:
+    """Check that a refinement is of the same records, as accurate as planned and paid once."""
+    problems: list[str] = []
+    first, second = (_stage_query(sigma) for sigma in STAGE_SIGMAS)
+    with _stage_session(folder, 5, how) as session:
+        session.run(first, keep=True).save(folder / "first")
+        earlier = load_release(folder / "first")
+        refined = session.run(second, refine=earlier, fixed_in_advance=True, refuse_repeat=True)
+        spent = float(session.spent().loss({"value": 30}))
+        again = is_refused(lambda: session.run(second, refine=earlier, fixed_in_advance=True, refuse_repeat=True))
+    problems += [] if again else ["a retry paid twice"]
+    problems += ["both stages cost more than one release"] if spent > 4.5 else []
+    answers = refined.table.column("answer").to_numpy()
+    # Empty cells: the sum of 400 squares is off by a half with a chance below 1e-9 (chi-square).
+    ratio = float(np.mean((answers / STAGE_SIGMAS[1]) ** 2))
+    problems += [] if 1 / 2 < ratio < 3 / 2 else ["errors unlike those of the plan"]
+    with _stage_session(folder, 6, how) as session:
+        if not is_refused(lambda: session.run(second, refine=earlier, fixed_in_advance=True)):
+            problems.append("answers about other records were averaged")
+    return Finding.without_numbers("two stages", samples=STAGE_CELLS, problems=tuple(problems))
+
+
+def _stage_query(sigma: int) -> Query:
+    keys = {"cell": [str(number) for number in range(STAGE_CELLS)]}
+    return query().group_by("cell", keys=keys).sum("value", Gaussian(sigma=sigma), alias="answer")
+
+
+def _stage_session(folder: Path, value: int, how: Runs) -> Session:
+    """Return a session on cells that are empty but for one."""
+    records = pa.table({"id": [1], "cell": ["0"], "value": [value]})
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": folder / "two-stages.ledger"}
+    stated |= {"engine": how.engine, "spark": how.spark}
+    return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, dataset="stages", **stated)
 
 
 # Attacks with tables of our own releases, offered as public lists of sizes: all are refused, and so is a release of

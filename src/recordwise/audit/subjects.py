@@ -61,6 +61,8 @@ class Subject:
     """The step of ``value``; the measure ``second`` has step 1, and ``form`` is derived from both."""
     signed: bool = False
     """Whether ``value`` may be negative."""
+    first: Callable[[Keys], Query] | None = None
+    """The query of an earlier release, which ``ask`` refines; the loss is that of both."""
     rows: int = 1
     """How many rows each record has in the file: with several, the largest ``value`` counts and ``second`` is added up."""
 
@@ -220,6 +222,12 @@ def sized_keys(cells: Sequence[str]) -> Keys:
     return Keys.of({CELL: list(cells), "size": sizes}, size="size", sized_on="public: made up for the audit")
 
 
+def refined_subject(name: str, before: Mechanism, after: Mechanism) -> Subject:
+    """Return a sum that is published and then refined: both together cost what the second accuracy costs."""
+    text = f"SELECT {CELL}, SUM({VALUE}) AS answer {BY_CELL}"
+    return replace(sum_subject(name, after), first=statement(text, answer=before))
+
+
 def levels_subject() -> Subject:
     """Return the same sum at two levels of a code."""
     return replace(several("two levels", "", answer=None), ask=two_level_query)
@@ -293,6 +301,10 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     ),
     "two levels": levels_subject,
     "sized": sized_subject,
+    "refined": lambda: refined_subject("refined", Gaussian(sigma=28), Gaussian(sigma=20)),
+    "refined on few steps": lambda: refined_subject(
+        "refined on few steps", Gaussian(sigma="1.2"), Gaussian(sigma="0.8")
+    ),
     "found keys, alone": alone,
     "found keys, beside others": beside_others,
     "keys of a domain": lambda: selected_subject("keys of a domain", "domain", domain_keys),

@@ -8,7 +8,7 @@ In reading order:
 - ``failing``: messages, exit codes, interrupts and the manual
 - ``options``: the options of the plan commands, reading a plan, showing results
 - ``demo``: recordwise demo and init
-- ``check``: check, preflight and rehearse
+- ``check``: check, explain, preflight and rehearse
 - ``plan``: plan compare, recommend, frontier and evaluate
 - ``release``: release a plan once, and rescue what a crash left
 - ``published``: postprocess, export and change: what is done with a published folder
@@ -26,7 +26,7 @@ import typer
 from recordwise.cli.ask import ask
 from recordwise.cli.attack import attack
 from recordwise.cli.audit import audit
-from recordwise.cli.check import check, preflight, rehearse
+from recordwise.cli.check import check, explain, preflight, rehearse
 from recordwise.cli.demo import demo, init
 from recordwise.cli.failing import document, run
 from recordwise.cli.ledger import ledger
@@ -43,7 +43,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, ask, loss, demo, audit, attack)
+COMMANDS = (
+    init,
+    check,
+    explain,
+    rehearse,
+    preflight,
+    release,
+    postprocess,
+    export,
+    change,
+    ask,
+    loss,
+    demo,
+    audit,
+    attack,
+)
 for command in COMMANDS:
     app.command()(command)
 for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):

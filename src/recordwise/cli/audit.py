@@ -79,12 +79,18 @@ def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "lis
     from tempfile import TemporaryDirectory
 
     from recordwise.audit.audit import audit as audited
-    from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads, audit_two_periods
+    from recordwise.audit.checks import (
+        audit_reentry,
+        audit_refusals,
+        audit_threads,
+        audit_two_periods,
+        audit_two_stages,
+    )
     from recordwise.audit.forking import audit_forks
     from recordwise.cli import screen
 
     found: list[Finding] = []
-    with screen.progress(len(named) * how.runs + 5 * whole, quiet=quiet) as tell:
+    with screen.progress(len(named) * how.runs + 6 * whole, quiet=quiet) as tell:
         for _, make in named:
             found += audited(make(), how, tell=tell)
         if whole:
@@ -99,6 +105,8 @@ def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "lis
                 found.append(audit_reentry())
                 tell("a series of two periods")
                 found.append(audit_two_periods(Path(folder), how))
+                tell("two stages")
+                found.append(audit_two_stages(Path(folder), how))
     return found
 
 

@@ -1,17 +1,24 @@
-"""``recordwise check``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
+"""``recordwise check``, ``explain``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
 
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import VIEWED, Data, Set, for_owner, load_with_parameters
+from recordwise.cli.options import VIEWED, Data, Formula, Set, for_owner, load_with_parameters
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.planning.check import Check
+    from recordwise.planning.page import Explanation
     from recordwise.planning.simulate.rehearse import Rehearsal
+    from recordwise.policy.policy import Policy
     from recordwise.session.session import Session
 
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     no_source: Annotated[bool, typer.Option("--no-source", help="Do not look at the source.")] = False,
+    formula: Formula = False,
     given: Set = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -38,21 +46,22 @@ def check(
     if as_json:
         typer.echo(json.dumps(found.to_json(), default=str))
     else:
-        show_check(found)
+        show_check(found, formula=formula)
     if found.refusal is not None:
         raise typer.Exit(BUDGET_REFUSED)
 
 
-def show_check(found: "Check") -> None:
+def show_check(found: "Check", *, formula: bool = False) -> None:
     """Print the findings."""
     from recordwise.cli import screen
-    from recordwise.policy.render.text import policy_lines
 
     file = found.file
     screen.paragraph(
         f"{file.path}: no problem found. Dataset '{file.dataset}'; no record was read and nothing was spent."
     )
     screen.paragraph(f"The source: {found.source}.")
+    if found.protects:
+        screen.paragraph(f"What is protected: {found.protects}.")
     for hierarchy in file.plan.schema.hierarchies:
         screen.paragraph(_code_list_text(hierarchy.about()))
     for each in found.sizes.get("sizes", ()):
@@ -60,9 +69,7 @@ def show_check(found: "Check") -> None:
     if "sized_noise" in found.sizes:
         screen.paragraph(f"Promise over time: {found.sizes['sized_noise']}.")
     screen.heading("Privacy loss of a record")
-    for number, line in enumerate(policy_lines(found.policy)):
-        typer.echo(("  loss = " if number == 0 else "       + ") + line)
-    typer.echo("")
+    show_formula(found.policy, full=formula)
     screen.paragraph(found.summary())
     show_losses(found)
     screen.heading("Expected error: a value and the standard deviation of its noise, in ...")
@@ -81,6 +88,27 @@ def show_check(found: "Check") -> None:
             typer.echo(f"  {line}")
     for warning in found.warnings:
         screen.note(warning)
+
+
+def show_formula(policy: "Policy", *, full: bool) -> None:
+    """Print the loss as a formula; where noise follows the sizes of many cells, for the smallest and the largest."""
+    from recordwise.cli import screen
+    from recordwise.policy.render.text import LARGEST, SMALLEST, ends_by_size, policy_lines
+
+    def lines(own: "Policy") -> None:
+        for number, line in enumerate(policy_lines(own)):
+            typer.echo(("  loss = " if number == 0 else "       + ") + line)
+        typer.echo("")
+
+    ends = None if full else ends_by_size(policy)
+    if ends is None:
+        lines(policy)
+        return
+    screen.paragraph(f"It depends on the public sizes of the record's cells. {SMALLEST.capitalize()}:")
+    lines(ends[0])
+    screen.paragraph(f"{LARGEST.capitalize()}:")
+    lines(ends[1])
+    screen.paragraph(f"--formula prints all {len(policy_lines(policy)):,} terms in between.")
 
 
 def show_losses(found: "Check") -> None:
@@ -102,6 +130,72 @@ def _code_list_text(hierarchy: dict[str, Any]) -> str:
     )
 
 
+# ``recordwise explain PLAN``: one page without formulas, for those who decide.
+
+
+@ends_well
+def explain(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the page to a new .html, .md, .json or .csv file.", show_default=False),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="How many records to generate (default: ten for each cell).", show_default=False),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            "--records", help="Records to use instead; confidential unless --data says otherwise.", show_default=False
+        ),
+    ] = None,
+    data: Data = "confidential",
+    given: Set = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Explain a plan on one page, for those who decide.
+
+    What is published, how reliable it is, what records of each size give away in words, more and less noise, revisions
+    and further years. From public sizes, the last release or generated records; the source stays closed. With
+    --records that are confidential the ledger notes the look, and the page is for their owner only.
+    """
+    import json
+
+    from recordwise.planning.explain import explain as explained
+
+    file = load_with_parameters(plan, given)
+    if records is not None:
+        for_owner(data)
+    found = explained(file, records=records, rows=rows, data=data)
+    if to is not None:
+        typer.echo(f"wrote {found.save(to)}")
+    elif as_json:
+        typer.echo(json.dumps(found.to_json()))
+    else:
+        show_explanation(found)
+
+
+def show_explanation(found: "Explanation") -> None:
+    """Print the page."""
+    from recordwise.cli import screen
+    from recordwise.plan.schema import NO_LOOK
+
+    screen.heading(found.title)
+    if found.data not in NO_LOOK:
+        screen.note(found.privacy_label)
+        screen.note(VIEWED)
+    for section in found.sections():
+        screen.heading(section.title)
+        for text in section.before:
+            screen.paragraph(text)
+        if section.rows is not None:
+            screen.table(*section.rows)
+        for text in section.after:
+            screen.paragraph(text)
+
+
 # ``recordwise preflight PLAN``: do the keys of a plan match the records? For the owner, on a terminal, never in a
 # file.
 
@@ -118,6 +212,10 @@ VIEWED_WITH_REASON = (
 def preflight(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     show: Annotated[bool, typer.Option("--show", help="Also show unmatched codes and losses.")] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="A new file that only you can read, where there is no terminal.", show_default=False),
+    ] = None,
     data: Data = "confidential",
     given: Set = None,
     debug: Debug = False,
@@ -128,14 +226,60 @@ def preflight(
     """
     from recordwise.session.session import Session
 
-    for_owner(data, advice="A release makes the same check by itself, before the charge, and tells no number.")
+    if to is None:
+        for_owner(
+            data, advice="Name a file that only you can read, --to FILE. A release makes the same check by itself."
+        )
+    else:
+        check_new_file(to)
     file = load_with_parameters(plan, given)
-    with Session.from_plan(file, data=data) as session:
+    with Session.from_plan(file, data=data) as session, _printing_to(to):
         passed = show_coverage(file, session, data)
         if show:
             show_looks(file, session, data)
+    if to is not None:
+        typer.echo(f"Wrote {to}.")
     if not passed:
         raise typer.Exit(BAD_INPUT)
+
+
+def check_new_file(path: Path) -> None:
+    """Refuse a file that exists, or that would lie in the folder of a release."""
+    from recordwise.errors import OutputError
+
+    if os.path.lexists(path):
+        raise OutputError(folder=str(path), problem="exists already", advice="Name a new file with --to.")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(folder=str(path), problem="lies in a folder that does not exist", advice="Make it first.")
+    folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
+    if any(
+        (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")
+    ):
+        raise OutputError(
+            folder=str(path),
+            problem="lies in the folder of a release, which is published",
+            advice="Name another folder.",
+        )
+
+
+@contextmanager
+def _printing_to(path: Path | None) -> Iterator[None]:
+    """Print into a file for its owner only, which is there once it is complete."""
+    if path is None:
+        yield
+        return
+    with redirect_stdout(io.StringIO()) as printed:
+        yield
+    # A file that mkstemp makes can be read by its owner only.
+    opened, unfinished = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(printed.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(unfinished, path)
+    finally:
+        os.unlink(unfinished)
 
 
 def label(data: str) -> str:

@@ -1,4 +1,4 @@
-"""``recordwise demo``: a full release of synthetic establishments."""
+"""``recordwise demo``: two years of ten made-up states, from records to published tables; and ``recordwise init``."""
 
 import os
 import sys
@@ -11,78 +11,62 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from recordwise.cli.screen import Tell
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.release.change import Change
+    from recordwise.release.release import Release
 
 
 PLAN = Path(__file__).parent / "demo_plan.toml"
+YEARS = (2025, 2026)
 DEFAULT_ROWS = 1_000_000
 DEFAULT_FOLDER = "demo-release"
-STEPS = 8
+STEPS = 9
 Rows = Annotated[
     int | None,
-    typer.Option(help="Number of establishments to generate (default 1,000,000; try 8,000,000).", show_default=False),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        help="A folder of county tables to expand instead of generating; default: RECORDWISE_DATA.", show_default=False
-    ),
+    typer.Option(help="Number of establishments to generate for each year (default 1,000,000).", show_default=False),
 ]
 Out = Annotated[Path | None, typer.Option(help=f"A new folder (default {DEFAULT_FOLDER}).", show_default=False)]
 
 
 @ends_well
-def demo(
-    establishments: Rows = None, data: Data = None, out: Out = None, as_json: AsJson = False, debug: Debug = False
-) -> None:
-    """Generate establishments, publish county by industry tables, and show the results."""
+def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Publish two years of ten made-up states, and show what it gives and costs."""
     import json
 
     from recordwise.cli.screen import progress
-    from recordwise.plan.file.read import load_plan
-    from recordwise.session import Session
 
-    started = time.monotonic()
-    tables = county_tables(establishments, data)
+    started, rows = time.monotonic(), read_number(establishments)
     folder = new_folder(out)
     with progress(STEPS, quiet=as_json) as tell:
-        write_inputs(folder, establishments or DEFAULT_ROWS, tables, tell)
-        tell("checking the plan")
-        file = load_plan(folder / "plan.toml")
-        with Session.from_plan(file) as session:
-            done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
-        tell("writing files")
-        done.save(folder / "release", formats=file.formats)
-        accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)
+        tell(f"generating {rows:,} establishments for each of two years")
+        write_inputs(folder, rows)
+        plans, releases = zip(*(published(folder, year, tell) for year in YEARS))
+        tell("comparing the years")
+        change = releases[1].change(releases[0])
+        change.save(folder / "change", formats=["csv"])
+        reliable = reliability(folder, plans[1], releases[1], rows)
     found = {
         "folder": str(folder),
         "seconds": round(time.monotonic() - started, 1),
-        "accuracy": accuracy,
-        "losses": losses(file.examples, file.plan),
+        "reliable": reliable,
+        "losses": losses(plans, releases),
+        "changed": changed_cells(change),
+        "workbook": any((folder / str(YEARS[1])).glob("*.xlsx")),
     }
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        show(folder, found)
+        show(folder, rows, found)
 
 
-def county_tables(establishments: int | None, data: Path | None) -> Any | None:
-    """Return the county tables to expand, if a folder is named."""
+def read_number(establishments: int | None) -> int:
+    """Return how many establishments a year has, a million unless given."""
     from recordwise.errors import ParameterError
-    from recordwise.synthetic.county_tables import CountyTable
 
-    if establishments is not None and data is not None:
-        raise ParameterError(
-            parameter="--establishments",
-            problem="applies to generated establishments only",
-            advice="With --data, every cell of the county tables is expanded.",
-        )
     if establishments is not None and establishments < 1:
         raise ParameterError(parameter="--establishments", problem="must be at least 1")
-    named = data or (os.environ.get("RECORDWISE_DATA") if establishments is None else None)
-    return CountyTable.read(named) if named else None
+    return establishments or DEFAULT_ROWS
 
 
 def new_folder(out: Path | None) -> Path:
@@ -99,118 +83,237 @@ def new_folder(out: Path | None) -> Path:
     return folder
 
 
-def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> None:
-    """Write records, public keys and plan: what an agency would provide."""
-    import shutil
+# What an agency would provide: records, public lists, and a plan for each year.
 
+
+def write_inputs(folder: Path, rows: int) -> None:
+    """Write records, code lists with names, public sizes and both plans."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    from recordwise.synthetic.states import public_sizes, state_establishments, states
+
+    for number, year in enumerate(YEARS):
+        pq.write_table(state_establishments(rows, year=number), folder / f"establishments-{year}.parquet")
+        (folder / f"plan-{year}.toml").write_text(plan_text(year), encoding="utf-8")
+    csv.write_csv(states().places, folder / "places.csv")
+    csv.write_csv(states().industries, folder / "industries.csv")
+    csv.write_csv(public_sizes(rows), folder / "sizes.csv")
+
+
+SIZES = {"count": ("establishments", "count"), "emp": ("employees", "sum_emp"), "payann": ("payroll", "sum_payann")}
+"""For each statistic the column of the public sizes of the first year, and that of last year's release."""
+
+
+def plan_text(year: int) -> str:
+    """Return the plan of a year: sized by a public list, later by last year's release."""
+    from importlib.util import find_spec
+
+    before = None if year == YEARS[0] else year - 1
+    lines = [
+        f'size.{name} = {{ release = "{before}", column = "{released}" }}'
+        if before
+        else f'size.{name} = {{ file = "sizes.csv", column = "{column}" }}'
+        for name, (column, released) in SIZES.items()
+    ]
+    if not before:
+        lines.append('sized_on = "public: what another office expects in each cell"')
+    workbook = ', "xlsx"' if before and find_spec("xlsxwriter") else ""
+    return (
+        PLAN.read_text(encoding="utf-8")
+        .replace("EARLIER", f'earlier = ["{before}"]\n' if before else "")
+        .replace("SIZES", "\n".join(lines))
+        .replace("FORMATS", f'["parquet", "csv"{workbook}]')
+        .replace("YEAR", str(year))
+    )
+
+
+def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release]":
+    """Return the plan and the release of a year, saved with its basic tables."""
+    from dataclasses import replace
+
+    from recordwise.plan.file.read import load_plan
+    from recordwise.planning.check import with_known_sizes
+    from recordwise.session import Session
+
+    tell(f"{year}: checking the plan")
+    file = with_known_sizes(load_plan(folder / f"plan-{year}.toml"))
+    with Session.from_plan(file) as session:
+        tell(f"{year}: reading records, charging the ledger, drawing noise")
+        done = session.run(*file.plan.queries, confidence=file.confidence)
+    tell(f"{year}: making tables that add up, and writing them")
+    done = done.basic()
+    done.save(folder / str(year), formats=file.formats)
+    return replace(file, plan=file.plan), done
+
+
+# What it gives: cells that are reliable, next to those of one flat table with one noise.
+
+
+LEVELS = (("state", "total"), ("county", "total"), ("state", "sector"), ("county", "sector"), ("county", "industry"))
+ENDS = (100, 1_000)
+CLASSES = ("below 100", "100 to 999", "1,000 or more")
+TRUTH = """
+SELECT *, '00' AS country, '00' AS total FROM (
+    SELECT county, industry, sum(emp)::BIGINT AS emp FROM read_parquet($records) GROUP BY ALL
+) JOIN read_csv($places, all_varchar=true) USING (county) JOIN read_csv($industries, all_varchar=true) USING (industry)
+"""
+BY_LEVEL = """
+SELECT (emp >= 100)::INT + (emp >= 1000)::INT AS size, count(*) AS cells, sum((status = 'reliable')::INT)::BIGINT AS reliable,
+       sum(($sd * sqrt(below) <= .165 * emp)::INT)::BIGINT AS flat
+FROM (SELECT {place}, {activity}, sum(emp) AS emp FROM truth GROUP BY ALL) JOIN released USING ({place}, {activity})
+WHERE emp > 0 GROUP BY size ORDER BY size
+"""
+
+
+def reliability(folder: Path, file: "PlanFile", release: "Release", rows: int) -> list[dict[str, Any]]:
+    """Return how many cells of each size are reliable at each level, and how many would be with one flat noise.
+
+    Sizes are the true ones, known only because the establishments are made up.
+    """
+    import duckdb
     import pyarrow as pa
+
+    sd = flat_noise(folder, file)
+    tables = {each.name: each for each in release.basic_tables}
+    connection = duckdb.connect()
+    inputs = {
+        "records": str(folder / f"establishments-{YEARS[1]}.parquet"),
+        "places": str(folder / "places.csv"),
+        "industries": str(folder / "industries.csv"),
+    }
+    connection.register("truth", connection.sql(TRUTH, params=inputs).to_arrow_table())
+    found = []
+    for place, activity in LEVELS:
+        own = tables[f"establishments_{place}_by_{activity}_basic"].data
+        below = connection.sql(
+            f"SELECT {place}, {activity}, count(*) AS below FROM (SELECT DISTINCT county, industry, {place}, {activity} FROM "
+            "(SELECT *, '00' AS country FROM read_csv($places, all_varchar=true)), "
+            "(SELECT *, '00' AS total FROM read_csv($industries, all_varchar=true))) GROUP BY ALL",
+            params={"places": inputs["places"], "industries": inputs["industries"]},
+        ).to_arrow_table()
+        status = pa.table({place: own[place], activity: own[activity], "status": own["sum_emp_status"]})
+        connection.register("released", status.join(below, [place, activity]))
+        for row in connection.sql(BY_LEVEL.format(place=place, activity=activity), params={"sd": sd}).fetchall():
+            names = ("size", "cells", "reliable", "flat")
+            found.append({"level": f"{place} by {activity}"} | dict(zip(names, row)))
+    connection.close()
+    return found
+
+
+def flat_noise(folder: Path, file: "PlanFile") -> float:
+    """Return the sd of one noise for all cells of the finest table that costs the middle establishment as much.
+
+    For employees: x^2 / (2 sd^2) is then, in the median, what the plan's sums of employees cost.
+    """
+    import numpy as np
     import pyarrow.parquet as pq
 
-    from recordwise.synthetic.establishments import public_keys, write_establishments
-
-    shutil.copyfile(PLAN, folder / "plan.toml")
-    if tables is None:
-        tell(f"generating {rows:,} establishments")
-        write_establishments(folder / "establishments.parquet", rows)
-        pq.write_table(public_keys(), folder / "keys.parquet")
-        return
-    tell(f"generating {int(tables.establishments.sum()):,} establishments from the county tables")
-    pq.write_table(tables.keys(), folder / "keys.parquet")
-    made = tables.batches()
-    first: pa.RecordBatch = next(made)
-    with pq.ParquetWriter(folder / "establishments.parquet", first.schema) as writer:
-        writer.write_batch(first)
-        for batch in made:
-            writer.write_batch(batch)
+    records = pq.read_table(folder / f"establishments-{YEARS[1]}.parquet", columns=["county", "industry", "emp"])
+    some = records.take(np.linspace(0, records.num_rows - 1, min(records.num_rows, 20_000)).astype(np.int64))
+    emp = some["emp"].to_numpy().astype(np.float64)
+    columns = {"emp": emp, **{name: some[name].cast("string") for name in ("county", "industry")}}
+    parts = [part.policy for part in file.plan.parts() if part.alias == "sum_emp"]
+    cost = np.sum([np.broadcast_to(each.loss(columns), len(emp)) for each in parts], axis=0)
+    return float(np.sqrt(np.median(emp**2) / (2 * np.median(cost))))
 
 
-def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
-    """Return each variable's cost, and the total, to each example."""
-    from recordwise.plan.cost import plan_policy
-
-    policies = {part.alias: part.policy for part in plan.parts()}
-    whole = plan_policy(plan)
-    return [
-        {
-            "name": name,
-            "record": {column: float(value) for column, value in record.items()},
-            **{alias: float(policy.loss(record)) for alias, policy in policies.items()},
-            "all": float(whole.loss(record)),
-        }
-        for name, record in examples.items()
-    ]
+# What it costs: losses of four kinds of establishment over both years.
 
 
-def show(folder: Path, found: dict[str, Any]) -> None:
+def losses(plans: "tuple[PlanFile, ...]", releases: "tuple[Release, ...]") -> list[dict[str, Any]]:
+    """Return what each example loses in each year and in both, and how closely its payroll can be told from the last."""
+    from recordwise.plan.cost import value_policy
+    from recordwise.planning.explain import window_text
+    from recordwise.policy.meaning import power_zcdp, presence_words
+
+    values = value_policy(plans[1].plan)
+    found = []
+    for name, record in plans[1].examples.items():
+        own = [float(each.policy.loss(record)) for each in releases]
+        power = power_zcdp(sum(own))
+        window = None if values is None else values.window(record, "payann")
+        found.append(
+            {
+                "name": name,
+                "emp": float(record["emp"]),
+                "payann": float(record["payann"]),
+                "losses": own,
+                "both": sum(own),
+                "power": power,
+                "presence": presence_words(power),
+                "payroll": "-" if window is None else window_text(window),
+            }
+        )
+    return found
+
+
+def changed_cells(change: "Change") -> dict[str, list[int]]:
+    """Return for each table how many cells clearly changed in employees, and how many there are."""
+    import numpy as np
+
+    found = {}
+    for name, data in change.tables.items():
+        low, high = (data[f"sum_emp_change_{end}"].to_numpy() for end in ("low", "high"))
+        found[name] = [int(np.sum((low > 0) | (high < 0))), data.num_rows]
+    return found
+
+
+def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
+    """Print one screen."""
     from recordwise.cli import screen
-    from recordwise.cli.loss import report_of_file, show_loss
-    from recordwise.exact.text import figure, share_text, whole_text
+    from recordwise.exact.text import coarse_share_text, figure, share_text, whole_text
 
-    screen.heading("Median relative error of a cell")
-    screen.paragraph("Known only because these establishments are synthetic; a real release cannot show this.")
-    rows = found["accuracy"]
-    screen.table(
-        ["employees in the cell", "cells", *rows[0]["errors"]],
-        [[r["size"], f"{r['cells']:,}", *(f"{share_text(error, 1)}" for error in r["errors"].values())] for r in rows],
+    cells = {(each["level"], each["size"]): each for each in found["reliable"]}
+    screen.heading(
+        "Reliable cells by level and by true number of employees (in brackets: one flat table with one noise)"
     )
-    screen.heading("Privacy loss of an establishment: emp and emp_slow have the same noise variance")
-    names = [name for name in found["losses"][0] if name not in ("name", "record")]
     screen.table(
-        ["establishment", "employees", *names],
+        ["level", *CLASSES],
         [
-            [r["name"], f"{whole_text(r['record']['emp'])}", *(figure(r[name]) for name in names)]
-            for r in found["losses"]
+            [
+                level,
+                *(
+                    f"{coarse_share_text(own['reliable'] / own['cells'])} ({coarse_share_text(own['flat'] / own['cells'])})"
+                    f" of {own['cells']:,}"
+                    if (own := cells.get((level, size)))
+                    else "-"
+                    for size in range(len(CLASSES))
+                ),
+            ]
+            for level in dict.fromkeys(each["level"] for each in found["reliable"])
         ],
     )
-    shop = found["losses"][0]["record"]
-    words = [f"{name}={round(value)}" for name, value in shop.items()]
-    screen.heading("The corner shop looks up its own loss")
-    typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
-    show_loss(report_of_file(folder / "release" / "policy.json", "tight", words, 1e-5))
-    screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
-        f"{folder}/release contains the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
-        f"{folder}/demo.ledger is the ledger."
+        "The flat noise costs the middle establishment the same. True sizes are known only because all of it is made up."
     )
-    typer.echo(f"  $ recordwise check {folder}/plan.toml")
-    typer.echo(f"  $ recordwise ledger verify {folder}/demo.ledger --against {folder}/release")
-
-
-# Compares the demo's tables with the truth, which is possible only because its establishments are synthetic.
-
-
-TRUTH = """
-SELECT county, left(naics, 3) AS naics3, count(*) AS true_count, sum(emp)::BIGINT AS true_emp, sum(payann)::BIGINT AS true_payann
-FROM read_parquet($records) GROUP BY ALL
-"""
-BY_SIZE = """
-SELECT CASE WHEN true_emp < 100 THEN 0 WHEN true_emp < 1000 THEN 1 WHEN true_emp < 10000 THEN 2 ELSE 3 END AS size,
-       count(*) AS cells,
-       median(abs("count" - true_count) / true_count) AS "count",
-       median(abs(emp - true_emp) / true_emp) AS emp,
-       median(abs(emp_slow - true_emp) / true_emp) AS emp_slow,
-       median(abs(payann - true_payann) / true_payann) AS payann,
-       median(abs(payann_slow - true_payann) / true_payann) AS payann_slow
-FROM published JOIN truth USING (county, naics3) WHERE true_emp > 0 AND true_payann > 0 GROUP BY size ORDER BY size
-"""
-SIZES = ("1 to 99", "100 to 999", "1,000 to 9,999", "10,000 and more")
-VARIABLES = ("count", "emp", "emp_slow", "payann", "payann_slow")
-
-
-def accuracy_by_size(records: Path, published: "pa.Table") -> list[dict[str, Any]]:
-    """The median relative error of each variable, for small and large cells."""
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.register("published", published)
-    truth = connection.sql(TRUTH, params={"records": str(records)}).to_arrow_table()
-    connection.register("truth", truth)
-    rows: list[dict[str, Any]] = connection.sql(BY_SIZE).to_arrow_table().to_pylist()
-    connection.close()
-    return [
-        {"size": SIZES[row["size"]], "cells": row["cells"], "errors": {name: row[name] for name in VARIABLES}}
-        for row in rows
-    ]
+    screen.heading("What establishments lose over both years")
+    screen.table(
+        ["establishment", "employees", *map(str, YEARS), "both", "who knows all else finds out", "payroll can be told"],
+        [
+            [
+                each["name"],
+                whole_text(each["emp"]),
+                *map(figure, each["losses"]),
+                figure(each["both"]),
+                f"{each['presence']} ({share_text(each['power'])})",
+                each["payroll"],
+            ]
+            for each in found["losses"]
+        ],
+    )
+    changed, every = found["changed"]["establishments_county_by_sector"]
+    screen.heading(f"Two years of {rows:,} establishments in {found['seconds']} seconds")
+    workbook = " and a workbook" if found["workbook"] else " (with recordwise[formats] also a workbook)"
+    screen.paragraph(
+        f"{folder}/{YEARS[1]}: tables that add up, with a status for each number, as CSV, Parquet{workbook}; open report.html. "
+        f"{folder}/change: employment clearly changed in {changed:,} of {every:,} cells of county by sector. Try next:"
+    )
+    typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
+    typer.echo(
+        f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state --growth-from {folder}/{YEARS[0]}"
+    )
+    typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.
@@ -238,39 +341,206 @@ def init(
         bool,
         typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record."),
     ] = False,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option("--unit", metavar="NAME", help="The id of a record; repeat it for an id of several columns."),
+    ] = None,
+    sums: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sum", metavar="NAME[=SIZE]", help="A column to sum, and the value of a usual large record; repeatable."
+        ),
+    ] = None,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option("--step", metavar="NAME=STEP", help="What its values are whole multiples of, 0.01 say; else 1."),
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="NAME", help="A column to group by; repeatable.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keys",
+            metavar="CODES",
+            help="The published codes, 001,003 or county=001,003, or a public file of them; repeatable.",
+        ),
+    ] = None,
+    hierarchy: Annotated[
+        list[Path] | None,
+        typer.Option("--hierarchy", help="A public file of codes with their coarser levels before them; repeatable."),
+    ] = None,
+    sizes: Annotated[
+        Path | None, typer.Option("--sizes", help="A public file with last year's size of each cell: noise follows it.")
+    ] = None,
+    tuned_on: Annotated[
+        str, typer.Option("--tuned-on", help="What sizes and codes were chosen with: public, synthetic or past.")
+    ] = "",
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
 ) -> None:
     """Write a first plan for a table of records.
 
-    Roles and types from names and declared types, blanks for what only you can know.
+    Roles and types from names and declared types; what is summed, by what and for which codes as you say, in options or
+    when asked on a terminal; blanks for the rest.
     """
-    import os
-
     from recordwise.cli import screen
     from recordwise.engines.sources.columns import csv_options, declared_columns, is_csv, look_at_columns
     from recordwise.errors import OutputError
-    from recordwise.plan.file.first import first_plan
+    from recordwise.plan.file.first import first_plan, has_blanks
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     given = named_source(file, table, encoding)
     headed = header or (is_csv(given) and confirm_header(file))
     address = "://" in file
-    source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
+    source = {"source": file if address else beside(Path(file), out)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
     found = declared_columns(given, headed=headed)
+    said = {"unit": unit, "sum": sums, "by": by, "keys": keys, "tuned_on": [tuned_on] if tuned_on else None}
+    if sys.stdin.isatty() and not look:
+        said = ask_missing(said, found, asked=not (hierarchy or sizes))
+    wishes = wishes_of(said, steps or [], hierarchy or [], sizes, out, found)
+    wishes.check(found)
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
         found = look_at_columns(given, headed=headed)
-    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
+    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given), wishes=wishes)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if look:
         screen.note(WARNING)
-    screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
+    left = "Fill its blanks, then run" if has_blanks(text) else "It has no blank left. Now run"
+    screen.paragraph(f"Wrote {out}. {left}: recordwise check {out}")
+
+
+def beside(path: Path, plan: Path) -> str:
+    """Return a path as a plan writes it: from its own folder."""
+    return os.path.relpath(path.resolve(), plan.resolve().parent)
+
+
+QUESTIONS = {
+    "unit": "Which column identifies a record? Several columns: with commas.",
+    "sum": "What is summed? NAME=SIZE, where SIZE is the value of a usual large record; several with commas, Enter for none.",
+    "by": "By which columns are the tables? Several with commas.",
+    "keys": "Which codes are published? 001,003 or a public file; for several columns county=001,003 naics=44,45.",
+    "tuned_on": "What did you choose sizes and codes with? public, synthetic or past, never the records.",
+}
+
+
+def ask_missing(said: dict[str, list[str] | None], found: Any, *, asked: bool) -> dict[str, list[str] | None]:
+    """Ask on a terminal for what no option said; an empty answer leaves a blank."""
+    from recordwise.plan.file.first import Wishes, roles_of
+
+    guess = roles_of(found, Wishes(by=tuple(said["by"] or ()))).unit
+    answers = dict(said)
+    typer.echo(f"The columns: {', '.join(each.name for each in found)}.")
+    for name, question in QUESTIONS.items():
+        skipped = name in ("by", "keys") and not asked
+        if answers[name] or skipped or (name == "keys" and not answers["by"]):
+            continue
+        usual = ",".join(guess) if name == "unit" else ""
+        answer = typer.prompt(question, default=usual, show_default=bool(usual)).strip()
+        apart = answer.split() if name == "keys" else answer.split(",")
+        answers[name] = [each.strip() for each in apart if each.strip()] or None
+    return answers
+
+
+def wishes_of(
+    said: dict[str, list[str] | None], steps: list[str], lists: list[Path], sizes: Path | None, out: Path, found: Any
+) -> Any:
+    """Return what the owner said, in the words of a plan; public lists are read, no record is."""
+    from recordwise.plan.file.first import Wishes
+
+    names = [each.name for each in found]
+    sums = {name: size for name, _, size in (_cut(each, names) for each in said["sum"] or [])}
+    files, codes = _key_lists(said["keys"] or [], said["by"] or [])
+    wishes = Wishes(
+        unit=tuple(said["unit"] or ()),
+        sums=sums,
+        steps={name: step for name, _, step in (_cut(each, names) for each in steps)},
+        by=tuple(said["by"] or ()),
+        keys=codes,
+        key_file=beside(files[0], out) if files else "",
+        tuned_on=(said["tuned_on"] or [""])[0],
+        code_lists=tuple(_code_list(path, out, names) for path in lists),
+    )
+    return wishes if sizes is None else _with_sizes(wishes, sizes, out)
+
+
+def _cut(text: str, names: list[str]) -> tuple[str, str, str]:
+    """Cut NAME=NUMBER at its sign, unless all of it is a column."""
+    return (text, "", "") if text in names else text.rpartition("=") if "=" in text else (text, "", "")
+
+
+def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, tuple[str, ...]]]:
+    """Return the files of keys, and the codes of each column."""
+    from recordwise.errors import ParameterError
+
+    files = [Path(each) for each in given if each.lower().endswith((".csv", ".parquet", ".pq"))]
+    codes: dict[str, tuple[str, ...]] = {}
+    for each in (each for each in given if Path(each) not in files):
+        named, sign, listed = each.partition("=")
+        name = named if sign else by[0] if len(by) == 1 else ""
+        if not name:
+            raise ParameterError(
+                parameter="--keys",
+                problem="does not say of which column the codes are",
+                advice=f"Write --keys {by[0] if by else 'NAME'}={each}, once for each column, or name a file of cells.",
+            )
+        codes[name] = tuple(code.strip() for code in (listed if sign else each).split(",") if code.strip())
+    if len(files) > 1 or (files and codes):
+        raise ParameterError(parameter="--keys", problem="must be one file, or codes of each column")
+    return files, codes
+
+
+def _code_list(path: Path, out: Path, names: list[str]) -> Any:
+    """Return a list of codes: the columns up to one of the records are its levels."""
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.first import CodeList
+    from recordwise.plan.sources import read_code_file
+
+    columns = read_code_file(path).column_names
+    held = [number for number, column in enumerate(columns) if column in names]
+    if not held or len(columns[: held[0] + 1]) < 2:
+        raise ParameterError(
+            parameter=f"--hierarchy {path.name}",
+            problem="has no column of the records after a coarser level",
+            advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
+        )
+    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
+
+
+def _with_sizes(wishes: Any, path: Path, out: Path) -> Any:
+    """Add the sizes of cells, for each sum the column named like it, or the only one."""
+    from dataclasses import replace
+
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.first import SizeList
+    from recordwise.plan.sources import read_code_file
+
+    columns = read_code_file(path).column_names
+    cells = {*wishes.by, *wishes.levels()}
+    open_ = [name for name in columns if name not in cells]
+    chosen = {}
+    for name in wishes.sums:
+        like = [each for each in open_ if name.casefold() in each.casefold()]
+        fitting = [each for each in open_ if each == name] or like or open_
+        if len(fitting) != 1:
+            raise ParameterError(
+                parameter=f"--sizes {path.name}",
+                problem=f"does not say which column has the sizes of {name}",
+                advice=f"Name it {name}. Its columns: {', '.join(columns)}.",
+            )
+        chosen[name] = fitting[0]
+    finest = {name for name in wishes.by if name not in wishes.levels()} | {
+        each.levels[-1] for each in wishes.code_lists
+    }
+    return replace(
+        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
+    )
 
 
 def confirm_header(file: str) -> bool:

@@ -181,8 +181,9 @@ MORE: dict[str, dict[int, str]] = {
     "audit": {1: "a guarantee was broken, or unexpected error"},
 }
 EXAMPLES: dict[str, str] = {
-    "init": "recordwise init shops.csv --header --out plan.toml",
+    "init": "recordwise init shops.csv --header --sum sales=5000 --by county --keys 001,003 --tuned-on public",
     "check": "recordwise check plan.toml",
+    "explain": "recordwise explain plan.toml --to plan.html",
     "rehearse": "recordwise rehearse plan.toml --rows 100000 --out rehearsal",
     "preflight": "recordwise preflight plan.toml",
     "release": "recordwise release plan.toml --out published --yes",

@@ -11,6 +11,7 @@ from recordwise.cli.options import Set, load_with_parameters
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
     from recordwise.ledger.entries import PeriodState
+    from recordwise.policy.policy import Policy
 
 ledger = typer.Typer(help="Show, verify and amend the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
@@ -51,6 +52,7 @@ def show(
             "series": series,
             "periods": [_period_json(each) for each in periods],
             "examples": {name: _example(record, periods) for name, record in examples.items()},
+            "charges": {name: _charges(record, events) for name, record in examples.items()},
             "looks": count_looks(events),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
@@ -58,7 +60,6 @@ def show(
         return
     from recordwise.cli import screen
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
-    from recordwise.policy.policy import Policy
     from recordwise.policy.render.text import policy_lines
 
     screen.heading(f"Ledger of '{series or dataset}'")
@@ -66,19 +67,7 @@ def show(
     if looks := count_looks(events):
         screen.paragraph(f"Confidential records were viewed ({looks_text(looks)}).")
     amended = [each.declared_text() for each in periods if each.amendments]
-    kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
-    sums = [("Spent", spent), *kept, ("Budget", budget)]
-    if series is not None:
-        sums = [
-            pair
-            for each in periods
-            for pair in (
-                (f"Spent in {each.name}", each.spent),
-                *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
-                (f"Budget of {each.name}, {each.declared_text()}", each.budget),
-            )
-        ]
-    for title, policy in sums:
+    for title, policy in _sums(series, periods, spent, budget):
         screen.heading(title)
         lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
         for number, line in enumerate(lines):
@@ -88,8 +77,29 @@ def show(
     for name, record in examples.items():
         screen.heading(f"{name}, the same in every period")
         _show_example(_example(record, periods))
+        _show_charges(_charges(record, events))
     if series is not None:
         screen.paragraph(f"\nThe total over the periods holds {total_text(periods)}.")
+
+
+def _sums(
+    series: str | None, periods: "tuple[PeriodState, ...]", spent: "Policy", budget: "Policy | None"
+) -> "list[tuple[str, Policy | None]]":
+    """Return what is spent, reserved and allowed, in each period of a series."""
+    from recordwise.policy.policy import Policy
+
+    if series is None:
+        kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
+        return [("Spent", spent), *kept, ("Budget", budget)]
+    return [
+        pair
+        for each in periods
+        for pair in (
+            (f"Spent in {each.name}", each.spent),
+            *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
+            (f"Budget of {each.name}, {each.declared_text()}", each.budget),
+        )
+    ]
 
 
 def _period_json(period: "PeriodState") -> dict[str, Any]:
@@ -129,6 +139,38 @@ def _show_example(rows: list[dict[str, Any]]) -> None:
     screen.table(["period", "loss", "left"], [*shown, ["all periods", text(sum(losses)), ""]])
 
 
+def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, Any]]:
+    """Return what each charge cost a record, and whether it refines another or is a revision."""
+    from recordwise.ledger.entries import band_tables_in
+    from recordwise.policy.policy import Policy
+    from recordwise.policy.series import needed_names
+
+    bands = band_tables_in(events)
+    rows: list[dict[str, Any]] = []
+    for event in (each for each in events if each.kind == "charged"):
+        policy = Policy.from_json(event.body["policy"], bands)
+        known = not set(needed_names(policy)) - set(record)
+        loss = None if not known or policy.is_pure else float(policy.loss(record))
+        about: dict[str, Any] = {
+            name: event.body[name] for name in ("period", "revision", "refines") if name in event.body
+        }
+        rows.append({"charge": event.sequence, **about, "loss": loss})
+    return rows
+
+
+def _show_charges(rows: list[dict[str, Any]]) -> None:
+    """Show each charge where one refines another or revises a period."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    if any(row.get("refines") or row.get("revision") for row in rows):
+        losses = ["" if row["loss"] is None else digits_text(row["loss"], 4) for row in rows]
+        screen.table(
+            ["charge", "what", "loss"],
+            [[str(row["charge"]), _version(row).removeprefix(", ").strip(), loss] for row, loss in zip(rows, losses)],
+        )
+
+
 def _row(event: "Event") -> list[str]:
     """One entry as a row of the table."""
     body = event.body
@@ -159,9 +201,10 @@ def _look(body: dict[str, Any]) -> str:
 
 
 def _version(body: dict[str, Any]) -> str:
-    """The period of a charge, and its revision."""
+    """The period of a charge, its revision, and what it refines."""
     revision = f", revision {body['revision']}" if body.get("revision") else ""
-    return f" ({body['period']}{revision})" if "period" in body else ""
+    refines = f", refines charge {body['refines']}" if "refines" in body else ""
+    return (f" ({body['period']}{revision})" if "period" in body else "") + refines
 
 
 def _body(event: "Event") -> dict[str, Any]:

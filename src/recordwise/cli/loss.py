@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
+from recordwise.cli.options import Formula
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,13 +74,24 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
             raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
         if name in record:
             raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
-        record[name] = plain_number(name, text) if name in measures else cell_value(policy, name, text)
+        record[name] = _amount(policy, name, text) if name in measures else cell_value(policy, name, text)
     missing = [name for name in needed if name not in record]
     if missing:
         raise ParameterError(
             parameter="the record", problem=f"lacks {', '.join(missing)}", advice=f"Add {missing[0]}=..."
         )
     return record
+
+
+def _amount(policy: "Policy", name: str, text: str) -> Any:
+    """Return a measure's number: text, or exact where a condition compares it."""
+    from recordwise.exact.numbers import rational
+
+    plain = plain_number(name, text)
+    if name not in {column.name for column in policy.columns()}:
+        return plain
+    number = rational(plain, parameter=name)
+    return int(number) if number.denominator == 1 else number
 
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
@@ -158,10 +170,21 @@ def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dic
 
 def report_of_file(path: Path, which: str, values: list[str], delta: float) -> dict[str, Any]:
     """Return what a policy file says about the loss of a record."""
+    from recordwise.policy.json import TIGHT
+    from recordwise.policy.series import needed_names
+
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
     record = read_record(policy, values)
-    return loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
+    found = loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
+    refinement = None if described is None else described.refinement
+    if refinement is None or which != TIGHT:
+        return found
+    total = refinement.total.policy()
+    # What was refined may name columns that the further draws do not depend on.
+    if set(needed_names(total)) - set(record):
+        return found
+    return found | {"all_stages": loss_report(total, record, delta, refinement.total.lattice)}
 
 
 def loss_report(
@@ -217,12 +240,20 @@ def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
     return {"public_sizes": sizes} if sizes else {}
 
 
-def show_loss(found: dict[str, Any]) -> None:
+FEW_SIZES = 4
+"""Up to so many sizes of cells are printed; more only on request."""
+
+
+def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
+    """Print what a loss means, then its numbers."""
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
 
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
+    for sentence in sentences(found):
+        screen.paragraph(sentence)
+    typer.echo("")
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
     at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
     typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
@@ -230,20 +261,29 @@ def show_loss(found: dict[str, Any]) -> None:
         typer.echo(f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0")
     elif found["why_not_pure"]:
         typer.echo(f"  pure epsilon      none, so the zCDP loss holds: {found['why_not_pure']}")
-    for about, size in found.get("public_sizes", {}).items():
+    if "all_stages" in found:
+        total = found["all_stages"]
+        both = (
+            f"{digits_text(total['loss'], 4)}, epsilon {digits_text(total['epsilon'], 4)} from {total['epsilon_from']}"
+        )
+        typer.echo(f"  all stages        {both}")
+    sizes = found.get("public_sizes", {})
+    for about, size in sizes.items() if formula or len(sizes) <= FEW_SIZES else ():
         typer.echo(f"  size of its cell  {size} ({about})")
-    typer.echo("")
-    for sentence in sentences(found):
-        screen.paragraph(sentence)
+    if len(sizes) > FEW_SIZES and not formula:
+        unlisted = sum(size.endswith("not listed") for size in sizes.values())
+        least = f"among the smallest, or not listed, {unlisted} times" if unlisted else "never among the smallest"
+        typer.echo(f"  its {len(sizes)} cells      {least} (--formula lists them)")
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
     """What the numbers mean, for the person who looked them up."""
     from recordwise.exact.text import digits_text, factor_text, share_text
-    from recordwise.policy.meaning import likely_log_odds, log_odds_tail
+    from recordwise.policy.meaning import likely_log_odds, log_odds_tail, presence_words
 
     rho, own = found["loss"], found["selection_delta"]
-    told = [found["sentence"], *([found["told"]] if "told" in found else [])]
+    presence = presence_words(found["power_of_a_5_percent_test"])
+    told = [f"{presence.capitalize()}. {found['sentence']}", *([found["told"]] if "told" in found else [])]
     if own:
         told.append(f"With probability at most {digits_text(own, 3)} a cell is listed only because of your record.")
     if rho:
@@ -408,6 +448,9 @@ def show_firm(found: dict[str, Any]) -> None:
     from recordwise.exact.text import digits_text
 
     screen.heading(f"A firm with {found['establishments']:,} establishments")
+    for sentence in firm_sentences(found):
+        screen.paragraph(sentence)
+    typer.echo("")
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}, {found['known']}")
     at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
     typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
@@ -415,16 +458,20 @@ def show_firm(found: dict[str, Any]) -> None:
         typer.echo(
             f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0, the sum over establishments"
         )
-    typer.echo("")
-    screen.paragraph(found["sentence"])
+
+
+def firm_sentences(found: dict[str, Any]) -> list[str]:
+    """What the numbers of a firm mean."""
+    from recordwise.exact.text import digits_text
+    from recordwise.policy.meaning import presence_words
+
+    own = digits_text(found["selection_delta"], 3)
+    told = [f"{presence_words(found['power_of_a_5_percent_test']).capitalize()}. {found['sentence']}"]
     if found["selection_delta"]:
-        screen.paragraph(
-            f"With probability at most {digits_text(found['selection_delta'], 3)} a cell is listed only because of your firm."
-        )
+        told.append(f"With probability at most {own} a cell is listed only because of your firm.")
     if found["known"] == WITHOUT_CELLS:
-        screen.paragraph(
-            "This policy does not say which establishments share a cell. The policy.json of a release does."
-        )
+        told.append("This policy does not say which establishments share a cell. The policy.json of a release does.")
+    return told
 
 
 # A unit's history: what each period of a series cost it, and what all of them cost together, from the ledger.
@@ -570,6 +617,8 @@ def show_history(found: dict[str, Any]) -> None:
         if found["periods"]
         else "No charge"
     )
+    screen.paragraph(found["sentence"])
+    typer.echo("")
     rows = []
     for each in found["periods"]:
         record = "no record" if each["record"] is None else ", ".join(f"{n} = {v}" for n, v in each["record"].items())
@@ -582,8 +631,6 @@ def show_history(found: dict[str, Any]) -> None:
     typer.echo(f"  epsilon {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
     if found["pure_epsilon"] is not None:
         typer.echo(f"  pure epsilon {digits_text(found['pure_epsilon'], 4)} at delta 0")
-    typer.echo("")
-    screen.paragraph(found["sentence"])
 
 
 # The command ``recordwise loss POLICY name=value ...``.
@@ -605,6 +652,7 @@ def loss(
     ],
     values: Values = None,
     delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is stated.")] = 1e-5,
+    formula: Formula = False,
     paper: Annotated[
         bool, typer.Option("--paper", help="Use the bound of the papers instead of the tight one.")
     ] = False,
@@ -619,7 +667,7 @@ def loss(
 ) -> None:
     """Show what a publication can reveal about a record or firm.
 
-    Its loss, its epsilon, and what they mean.
+    In words first, then its loss and its epsilon.
     """
     import json
 
@@ -643,7 +691,10 @@ def loss(
         screen.note(
             f"{label}. The numbers below would apply to tables drawn from the secure source; these tables carry no guarantee."
         )
-    (show_loss if firm is None else show_firm)(found)
+    if firm is None:
+        show_loss(found, formula=formula)
+    else:
+        show_firm(found)
 
 
 def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, as_json: bool) -> None:

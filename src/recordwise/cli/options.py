@@ -30,6 +30,9 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
     ),
 ]
+Formula = Annotated[
+    bool, typer.Option("--formula", help="Print every term, also where noise follows the sizes of many cells.")
+]
 BY_NAME, BY_MEASURE = "[NAME=]NUMBER", "[MEASURE=]NUMBER"
 
 
@@ -209,6 +212,12 @@ def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | N
 def set_words(file: "PlanFile") -> str:
     """The options of a command that give a plan its parameters again."""
     return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
+
+
+def fits(file: "PlanFile", options: SimpleNamespace) -> dict[str, bool]:
+    """Whether errors are those of fitted levels: where it is asked for, or where the plan's basic tables are complete."""
+    complete = options.complete or (file.basic is not None and file.basic.complete)
+    return {"fitted": options.fitted or complete, "complete": complete}
 
 
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":

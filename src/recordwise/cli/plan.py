@@ -13,6 +13,7 @@ import typer
 from recordwise.cli.failing import plain_float
 from recordwise.cli.options import (
     by_measure,
+    fits,
     lists_by_measure,
     loss_shares,
     open_plan,
@@ -159,7 +160,7 @@ def recommend(options: SimpleNamespace) -> None:
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with Session.from_plan(file, data=options.data) as session:
         goals = read_goals(session, file, options)
-        shared: dict[str, Any] = {"fitted": options.fitted, "complete": options.complete, "data": options.data}
+        shared: dict[str, Any] = {**fits(file, options), "data": options.data}
         if options.keep_mechanisms:
             return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
         shared |= {"rank_by": options.rank_by, "firms": options.firms}
@@ -242,8 +243,7 @@ def frontier(options: SimpleNamespace) -> None:
         "statistics": options.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
         "at_least": by_measure(options.at_least, "--at-least") or 0,
-        "fitted": options.fitted,
-        "complete": options.complete,
+        **fits(file, options),
         "data": options.data,
     }
     at = _records(options.loss_at or [])
@@ -299,7 +299,7 @@ def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:
         pairs = [each.partition("=") for each in named.split(",")]
         if not colon or not all(equals and name for name, equals, _ in pairs):
             raise ParameterError(
-                parameter="--loss-at", problem="is not of the form RECORD:LOSS", advice='Write "emp=100,payann=4000:1".'
+                parameter="--loss-at", problem="is not of the form RECORD:LOSS", advice='Write "NAME=100,OTHER=4000:1".'
             )
         record = {name.strip(): _value(value.strip()) for name, _, value in pairs}
         found.append((record, plain_float(limit)))
@@ -454,6 +454,6 @@ def _clamp_bound(text: str) -> tuple[str, str]:
     name, equals, number = text.partition("=")
     if not equals or not name or not number:
         raise ParameterError(
-            parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to emp=500."
+            parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to NAME=500."
         )
     return name, number

@@ -239,6 +239,17 @@ def change(
             show_default=False,
         ),
     ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="COLUMN=FILE: a CSV file with the columns code and region, by which cells are added up.",
+            show_default=False,
+        ),
+    ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="A format of the files, such as xlsx; csv unless given.", show_default=False),
+    ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger of both, to verify them against.", show_default=False)
     ] = None,
@@ -256,43 +267,45 @@ def change(
 
     if out is not None:
         check_folder(out, state="Nothing was written.")
-    pairs = dict(_crosswalk_column(each) for each in crosswalk or ())
+    pairs = dict(_code_pairs(each, "--crosswalk", "before", "now") for each in crosswalk or ())
+    lists = {name: dict(codes) for name, codes in (_code_pairs(e, "--groups", "code", "region") for e in groups or ())}
     if ledger is not None and not _verify(ledger, [before, now]):
         raise typer.Exit(BAD_INPUT)
-    found = load_release(now).change(load_release(before), crosswalk=pairs)
+    found = load_release(now).change(load_release(before), crosswalk=pairs, groups=lists)
     if out is not None:
-        save(found, out)
+        found.save(out, formats=formats or ["csv"])
     if as_json:
         typer.echo(json.dumps(found.to_json() | {"folder": None if out is None else str(out)}))
     else:
         show_change(found, out)
 
 
-def _crosswalk_column(text: str) -> tuple[str, list[tuple[str, str]]]:
+def _code_pairs(text: str, option: str, first: str, second: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a column and the pairs of codes in a file."""
     from pyarrow import csv
 
     from recordwise.errors import ParameterError
 
     column, sign, name = text.partition("=")
     if not (column and sign and name):
-        raise ParameterError(parameter="--crosswalk", problem="is not of the form COLUMN=FILE")
+        raise ParameterError(parameter=option, problem="is not of the form COLUMN=FILE")
     with Path(name).open("rb") as file:
         try:
-            table = csv.read_csv(file, convert_options=_as_text())
-            pairs = list(zip(table.column("before").to_pylist(), table.column("now").to_pylist()))
+            table = csv.read_csv(file, convert_options=_as_text(first, second))
+            pairs = list(zip(table.column(first).to_pylist(), table.column(second).to_pylist()))
         except (ValueError, KeyError):
             raise ParameterError(
-                parameter="--crosswalk", problem=f"{name} is not a CSV file with the columns before and now"
+                parameter=option, problem=f"{name} is not a CSV file with the columns {first} and {second}"
             ) from None
     return column, pairs
 
 
-def _as_text() -> object:
+def _as_text(*names: str) -> object:
     """Codes are text, whatever they look like."""
     import pyarrow as pa
     from pyarrow import csv
 
-    return csv.ConvertOptions(column_types={"before": pa.string(), "now": pa.string()}, strings_can_be_null=False)
+    return csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=False)
 
 
 def _verify(ledger: Path, folders: list[Path]) -> bool:
@@ -302,16 +315,6 @@ def _verify(ledger: Path, folders: list[Path]) -> bool:
     for problem in problems:
         typer.echo(f"{ledger}: {problem}", err=True)
     return not problems
-
-
-def save(found: "Change", out: Path) -> None:
-    """Write one CSV file per table, with no formula in it."""
-    from recordwise.release.formats.csv import csv_bytes, without_formulas
-    from recordwise.release.staging import new_folder
-
-    with new_folder(out) as staging:
-        for name, table in found.tables.items():
-            (staging / f"{name}.csv").write_bytes(csv_bytes(without_formulas(table), header=True))
 
 
 def show_change(found: "Change", out: Path | None) -> None:

@@ -30,6 +30,12 @@ def release(
     resume: Annotated[
         bool, typer.Option("--resume", help="Finish the release if it was charged and drawn before; otherwise make it.")
     ] = False,
+    refine: Annotated[
+        Path | None,
+        typer.Option(
+            "--refine", help="The folder of a release to refine: only the difference is paid.", show_default=False
+        ),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make the release although it was charged before, and pay again.")
     ] = False,
@@ -52,7 +58,7 @@ def release(
         raise ParameterError(
             parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
-    file = load_with_parameters(plan, given)
+    file = with_stage(load_with_parameters(plan, given), refine)
     before = [load_release(folder) for folder in file.earlier]
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     done = resume_and_save(file, out, before) if resume else None
@@ -66,6 +72,29 @@ def release(
         typer.echo(json.dumps(release_json(done, out)))
     else:
         show(file, done, out)
+
+
+def with_stage(file: "PlanFile", refine: Path | None) -> "PlanFile":
+    """Return the plan as a refinement of the release in a folder."""
+    from dataclasses import replace
+
+    from recordwise.plan.file.read import PlannedStage
+
+    if refine is None:
+        return file
+    if file.stage is not None and file.stage.refine.resolve() != refine.resolve():
+        raise ParameterError(
+            parameter="--refine", problem="and [stage] of the plan name different folders", advice="Give one of them."
+        )
+    fixed = file.stage is not None and file.stage.fixed_in_advance
+    return replace(file, stage=PlannedStage(refine=refine, fixed_in_advance=fixed))
+
+
+def refined_release(file: "PlanFile") -> "Release | None":
+    """Return the release that a plan refines, if any."""
+    from recordwise.release.files import load_release
+
+    return None if file.stage is None else load_release(file.stage.refine)
 
 
 def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
@@ -113,15 +142,24 @@ def publish_and_save(
     from recordwise.cli import screen
     from recordwise.session import Session
 
-    queries = file.plan.queries
+    queries, refine = file.plan.queries, refined_release(file)
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
-        done = session.run(*queries, confidence=file.confidence, progress=tell, refuse_repeat=not again, keep=True)
+        done = session.run(
+            *queries,
+            confidence=file.confidence,
+            progress=tell,
+            refuse_repeat=not again,
+            keep=True,
+            refine=refine,
+            fixed_in_advance=file.stage is not None and file.stage.fixed_in_advance,
+        )
         if file.basic is not None:
             tell("making basic tables")
             done = with_basic(done, file)
         tell("writing files")
-        done = save_release(with_history(done, before), file, out, recoverable=session.unfinished.waiting(*queries))
-        session.unfinished.finish(*queries)
+        waiting = session.unfinished.waiting(*queries, refine=refine)
+        done = save_release(with_history(done, before), file, out, recoverable=waiting)
+        session.unfinished.finish(*queries, refine=refine)
     return done
 
 
@@ -129,9 +167,9 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
     """Save the release drawn before; None if never charged."""
     from recordwise.session import Session
 
-    queries = file.plan.queries
+    queries, refine = file.plan.queries, refined_release(file)
     with Session.from_plan(file) as session:
-        done = session.unfinished.resume(*queries)
+        done = session.unfinished.resume(*queries, refine=refine)
         if done is None:
             return None
         if not is_complete(out, done):
@@ -140,9 +178,9 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
                 with_history(with_basic(done, file), before),
                 file,
                 out,
-                recoverable=session.unfinished.waiting(*queries),
+                recoverable=session.unfinished.waiting(*queries, refine=refine),
             )
-        session.unfinished.finish(*queries)
+        session.unfinished.finish(*queries, refine=refine)
     return done
 
 
@@ -190,6 +228,10 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
             numbers = [figure(found.median_sd), figure(found.median_cv), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
+    if done.published.refinement is not None:
+        screen.paragraph(
+            f"Answers are averages with those of charge {done.published.refinement.charge}; only the difference was charged."
+        )
     if done.published.promise:
         screen.paragraph(f"Promise over time: {done.published.promise}.")
     screen.paragraph(

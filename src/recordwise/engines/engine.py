@@ -55,7 +55,7 @@ from recordwise.engines.compile.totals import (
     split_rows_tree,
     typed_cells,
 )
-from recordwise.errors import EngineError, ExtraError, PlanError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import EngineError, ExtraError, PlanError, RecordError, RecordwiseError, SourceError, near_name
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.describe import schema_of, used_schema
 from recordwise.plan.expressions import Group, Level, Predicate, listed_cells, rest_keys
@@ -73,7 +73,7 @@ from recordwise.plan.plan import (
     scatter,
     total_name,
 )
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import COLLAPSE_RULES, Schema
 from recordwise.plan.sources import (
     NO_HEADER,
     STAT_ENDINGS,
@@ -540,14 +540,12 @@ def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str 
         return
     if look_like_values(present):
         raise SourceError(source=source, problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
-    from recordwise.plan.file.node import suggestion
-
-    near = suggestion(missing[0], present)
+    near = near_name(missing[0], present)
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(
         source=source,
-        problem=f"it has no column {', '.join(missing)}{near if near.endswith('?') else ''}",
+        problem=f"it has no column {', '.join(missing)}{near}",
         advice=f"Its columns: {listed}.",
     )
 
@@ -566,6 +564,22 @@ def check_header(wanted: Iterable[str], first_line: Sequence[str]) -> None:
         raise SourceError(
             source="the source", problem=f"its first line has no column {', '.join(missing)}", advice=NOT_SHOWN
         )
+
+
+def repeats(schema: Schema, count: int) -> list[RecordError]:
+    """Return the problem of ids that repeat, with the ways out by the schema's own columns."""
+    if not count:
+        return []
+    others = [name for name in schema.column_names() if name not in schema.unit_columns]
+    held = [measure.name for measure in schema.record_measures()]
+    rules = [*(f'{name} = "sum"' for name in held), *(f'{name} = "same"' for name in others)]
+    other = next(iter(others), "ANOTHER")
+    pair = ", ".join(f'"{name}"' for name in (*schema.unit_columns, other))
+    advice = (
+        f"If a unit has several rows, make them one record: collapse = {{ {', '.join(rules)} }}. If its rows are different units, "
+        f"name the columns that tell them apart: unit = [{pair}]; then only each combination is protected, not {schema.unit_text}."
+    )
+    return [RecordError(column=schema.unit_text, problem=REPEATS, count=count, advice=advice)]
 
 
 def check_types(schema: Schema, stored: Mapping[str, StorageType]) -> None:
@@ -604,7 +618,12 @@ def broken_rows(
     (counts,) = fetch(validation_tree(found, table)).to_pylist()
     return [
         RecordError(
-            column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted, code=check.code
+            column=check.column,
+            problem=check.problem,
+            count=counts[f"c{number}"],
+            counted=counted,
+            code=check.code,
+            advice=check.advice,
         )
         for number, check in enumerate(found)
         if counts[f"c{number}"]
@@ -616,10 +635,28 @@ def differing_units(fetch: Callable[[exp.Expr], pa.Table], schema: Schema) -> li
     names = same_names(schema)
     (counts,) = fetch(differing_tree(schema, names)).to_pylist()
     return [
-        RecordError(column=name, problem=DIFFERS, count=counts[f"d{number}"], counted="unit")
+        RecordError(
+            column=name,
+            problem=DIFFERS,
+            count=counts[f"d{number}"],
+            counted="unit",
+            advice=_differing_advice(schema, name),
+        )
         for number, name in enumerate(names)
         if counts[f"d{number}"]
     ]
+
+
+def _differing_advice(schema: Schema, name: str) -> str:
+    """Name the ways out for a column that differs between the rows of a unit."""
+    column = schema.column(name)
+    others = [rule for rule in COLLAPSE_RULES.get(column.type if column else "", ()) if rule != "same"]
+    rule = f"give it another rule, {name} = {' or '.join(map(repr, others))} under collapse; " if others else ""
+    pair = ", ".join(f'"{each}"' for each in (*schema.unit_columns, name))
+    return (
+        f"Ways out for {name}: {rule}leave it out of the schema; or make it part of the id, unit = [{pair}]: then only each "
+        f"combination is protected, not {schema.unit_text}."
+    )
 
 
 # Optional dependencies: which source needs which, whether it is installed, and the command that installs it.

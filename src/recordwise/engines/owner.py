@@ -294,32 +294,32 @@ class OwnerPasses:
 
         Of every record, or of every firm with all its records; 0 for one that is in no public cell.
         """
-        identifier = plan.schema.firm if firms else plan.schema.unit
-        if identifier is None:
+        if firms and plan.schema.firm is None:
             raise ParameterError(parameter="firms", problem="need a firm in the schema")
+        own_ids = (plan.schema.firm or "",) if firms else plan.schema.unit_columns
+        names_of = {name: FIRM_ID if not place else f"{FIRM_ID}_{place}" for place, name in enumerate(own_ids)}
         values = {table: _record_values(plan, table, dialect) for table in plan.tables()}
         with ExitStack() as stack:
             passes = stack.enter_context(self.reading())
             stack.enter_context(passes.lend_bands([tree for own in values.values() for tree in own]))
-            nothing = exp.select(aliased(column(identifier), FIRM_ID), aliased(float_tree(0.0), VALUE)).from_(RECORDS)
-            united: exp.Expr = nothing
+            every = [aliased(column(name), given) for name, given in names_of.items()]
+            united: exp.Expr = exp.select(*every, aliased(float_tree(0.0), VALUE)).from_(RECORDS)
             for table, own in values.items():
                 (base,) = bases_of((table,), plan.schema)
                 names = stack.enter_context(passes.working_tables(base))
                 passes.lend_keys(names.keys, table, plan.cells(table))
-                ids = () if firms else (identifier,)
+                ids = () if firms else own_ids
                 joined = partial(join_totals, values=own, base=base, table=table, names=names, keys=names.keys)
                 joined = partial(joined, schema=passes.schema, ids=ids)
                 if firms:
                     branch = self._firm_branch(plan, table, joined, dialect)
                 else:
-                    branch = joined(
-                        exp.select(aliased(column(identifier, "located"), FIRM_ID), aliased(sum_tree(own), VALUE))
-                    )
+                    located = [aliased(column(name, "located"), given) for name, given in names_of.items()]
+                    branch = joined(exp.select(*located, aliased(sum_tree(own), VALUE)))
                 united = exp.Union(this=united, expression=branch, distinct=False)
             parts = exp.Subquery(this=united, alias=exp.TableAlias(this=exp.to_identifier("parts")))
             total = exp.Mul(this=exp.Sum(this=column(VALUE)), expression=float_tree(SLIGHTLY_LESS))
-            valued = exp.select(aliased(total, VALUE)).from_(parts).group_by(column(FIRM_ID))
+            valued = exp.select(aliased(total, VALUE)).from_(parts).group_by(*map(column, names_of.values()))
             return Sensitive(passes.store.of_records(binned_tree(valued, edges)))
 
     def _firm_branch(

@@ -109,6 +109,10 @@ def open_engine(engine: str | Engine, source: Any, schema: Any, *, memory_limit:
 
 
 FITS = "has the declared columns, in types they can be read from"
+UNREAD = (
+    "has the declared columns. Stored as text: {}; no value was read, so whether all are written as declared shows when the "
+    "records are read"
+)
 
 
 def source_state(given: Any, schema: Schema, *, engine: str) -> str:
@@ -126,9 +130,10 @@ def source_state(given: Any, schema: Schema, *, engine: str) -> str:
     if isinstance(opened, RemotePaths | SparkTable):
         return "not read, because only Spark can find it"
     try:
-        DuckDB(opened, schema).close()
+        with DuckDB(opened, schema) as bound:
+            unread = bound.unread()
     except SourceError as error:
         if error.unreachable:
             return f"not read: {error.problem}"
         raise
-    return FITS
+    return FITS if not unread else UNREAD.format(", ".join(unread))

@@ -77,6 +77,17 @@ def share_text(share: float, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def coarse_share_text(share: float) -> str:
+    """A share as a reader remembers it: 97%, 12%, 0.4%, < 0.1%; 0% and 100% only if exact."""
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    if share < 0.001:
+        return "< 0.1%"
+    return (
+        f"{share:.1%}" if share < 0.0095 or 0.995 < share < 0.9995 else f"{share:.0%}" if share < 0.9995 else "> 99.9%"
+    )
+
+
 def tick_text(share: float) -> str:
     """Return an axis tick as a percentage with its decimals."""
     return _trim_zeros(f"{share * 100:.10f}") + "%"

@@ -153,6 +153,7 @@ COMMANDS = (
     "init --look",
     "preflight",
     "rehearse",
+    "explain",
     *(f"plan {each}" for each in ("compare", "sweep", "fitness", "allocate", "recommend", "frontier", "evaluate")),
     *(f"owner.{each}" for each in ("view", "unmatched", "history_losses", "loss_summary", "firm_loss_summary")),
     "owner.realized_loss_summary",

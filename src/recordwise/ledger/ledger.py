@@ -107,8 +107,12 @@ def within(smaller: Any, larger: Any) -> bool:
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return each name's kind with its step, bound, type or NULL rule."""
-    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
+    """Return each name's kind with its step, bound, type or NULL rule.
+
+    The columns of an id of several may be columns as well; that they are the id is compared with the unit.
+    """
+    named = {role: schema[role] for role in ("unit", "firm") if schema.get(role)}
+    roles = {name.casefold(): (role, name) for role, name in named.items() if not isinstance(name, list)}
     return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
 
 
@@ -403,12 +407,14 @@ class Ledger:
         schema: Any = None,
         release: Identity | None = None,
         refuse_repeat: bool = False,
+        refines: int | None = None,
         locks: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
-        released, and ``refuse_repeat`` refuses one that was charged before; ``locks`` keeps the lock of whoever draws it.
+        released, and ``refuse_repeat`` refuses one that was charged before; ``refines`` the charge whose answers are refined;
+        ``locks`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
@@ -429,6 +435,7 @@ class Ledger:
             )
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
+            body |= {} if refines is None else {"refines": refines}
             if now[2] and (unused := self._unused()):
                 body["uses"] = min(unused)
             event = self._chain.append("charged", body)
@@ -464,6 +471,7 @@ class Ledger:
         schema: Any,
         release: Identity | None = None,
         refuse_repeat: bool = False,
+        refines: int | None = None,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw.
 
@@ -472,7 +480,7 @@ class Ledger:
         """
         with ExitStack() as locks:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, locks=locks)
+            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, refines=refines, locks=locks)
             try:
                 yield charge
             except BaseException as error:

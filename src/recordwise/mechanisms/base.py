@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAl
 
 import numpy as np
 
-from recordwise.errors import ParameterError, PlanError
+from recordwise.errors import KindError, ParameterError, PlanError, near_name
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, fraction_text, positive
@@ -125,7 +125,8 @@ def read_goals(kind: type[Goals], given: Mapping[str, Any]) -> dict[str, Any]:
     names = kind.__annotations__
     for name in given:
         if name not in names:
-            raise TypeError(f"got an unexpected keyword argument '{name}'")
+            near = near_name(name, (*names, "rho", "sigma", "scale", "laplace_scale", "offset", "at", "noise"))
+            raise KindError(parameter=f"'{name}'", problem=f"is no parameter of this mechanism{near}")
     return {name: given.get(name) for name in names}
 
 
@@ -198,10 +199,12 @@ class Noisy:
     """The measure's step, which determined the grid."""
     private: bool
     """False if a seeded generator drew the noise: suitable for tests and simulation, never for publication."""
+    combined: FloatArray | None = None
+    """Averages of these answers and earlier ones (T-STAGES), which are on no lattice."""
 
     def values(self) -> FloatArray:
         """The answers as floats."""
-        return to_floats(self.points, self.grid)
+        return to_floats(self.points, self.grid) if self.combined is None else self.combined
 
 
 def whole_totals(totals: Any) -> IntArray:
@@ -680,6 +683,14 @@ class Mechanism:
     def inside(self) -> tuple["Mechanism", ...]:
         """The mechanisms that draw: those of a sized one, or the mechanism itself."""
         return (self,)
+
+    def further(self) -> "Mechanism":
+        """The mechanism of the further draws of a refined answer (T-STAGES)."""
+        self._lacks("further", "a refinement")
+
+    def continuing(self, earlier: FloatArray) -> "Mechanism":
+        """The mechanism that draws only the further answers and averages them with published ones (T-STAGES)."""
+        self._lacks("continuing", "a refinement")
 
     def threshold(self, measure: Measure | str) -> Fraction | By | None:
         """The splitting threshold of a measure, if there is one; ``resolved`` then fixes it."""

@@ -15,7 +15,7 @@ from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
-from recordwise.mechanisms.grouped import ByGroup
+from recordwise.mechanisms.grouped import ByGroup, Refined
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
@@ -86,7 +86,9 @@ def mechanism_kind(name: str) -> type[Mechanism] | None:
 
 def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
     """Read a mechanism back from ``parameter_json``, None if unknown."""
-    kind = mechanism_kind(str(form.get("kind")))
+    name = str(form.get("kind"))
+    # Releases state how they refine others; no plan does.
+    kind = Refined if name == Refined.__name__ else mechanism_kind(name)
     if kind is None:
         return None
     stored = {each.stored: each for each in kind.parameters if each.role != "goal"}

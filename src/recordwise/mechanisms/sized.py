@@ -151,6 +151,10 @@ class Sized(Mechanism):
         """The same with Gaussian noise of another sigma, as a share of the size."""
         return self.each(lambda inner: inner.with_amount(amount))
 
+    def further(self) -> "Sized":
+        """Return the mechanism of the further draws."""
+        return self.each(lambda inner: inner.further())
+
     def shared(self, share: Fraction) -> "Sized":
         """Return the mechanism at a share of the loss."""
         return self.each(lambda inner: inner.at_share(share))

@@ -20,15 +20,19 @@ In reading order:
 - ``file``: plans as TOML files
 """
 
+from typing import TYPE_CHECKING, Any
+
 from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
 from recordwise.plan.keys.cells import Domain
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column, Measure, Schema
-from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import SumAndCount
 from recordwise.plan.statistics.totals import Splitting
+
+if TYPE_CHECKING:
+    from recordwise.plan.sql.parse import parse_sql
 
 __all__ = [
     "Case",
@@ -50,3 +54,12 @@ __all__ = [
     "prefix",
     "query",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Reading SQL loads a parser and an engine, which nothing else needs.
+    if name == "parse_sql":
+        from recordwise.plan.sql.parse import parse_sql
+
+        return parse_sql
+    raise AttributeError(f"module 'recordwise.plan' has no attribute {name!r}")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -32,6 +32,7 @@ from recordwise.plan.expressions import (
     Group,
     In,
     IsNull,
+    Level,
     Literal,
     Not,
     Operand,
@@ -40,13 +41,13 @@ from recordwise.plan.expressions import (
     Prefix,
     condition,
     leaves,
+    linear_text,
     operand_name,
 )
 from recordwise.plan.keys.cells import MOST_DIGESTED, Cells, Product, Rows
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.plan.statistics import Statistic
 from recordwise.policy.columns import plain_value
 from recordwise.policy.constructors import By
@@ -58,12 +59,24 @@ from recordwise.policy.series import Series
 SEVERAL_ROWS = "several for a unit, made one record"
 
 
+def protected(schema: Schema) -> str:
+    """Return what one record is, where an id has several columns."""
+    each = "pair" if len(schema.unit_columns) == 2 else "combination"
+    return f"each {each} of {schema.unit_text}, and not all records that share only one of them"
+
+
 def schema_json(schema: Schema) -> dict[str, Any]:
     """Roles and types; nothing derived from values."""
     rule = {name: {"collapse": each} for name, each in schema.collapse or ()}
-    columns = [{"name": each.name, "type": each.type, "null": each.null} for each in schema.columns]
+    columns = [
+        {"name": each.name, "type": each.type, "null": each.null}
+        | ({"date": each.date} if each.date else {})
+        | ({"trim": True} if each.trim else {})
+        for each in schema.columns
+    ]
     return {
-        "unit": schema.unit,
+        "unit": schema.unit if isinstance(schema.unit, str) else list(schema.unit),
+        **({} if isinstance(schema.unit, str) else {"protects": protected(schema)}),
         "firm": schema.firm,
         **({} if schema.collapse is None else {"rows": SEVERAL_ROWS}),
         "measures": [_measure_json(measure) | rule.get(measure.name, {}) for measure in schema.measures],
@@ -80,6 +93,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
     }
     form |= {"derive": linear_text(measure.derive)} if measure.derive else {}
     form |= {"signed": True} if measure.signed else {}
+    form |= {"number": asdict(measure.number)} if measure.number is not None else {}
     return form if measure.null == "refuse" else form | {"null": measure.null}
 
 
@@ -91,6 +105,7 @@ def plan_json(plan: Plan) -> list[dict[str, Any]]:
             {
                 **({"name": query.name} if query.name else {}),
                 **({"title": query.title} if query.title else {}),
+                **({"shares": "best"} if query.best is not None and query.best.holds(query.axes) else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in tables if each.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
@@ -444,7 +459,9 @@ def _is_earlier(stated: Any) -> bool:
     return isinstance(stated, str) and ":" not in stated
 
 
-def release_identity(plan: Plan, described: Any, policy: Policy, series: Series | None) -> ReleaseIdentity:
+def release_identity(
+    plan: Plan, described: Any, policy: Policy, series: Series | None, *, refines: str | None = None
+) -> ReleaseIdentity:
     """Return the digest of a plan's queries and everything charged.
 
     Args:
@@ -452,6 +469,7 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
         described: The plan as the ledger states it (``plan_json``), by which charges of earlier versions are recognized.
         policy: What they cost.
         series: The series with its period and revision; None outside a series.
+        refines: The digest of the release that is refined, if any.
 
     Returns:
         The identity, with a SHA-256 digest.
@@ -460,7 +478,8 @@ def release_identity(plan: Plan, described: Any, policy: Policy, series: Series 
     names = used_names(plan, policy)
     records = _records(plan.schema, names)
     queries = sorted(_text(_query(plan, number)) for number in range(len(plan.queries)))
-    digest = hashlib.sha256(_text([period, records, _codes(plan.schema, names), queries]).encode()).hexdigest()
+    form = [period, records, _codes(plan.schema, names), queries, *([] if refines is None else [refines])]
+    digest = hashlib.sha256(_text(form).encode()).hexdigest()
     earlier = EarlierIdentity(period=period, described=described, policy=policy.to_json(), records=records, plan=plan)
     return ReleaseIdentity(digest=VERSION + digest, earlier=earlier)
 
@@ -516,11 +535,18 @@ def _table(plan: Plan, table: PlannedTable) -> Any:
     level = table.shape
     return {
         "by": [_group(group, plan.schema) for group in level.groups],
-        "share": fraction_text(level.share),
+        "share": _share(plan.queries[table.query], level),
         "rest": None if table.rest is None else [_group(group, plan.schema) for group in table.rest.groups],
         "keys": _keys(plan, table),
         "bands": sorted(_bands(plan, table)),
     }
+
+
+def _share(query: Query, level: Level) -> str:
+    """Return the share of a table; for the best shares that they are, so that finding them again elsewhere changes nothing."""
+    if query.best is None or query.table_shares or not query.best.holds(query.axes):
+        return fraction_text(level.share)
+    return "best for complete keys" if query.best.complete else "best"
 
 
 def _group(group: Group, schema: Schema) -> Any:

@@ -208,6 +208,23 @@ class Choice:
     share: Fraction
 
 
+BEST = "best"
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Shares that are found from public lists and sizes before anything is charged."""
+
+    complete: bool = False
+    """Whether the keys list every cell, so that tables are fitted together."""
+    found: tuple[tuple[Fraction, ...], ...] | None = None
+    """The shares along each axis, once they are found."""
+
+    def holds(self, axes: tuple[tuple[Choice, ...], ...]) -> bool:
+        """Return whether axes have the shares that were found, or wait for them."""
+        return self.found is None or self.found == tuple(tuple(each.share for each in own) for own in axes)
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """A published table of a query: groups and budget share."""
@@ -288,6 +305,30 @@ def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -
             share *= choice.share
         levels.append(Level((*groups, *(choice.group for choice in choices if choice.group is not None)), share))
     return tuple(levels)
+
+
+# Linear forms with exact coefficients, such as ``payann - 45 * emp``; ``sql/grammar.py`` reads them.
+
+
+Linear: TypeAlias = tuple[tuple[str, Fraction], ...]
+"""Names with their coefficients, none of them 0, in the order in which they were written."""
+
+
+def linear_text(form: Iterable[tuple[str, Fraction]]) -> str:
+    """The form as text that is read again as the same form."""
+    text = ""
+    for name, share in form:
+        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
+        size = abs(share)
+        factor = "" if size == 1 else f"{size.numerator} * " if size.denominator == 1 else f"{size} * "
+        text += sign + factor + _identifier(name)
+    return text
+
+
+def _identifier(name: str) -> str:
+    """Bare where that is the same to every parser, else in quotes."""
+    plain = name.isascii() and name.isidentifier() and name == name.lower() and len(name) > 1
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 # Predicates on one record: the closed language of WHERE and CASE. They are three-valued as in SQL, and a record is

@@ -14,7 +14,6 @@ from recordwise.plan.expressions import Predicate
 from recordwise.plan.expressions import condition as policy_condition
 from recordwise.plan.plan import predicate_problems
 from recordwise.plan.schema import Schema, policy_measure, threshold_problems
-from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics.totals import PIECE, Splitting, check_thresholds
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, constant, pure_constant, pure_split
@@ -35,11 +34,13 @@ class SplitRows:
         cls, split: Mapping[str, Number | By] | None, where: str | None, column: str | None, schema: Schema
     ) -> "SplitRows":
         """Check against the schema before anything is read; without a split every record is one row."""
+        from recordwise.plan.sql.grammar import parse_predicate
+
         splitting = Splitting(()) if split is None else Splitting.of(split)
         condition = None if where is None else parse_predicate(where)
         problems = [] if condition is None else predicate_problems(condition, schema)
         problems += threshold_problems(dict(splitting.thresholds), schema)
-        known = {schema.unit, schema.firm, *schema.column_names(), *schema.measure_names(), PIECE}
+        known = {*schema.id_columns(), *schema.column_names(), *schema.measure_names(), PIECE}
         if column is not None and column not in known:
             problems.append(f"'{column}' is not a column of the split table")
         if problems:

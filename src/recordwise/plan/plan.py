@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import KeysError, PlanError
+from recordwise.errors import KeysError, PlanError, near_name
 from recordwise.plan.arrays import array_of, numpy_of, single_array
 from recordwise.plan.expressions import (
     ALL_OTHER,
@@ -221,7 +221,7 @@ def _median_problems(query: Query) -> Iterator[str]:
     known = {each.alias: each for each in query.draws() if each.contribution != OTHER}
     for name in query.median:
         if name not in known:
-            yield f"median names '{name}', which is no count or sum of the query"
+            yield f"median names '{name}', which is no count or sum of the query{near_name(name, known)}"
         elif known[name].mechanism.signed:
             yield f"median names '{name}', whose positive and negative part have noise of their own"
 
@@ -280,7 +280,7 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
     """The problems of a group: its name, its column, its labels."""
     value, problems = group.expression, []
     own = value.name if isinstance(value, Field) else None
-    taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names(), *schema.coarser_names()}
+    taken = {*schema.id_columns(), *schema.measure_names(), *schema.column_names(), *schema.coarser_names()}
     if isinstance(value, Prefix | DatePart):
         own = value.column
     if group.name in taken and group.name != own:
@@ -289,7 +289,9 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
         return problems + _case_problems(group.name, value, schema)
     column = schema.column(value.name if isinstance(value, Field) else value.column)
     if column is None:
-        problems.append(f"'{own}' is a group but not a conditional column (to group by a measure, use a CASE)")
+        near = near_name(str(own), (*schema.column_names(), *schema.coarser_names()))
+        why = near if schema.measure(str(own)) is None and near else " (to group by a measure, use a CASE)"
+        problems.append(f"'{own}' is a group but not a conditional column{why}")
     elif isinstance(value, Prefix) and column.type != "text":
         problems.append(f"a prefix of '{own}' needs a column of type text")
     elif isinstance(value, DatePart):
@@ -315,7 +317,8 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
     name = operand_name(leaf.operand)
     kind = kind_of(name, schema)
     if kind is None:
-        yield f"'{name}' is used in a condition but is neither a conditional column nor a measure"
+        near = near_name(name, schema.declared_names())
+        yield f"'{name}' is used in a condition but is neither a conditional column nor a measure{near}"
     elif kind == DERIVED:
         yield derived_problem(name)
     elif isinstance(leaf.operand, Prefix) and kind != "text":

@@ -90,11 +90,13 @@ class Labels:
         labels: For a measure, a column or a published name, what readers call it; for a value of a column as ``naics=21``, too.
         units: For a measure or a published name, its unit, such as ``employees`` or ``1,000 dollars``.
         publication: Who publishes the release, when, and under which terms.
+        names: Whether files have a column of names next to each column of codes that have labels (``county_name``).
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)
+    names: bool = True
 
     def with_labels(self, labels: Mapping[str, str]) -> "Labels":
         """With these labels for what has none.

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from recordwise.errors import ParameterError
+from recordwise.errors import KindError, ParameterError, expect_kind, kind_text
 from recordwise.exact.numbers import Number, positive, rational
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.expressions import (
+    BEST,
+    Best,
     Choice,
     Expression,
     Group,
@@ -29,7 +31,6 @@ from recordwise.plan.expressions import (
     read_all_other,
 )
 from recordwise.plan.keys.keys import GivenKeys, Keys, Selection, read_keys
-from recordwise.plan.sql.grammar import parse_linear, parse_predicate
 from recordwise.plan.statistics import (
     Average,
     Combination,
@@ -62,6 +63,8 @@ class Query:
     axes: tuple[tuple[Choice, ...], ...] = ()
     key_lists: tuple[Keys, ...] = ()
     statistics: tuple[Statistic, ...] = ()
+    best: Best | None = None
+    """Whether its shares are the best ones, and those once they are found; None where they are stated."""
     all_other: str | None = None
     """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
     name: str = ""
@@ -116,6 +119,9 @@ class Query:
         Raises:
             SqlError: The text is not a supported condition.
         """
+        from recordwise.plan.sql.grammar import parse_predicate
+
+        expect_kind(condition, (str, Predicate), parameter="condition", wanted='text such as "NAME > 0"')
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
@@ -140,7 +146,7 @@ class Query:
     def levels(
         self,
         *choices: str | Expression | Group | tuple[Prefix, ...],
-        share: Sequence[Number] | None = None,
+        share: Sequence[Number] | str | None = None,
         keys: GivenKeys | None = None,
         all_other: str | None = None,
     ) -> "Query":
@@ -148,7 +154,9 @@ class Query:
 
         Args:
             choices: What each table is grouped by, in addition to the groups of the query; ``()`` is the total.
-            share: How the budget of every statistic is divided among the tables; equal shares by default.
+            share: How the budget of every statistic is divided among the tables; equal by default. ``"best"``: shares that need
+                the least noise for the same relative errors of fitted cells, found from public lists and sizes alone before
+                anything is charged; for all levels of a query or for none.
             keys: The public cells of the tables.
             all_other: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
                 its records in no listed finer cell (T-REST). The tables are then complete, so that fits of all levels together
@@ -165,7 +173,7 @@ class Query:
         return replace(made, all_other=self.all_other if all_other is None else read_all_other(all_other)).at(keys)
 
     def with_axis(
-        self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | None = None
+        self, *choices: str | Expression | Group | tuple[Prefix, ...], share: Sequence[Number] | str | None = None
     ) -> "Query":
         """Cross the tables with some levels, whatever they are levels of.
 
@@ -178,7 +186,17 @@ class Query:
         """
         if self.table_shares:
             raise ParameterError(parameter="levels", problem="must be given before the shares of tables")
-        return replace(self, axes=(*self.axes, axis(choices_of(choices), share)))
+        best = Best() if share == BEST else None
+        if isinstance(share, str) and best is None:
+            raise ParameterError(parameter="share", problem='must be numbers that add up to 1, or "best"')
+        if self.axes and best != self.best:
+            raise ParameterError(
+                parameter="share",
+                problem='is "best" for some levels of a query only',
+                advice="State it for all or for none.",
+            )
+        stated = None if best is not None or isinstance(share, str) else share
+        return replace(self, axes=(*self.axes, axis(choices_of(choices), stated)), best=best)
 
     def with_shares(self, *shares: Number) -> "Query":
         """Give each table a share of its own, where levels of several codes cross.
@@ -200,7 +218,7 @@ class Query:
                 problem=f"must be {len(plain.tables())} numbers that add up to 1, one for each table",
                 advice="Write thirds as '1/3'.",
             )
-        return replace(self, table_shares=parts)
+        return replace(self, table_shares=parts, best=None)
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or selections.
@@ -241,6 +259,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
     def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
@@ -254,6 +273,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(column, str, parameter="column", wanted="the name of a column")
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
@@ -268,6 +288,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
     def combine(self, form: str, *, alias: str) -> "Query":
@@ -286,6 +307,8 @@ class Query:
         Raises:
             SqlError: The text is not a linear form.
         """
+        from recordwise.plan.sql.grammar import parse_linear
+
         return self.ask(Combination(alias=alias, terms=parse_linear(form)))
 
     def ratio(self, of: str, to: str, *, alias: str | None = None) -> "Query":
@@ -327,6 +350,7 @@ class Query:
         Returns:
             A new query.
         """
+        expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         share = rational(p, parameter="p")
         tree = TreeQuantile(grid=grid, rho=rho)
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
@@ -441,10 +465,10 @@ def _check_mechanism(mechanism: object) -> None:
     if (only := getattr(mechanism, "only_for", None)) is not None:
         raise ParameterError(parameter=type(mechanism).__name__, problem=f"is for {only} only")
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(
+        raise KindError(
             parameter="mechanism",
-            problem=f"has no policy: it is no Mechanism ({type(mechanism).__name__})",
-            advice="Derive its class from recordwise.mechanisms.Mechanism.",
+            problem=f"must be a mechanism such as rw.Gaussian(rho='0.1'), not {kind_text(mechanism)}, which has no policy",
+            advice="A class of your own derives from recordwise.mechanisms.Mechanism.",
         )
 
 

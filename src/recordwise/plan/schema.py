@@ -3,17 +3,17 @@
 The guarantee, the checks and every query are stated in these roles. A schema describes no values.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from recordwise.errors import ParameterError, TuningError
+from recordwise.errors import KindError, ParameterError, TuningError, expect_kind, near_name
 from recordwise.exact.numbers import Number, positive
-from recordwise.plan.expressions import LONGEST_PREFIX
+from recordwise.plan.expressions import LONGEST_PREFIX, Linear
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.sql.grammar import Linear, parse_linear
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Truth, Value
 from recordwise.policy.columns import Measure as PolicyMeasure
@@ -37,6 +37,143 @@ COLLAPSE_RULES: dict[str, tuple[str, ...]] = {
 """What may become of the values in the rows of a unit, by the kind of column; any other can only be the same."""
 
 
+# How values are written in files whose values are text. What a format reads is stated as one regular expression, the
+# same for every engine; everything else is refused, never read as something near.
+
+
+THOUSANDS = (
+    ",",
+    ".",
+    " ",
+    "'",
+    "\N{RIGHT SINGLE QUOTATION MARK}",
+    "\N{NO-BREAK SPACE}",
+    "\N{NARROW NO-BREAK SPACE}",
+    "_",
+)
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+LONGEST_SIGN = 12
+
+
+def literal_pattern(text: str) -> str:
+    """Return a regular expression for a text itself, the same in RE2 and Java."""
+    return "".join(f"\\{each}" if each.isascii() and not each.isalnum() and each != " " else each for each in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormat:
+    """How the numbers of a text column are written, such as ``$1,234.50``.
+
+    Groups of thousands have three digits, or there are none. A sign stands before or after the prefix, and blanks around
+    the number, the prefix and the suffix do not count.
+
+    Args:
+        thousands: The sign between groups of three digits; none unless given.
+        decimal: The decimal sign, "." or ",".
+        prefix: A text that may stand before the number, such as a currency.
+        suffix: A text that may stand after it.
+    """
+
+    thousands: str = ""
+    decimal: str = "."
+    prefix: str = ""
+    suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not isinstance(getattr(self, each.name), str):
+                raise ParameterError(parameter=f"{each.name} of number", problem="must be text")
+        if self.decimal not in (".", ","):
+            raise ParameterError(parameter="decimal of number", problem="must be '.' or ','")
+        if self.thousands and self.thousands not in THOUSANDS:
+            raise ParameterError(
+                parameter="thousands of number", problem="must be a comma, a point, a blank, an apostrophe or '_'"
+            )
+        if self.thousands == self.decimal:
+            raise ParameterError(parameter="thousands of number", problem="is the decimal sign already")
+        for name, sign in (("prefix", self.prefix), ("suffix", self.suffix)):
+            if sign and (not sign.isprintable() or len(sign) > LONGEST_SIGN or sign != sign.strip()):
+                raise ParameterError(
+                    parameter=f"{name} of number", problem=f"must be up to {LONGEST_SIGN} letters without blanks around"
+                )
+            if re.search(r"[0-9+-]", sign) or (sign and not re.search(r"[^\s.,'_]", sign)):
+                raise ParameterError(
+                    parameter=f"{name} of number", problem="must hold no digit and no sign, and not only separators"
+                )
+
+    def pattern(self) -> str:
+        """Return what a number looks like, for RE2 and Java alike."""
+        before = f"(?:{literal_pattern(self.prefix)} *)?" if self.prefix else ""
+        after = f"(?: *{literal_pattern(self.suffix)})?" if self.suffix else ""
+        sign = f"(?:[+-]?{before}|{literal_pattern(self.prefix)} *[+-])" if before else "[+-]?"
+        grouped = f"[0-9]{{1,3}}(?:{literal_pattern(self.thousands)}[0-9]{{3}})+|" if self.thousands else ""
+        point = literal_pattern(self.decimal)
+        return rf"^ *{sign}(?:(?:{grouped}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+){after} *\z"
+
+    def removed(self) -> tuple[str, ...]:
+        """Return what is taken out of the text before it is read."""
+        return tuple(each for each in (self.prefix, self.suffix, self.thousands, " ") if each)
+
+
+DATE_PARTS = {
+    "Y": "([0-9]{4})",
+    "m": "([0-9]{1,2})",
+    "d": "([0-9]{1,2})",
+    "b": "(" + "|".join("".join(f"[{a}{a.upper()}]" for a in month) for month in MONTHS) + ")",
+    "H": "(?:[01]?[0-9]|2[0-3])",
+    "M": "[0-5]?[0-9]",
+    "S": "[0-5]?[0-9]",
+}
+"""What stands for each part of a date; times are read past."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateFormat:
+    """How the dates of a text column are written, such as ``%d.%m.%Y``.
+
+    ``%Y`` has four digits, ``%m`` and ``%d`` one or two (two where digits stand next to them), ``%b`` is an English month in three
+    letters; ``%H``, ``%M`` and ``%S`` are read past.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        parts = re.findall(r"%(.?)", self.text) if isinstance(self.text, str) else []
+        about = "date format"
+        if "y" in parts:
+            raise ParameterError(parameter=about, problem="has %y, and two digits do not say the century")
+        unknown = [each for each in parts if each not in (*DATE_PARTS, "%")]
+        if unknown or not isinstance(self.text, str) or not self.text.isprintable():
+            raise ParameterError(parameter=about, problem=f"may hold {', '.join(f'%{each}' for each in DATE_PARTS)}")
+        days = sorted(each for each in parts if each in "Ymdb")
+        if days not in (["Y", "d", "m"], ["Y", "b", "d"]):
+            raise ParameterError(parameter=about, problem="must hold %Y, %m (or %b) and %d once each")
+
+    def _pieces(self) -> list[str]:
+        """Return its parts and the texts between them, in order."""
+        return re.findall(r"%.|[^%]+", self.text)
+
+    def pattern(self) -> str:
+        """Return what a date looks like, for RE2 and Java alike."""
+        pieces, found = self._pieces(), ""
+        for number, piece in enumerate(pieces):
+            if not piece.startswith("%") or piece == "%%":
+                found += literal_pattern(piece.replace("%%", "%"))
+                continue
+            near = [*pieces[max(number - 1, 0) : number], *pieces[number + 1 : number + 2]]
+            tight = any(
+                (each.startswith("%") and each != "%%") or each[-1:].isdigit() or each[:1].isdigit() for each in near
+            )
+            part = DATE_PARTS[piece[1]]
+            found += part.replace("{1,2}", "{2}").replace("?", "") if tight and piece[1] in "mdMS" else part
+        return rf"^ *{found} *\z"
+
+    def groups(self) -> dict[str, int]:
+        """Return the number of the group of each part of the day."""
+        parts = [piece[1] for piece in self._pieces() if piece.startswith("%") and piece[1] in "Ymdb"]
+        return {part: number for number, part in enumerate(parts, 1)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """A quantity that can be summed, in multiples of ``step``.
@@ -52,6 +189,7 @@ class Measure:
         null: "refuse": a missing value makes the table invalid; "zero": it counts as 0.
         signed: Whether values may be negative.
         derive: The measures it is a linear form of, with their coefficients; empty for a measure that records hold.
+        number: How its values are written where they are text; plain digits with the file's decimal sign unless given.
     """
 
     name: str
@@ -65,8 +203,12 @@ class Measure:
     """Whether values may be negative, as a profit may."""
     derive: Linear = ()
     """The measures it is a linear form of, with their coefficients; empty for a measure that records hold."""
+    number: NumberFormat | None = None
+    """How its values are written where they are text."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.number, NumberFormat | None):
+            raise ParameterError(parameter=f"number of '{self.name}'", problem="must be a NumberFormat")
         if self.null not in ("refuse", "zero"):
             raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or zero")
         if not isinstance(self.signed, bool):
@@ -90,13 +232,16 @@ class Measure:
         null: MissingRule = "refuse",
         signed: bool = False,
         derive: str | None = None,
+        number: NumberFormat | Mapping[str, str] | None = None,
     ) -> "Measure":
         """Read step and bound exactly; the bound is 2^53 steps unless given.
 
         ``derive="payann - 45 * emp"`` makes it a linear form of other measures of the schema, which gives it step, bound and sign.
         """
+        from recordwise.plan.sql.grammar import parse_linear
+
         if derive is not None:
-            if step != 1 or bound is not None or signed or null != "refuse":
+            if step != 1 or bound is not None or signed or null != "refuse" or number is not None:
                 raise ParameterError(
                     parameter=f"measure '{name}'", problem="is derived, so its step, bound and sign are worked out"
                 )
@@ -104,7 +249,8 @@ class Measure:
         exact_step = positive(step, parameter=f"step of '{name}'")
         default = exact_step * DEFAULT_BOUND_STEPS
         exact_bound = default if bound is None else positive(bound, parameter=f"bound of '{name}'")
-        return cls(name=name, step=exact_step, bound=exact_bound, null=null, signed=signed)
+        written = NumberFormat(**number) if isinstance(number, Mapping) else number
+        return cls(name=name, step=exact_step, bound=exact_bound, null=null, signed=signed, number=written)
 
     @property
     def bound_steps(self) -> int:
@@ -120,25 +266,43 @@ class Column:
         name: The name of the column in the source.
         type: "text", "integer", "boolean" or "date".
         null: "refuse": a NULL makes the table invalid; "category": NULL is one more value.
+        date: How dates are written where they are text, such as "%d.%m.%Y"; ISO, "%Y-%m-%d", unless given.
+        trim: Whether blanks around the values of a text column are left out.
     """
 
     name: str
     type: ColumnType = "text"
     null: NullRule = "refuse"
     """``refuse``: a NULL makes the table invalid. ``category``: NULL is one more value."""
+    date: str = ""
+    """How dates are written where they are text."""
+    trim: bool = False
+    """Whether blanks around a text are left out."""
 
     def __post_init__(self) -> None:
         if self.type not in COLUMN_TYPES:
             raise ParameterError(parameter=f"type of '{self.name}'", problem="must be text, integer, boolean or date")
+        if self.date and self.type != "date":
+            raise ParameterError(parameter=f"date of '{self.name}'", problem="is for columns of type date")
+        if self.date:
+            DateFormat(self.date)
+        if not isinstance(self.trim, bool) or (self.trim and self.type != "text"):
+            raise ParameterError(
+                parameter=f"trim of '{self.name}'", problem="is true or false, for columns of type text"
+            )
         if self.null not in ("refuse", "category"):
             raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or category")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Unit id, measures, conditional columns and optionally the owning firm."""
+    """Unit id, measures, conditional columns and optionally the owning firm.
 
-    unit: str
+    An id may be several columns: then their combination is the unit, and what is protected. Such a column may be a
+    conditional column as well.
+    """
+
+    unit: str | tuple[str, ...]
     measures: tuple[Measure, ...] = ()
     columns: tuple[Column, ...] = ()
     firm: str | None = None
@@ -148,6 +312,7 @@ class Schema:
     """Public lists of codes, whose coarser levels can be used like columns that records do not hold."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", _unit(self.unit))
         object.__setattr__(self, "hierarchies", tuple(self._typed_hierarchy(each) for each in self.hierarchies))
         object.__setattr__(self, "measures", tuple(self._derive(each) for each in self.measures))
         names = self.declared_names()
@@ -182,16 +347,37 @@ class Schema:
                 )
         return hierarchy.in_record_type(own.type)
 
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The columns that together identify a unit."""
+        return (self.unit,) if isinstance(self.unit, str) else self.unit
+
+    @property
+    def unit_text(self) -> str:
+        """The id in words: ``utility``, or ``utility and state``."""
+        return " and ".join(self.unit_columns)
+
+    def id_columns(self) -> tuple[str, ...]:
+        """Return the columns of the unit's id and the firm's."""
+        return (*self.unit_columns, *((self.firm,) if self.firm else ()))
+
+    def _ids_alone(self) -> tuple[str, ...]:
+        """Return the columns of ids that are no conditional columns, as parts of an id may be."""
+        shared = set(self.column_names()) if len(self.unit_columns) > 1 else set()
+        parts = tuple(name for name in self.unit_columns if name not in shared)
+        return (*parts, *((self.firm,) if self.firm else ()))
+
     def _declared_columns(self) -> tuple[str, ...]:
         columns = tuple(each.name for each in self.columns)
-        return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *columns)
+        return (*self._ids_alone(), *self.measure_names(), *columns)
 
     def _check_collapse(self) -> None:
         if self.collapse is None:
             return
         rules = dict(self.collapse)
         object.__setattr__(self, "collapse", tuple(sorted(rules.items())))
-        for name in self.names()[1:]:
+        collapsed = [name for name in self.names() if name not in self.unit_columns]
+        for name in collapsed:
             if name not in rules:
                 raise ParameterError(
                     parameter="collapse",
@@ -204,15 +390,16 @@ class Schema:
                 raise ParameterError(
                     parameter=f"collapse of '{name}'", problem=f"must be {' or '.join(map(repr, allowed))}"
                 )
-        unknown = sorted(set(rules) - set(self.names()[1:]))
+        unknown = sorted(set(rules) - set(collapsed))
         if unknown:
-            raise ParameterError(parameter="collapse", problem=f"has a rule for '{unknown[0]}', which is not declared")
+            why = "is part of the id" if unknown[0] in self.unit_columns else "is not declared"
+            raise ParameterError(parameter="collapse", problem=f"has a rule for '{unknown[0]}', which {why}")
 
     @classmethod
     def of(
         cls,
         *,
-        unit: str,
+        unit: str | Sequence[str],
         measures: Mapping[str, "Number | Measure"] | None = None,
         columns: Mapping[str, "ColumnType | Column"] | None = None,
         firm: str | None = None,
@@ -220,8 +407,20 @@ class Schema:
         hierarchies: Sequence[Hierarchy] = (),
     ) -> "Schema":
         """Return a schema from steps of measures and types of columns."""
+        names = {
+            "measures": "{'NAME': 1}, with the step of each",
+            "columns": "{'NAME': 'text'}",
+            "collapse": "{'NAME': 'sum'}",
+        }
+        for parameter, given in (("measures", measures), ("columns", columns), ("collapse", collapse)):
+            if given is not None:
+                expect_kind(given, Mapping, parameter=parameter, wanted=f"a mapping such as {names[parameter]}")
+        if firm is not None:
+            expect_kind(firm, str, parameter="firm", wanted="the name of a column")
+        for each in hierarchies:
+            expect_kind(each, Hierarchy, parameter="hierarchies", wanted="a list of Hierarchy")
         return cls(
-            unit=unit,
+            unit=_unit(unit),
             measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
             columns=tuple(_column(name, given) for name, given in (columns or {}).items()),
             firm=firm,
@@ -255,7 +454,7 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Return the record columns: ids, conditional columns, measures not derived."""
         held = tuple(measure.name for measure in self.record_measures())
-        return (self.unit, *((self.firm,) if self.firm else ()), *held, *self.column_names())
+        return (*self._ids_alone(), *held, *self.column_names())
 
     def declared_names(self) -> tuple[str, ...]:
         """Return every declared name, including derived measures and coarser levels."""
@@ -291,6 +490,19 @@ class Schema:
         found = next((column for column in self.columns if column.name == name), None)
         listed = None if found is not None else self.hierarchy(name)
         return found if listed is None else Column(name=name, type=listed.type_of(name), null="category")
+
+
+def _unit(given: Any) -> str | tuple[str, ...]:
+    """Return an id of one column as its name, one of several as their names."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
+        raise KindError(
+            parameter="unit", problem="must be the name of a column, or a list of names that identify a record together"
+        )
+    if len({each.casefold() for each in given}) < len(given):
+        raise ParameterError(parameter="unit", problem="names a column twice")
+    return given[0] if len(given) == 1 else tuple(given)
 
 
 def _measure(name: str, given: "Number | Measure") -> Measure:
@@ -375,7 +587,8 @@ def threshold_problems(at: Any, schema: Schema) -> list[str]:
     """Return problems of a threshold, or of several."""
     if isinstance(at, Mapping):
         unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
-        found = [f"'{name}' is split but is not a measure" for name in unknown]
+        known = schema.measure_names()
+        found = [f"'{name}' is split but is not a measure{near_name(name, known)}" for name in unknown]
         return found + [problem for each in at.values() for problem in threshold_problems(each, schema)]
     return list(_by_problems(at, schema)) if isinstance(at, By) else []
 
@@ -388,7 +601,7 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
     name, length = at.column.name, at.column.length
     declared = schema.column(name)
     if declared is None:
-        yield f"thresholds differ by '{name}', which is not a conditional column"
+        yield f"thresholds differ by '{name}', which is not a conditional column{near_name(name, schema.column_names())}"
         return
     yield from prefix_problems(name, length, declared.type)
     if at.column.part:

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,12 +87,15 @@ class CsvFiles:
     decimal: str = "."
     encoding: str = UTF8
 
-    def header(self) -> tuple[str, ...]:
-        """Return the header's names, which must agree in every file."""
+    def header(self, declared: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the header's names, which must agree in every file.
+
+        Without the blanks around them, unless a schema has ``declared`` a name with its blanks.
+        """
         headers = {self._header(path) for path in self.paths}
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
-        names = headers.pop()
+        names = tuple(name if name in declared else name.strip() for name in headers.pop())
         if not names:
             raise SourceError(source="the CSV source", problem="a file of it is empty: it has no header line")
         if len({name.casefold() for name in names}) < len(names):

@@ -1,9 +1,9 @@
 """Choose mechanisms: compare them, find what a goal requires, write the plan.
 
-The seven functions are ``check``, ``compare``, ``recommend``, ``recommend_within``, ``frontier``, ``evaluate`` and
+The eight functions are ``check``, ``explain``, ``compare``, ``recommend``, ``recommend_within``, ``frontier``, ``evaluate`` and
 ``rehearse``. What else is shown is made by a user: goals (``Goal``, ``plan_goals``), candidates (``families``),
 baselines (``PercentRule``, ``MultiplicativeNoise``, ``clamped``) and plan files (``plan_text``). The classes of results
-can be imported from here, for annotations.
+can be imported from here, for annotations, and so can ``best_shares``, which ``check`` and plans with ``share = "best"`` use.
 Use public, generated or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
 Imports the session and everything below it.
 
@@ -13,6 +13,8 @@ In reading order:
 - ``scope``: a plan and the tables and statistics selected from it
 - ``losses``: the distribution of losses over records or firms
 - ``check``: what a plan would cost, before any record is read
+- ``page``: the page that explains a plan
+- ``explain``: what is on it, for those who decide
 - ``sweep``: thresholds and clamps over a grid
 - ``compare``: mechanisms side by side
 - ``search``: goals, candidates, shares and the search among them
@@ -35,9 +37,11 @@ from recordwise.planning.check import Check as Check
 from recordwise.planning.check import check
 from recordwise.planning.compare import Comparison as Comparison
 from recordwise.planning.compare import compare
+from recordwise.planning.explain import explain
 from recordwise.planning.frontier import Frontier as Frontier
 from recordwise.planning.frontier import ReliablePlan as ReliablePlan
 from recordwise.planning.frontier import frontier, recommend_within
+from recordwise.planning.page import Explanation as Explanation
 from recordwise.planning.recommend import Recommendation as Recommendation
 from recordwise.planning.recommend import recommend
 from recordwise.planning.search.goals import Goal, families, plan_goals
@@ -49,6 +53,8 @@ from recordwise.planning.simulate.evaluate import evaluate
 from recordwise.planning.simulate.rehearse import Rehearsal as Rehearsal
 from recordwise.planning.simulate.rehearse import rehearse
 from recordwise.planning.sweep import Sweep as Sweep
+from recordwise.session.shares import BestShares as BestShares
+from recordwise.session.shares import best_shares as best_shares
 
 __all__ = [
     "Goal",
@@ -58,6 +64,7 @@ __all__ = [
     "clamped",
     "compare",
     "evaluate",
+    "explain",
     "families",
     "frontier",
     "plan_goals",

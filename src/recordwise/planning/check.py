@@ -36,7 +36,14 @@ from recordwise.plan.cost import (
     plan_warnings,
     possible_mechanisms,
 )
-from recordwise.plan.describe import ReleaseIdentity, plan_json, release_identity, table_name, unrecognizable
+from recordwise.plan.describe import (
+    ReleaseIdentity,
+    plan_json,
+    protected,
+    release_identity,
+    table_name,
+    unrecognizable,
+)
 from recordwise.plan.file.node import hiding
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
@@ -44,6 +51,7 @@ from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.search.cheaper import cheaper_families
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
 from recordwise.policy.meaning import meaning
@@ -62,6 +70,7 @@ from recordwise.session.checks import (
 )
 from recordwise.session.session import plan_ledger
 from recordwise.session.shares import BestShares, best_shares, public_sizes
+from recordwise.session.stages import Refining, read_stage
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -100,6 +109,12 @@ class Check(Result):
         return "computed from the plan and its ledger; no record was read"
 
     @property
+    def protects(self) -> str:
+        """What one record is, where its id has several columns."""
+        schema = self.file.plan.schema
+        return protected(schema) if len(schema.unit_columns) > 1 else ""
+
+    @property
     def budget(self) -> str:
         """Whether the budget covers the plan, in words."""
         if self.file.budget is None:
@@ -114,6 +129,8 @@ class Check(Result):
     def rows(self) -> Rows:
         """Return headers and rows: the losses of example records."""
         titles = {"loss": "loss", "epsilon": f"epsilon at {formula_text(DELTA)}", "paper_loss": "loss as in the papers"}
+        if any("loss_of_all_stages" in each for each in self.examples):
+            titles |= {"loss_of_all_stages": "loss of all stages"}
         if any(each.get("pure_epsilon") is not None for each in self.examples):
             titles |= {"pure_epsilon": "pure epsilon"}
         if any(each.get("selection_delta") for each in self.examples):
@@ -200,6 +217,7 @@ class Check(Result):
             **self.sizes,
             "warnings": list(self.warnings),
             "source": self.source,
+            **({"protects": self.protects} if self.protects else {}),
         }
 
     def _about(self) -> str:
@@ -240,19 +258,31 @@ def check(
         with hiding(given.hidden):
             state = source_state(given.source, given.plan.schema, engine=given.engine)
     file = with_known_sizes(given)
-    policy, paper = plan_policy(file.plan), plan_policy(file.plan, tight=False)
+    paid, total = _stage_of(file)
+    policy, paper = plan_policy(paid), plan_policy(paid, tight=False)
     last = load_release(file.earlier[-1]) if file.earlier else None
     return Check(
         file=file,
         source=state,
         policy=policy,
-        examples=tuple(_losses(file, policy, paper)),
+        examples=tuple(_losses(file, policy, paper, total)),
         expected=expected_errors(file.plan, examples=file.examples, last=last),
         refusal=_refusal(file, policy),
         sizes=_sizes_of(file),
         shares=tuple(_best_shares(file)),
-        warnings=tuple(_warnings(file)),
+        warnings=(*_warnings(file), *_cheaper(file, last)),
     )
+
+
+def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
+    """Return what a plan pays for, and where it refines a release what both cost together (T-STAGES)."""
+    if file.stage is None:
+        return file.plan, None
+    earlier = load_release(file.stage.refine)
+    with plan_ledger(file) as ledger:
+        refining = Refining(release=earlier, fixed_in_advance=file.stage.fixed_in_advance)
+        stage = read_stage(file.plan, refining, ledger)
+    return stage.paid, plan_policy(stage.plan)
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:
@@ -267,13 +297,21 @@ def _best_shares(file: PlanFile) -> Iterator[BestShares]:
                 yield found
 
 
-def _losses(file: PlanFile, policy: Policy, paper: Policy) -> Iterator[dict[str, Any]]:
+def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
+    """Yield where another family of noise would cost every example less."""
+    known = Known(plan=file.plan, usual=usual_sizes(file.plan, file.examples), last=last)
+    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples):
+        yield each.text()
+
+
+def _losses(file: PlanFile, policy: Policy, paper: Policy, total: Policy | None = None) -> Iterator[dict[str, Any]]:
     """Yield the loss of each example record, or the error where the policy gives no guarantee."""
     for name, record in example_records(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
             loss, own = float(policy.loss(record)), float(policy.delta(record))
             row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
+            row |= {} if total is None else {"loss_of_all_stages": float(total.loss(record))}
             pure = None if policy.pure_problem() is not None else float(policy.epsilon_pure(record))
             told = meaning(loss, delta=DELTA, pure=pure)
             row |= {"epsilon": told.epsilon, "delta": DELTA + own, "selection_delta": own, "pure_epsilon": pure}
@@ -506,7 +544,7 @@ class Known:
         """
         for found, source in (
             (self._sizes(table, part), FROM_SIZES),
-            (self._published(table, part), FROM_RELEASE),
+            (self.published(table, part), FROM_RELEASE),
         ):
             known = None if found is None else _positive(found)
             if known is not None:
@@ -548,7 +586,8 @@ class Known:
             number[each.run.rows[each.run.rows < len(sizes)]] = place
         return [int(number[np.argmin(np.abs(sizes - total))]) for total in totals]
 
-    def _published(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
+    def published(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
+        """Return what the last release published of a statistic by cell; None where it did not."""
         name = table_name(self.plan, table)
         for each in self.last.tables if self.last is not None else ():
             if each.name == name and part.alias in each.data.column_names:

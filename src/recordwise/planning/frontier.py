@@ -47,6 +47,8 @@ class Frontier(Result):
     points: tuple[FrontierPoint, ...]
     today: FrontierPoint | None
     """The plan as it stands; None where the tables have no mechanisms yet."""
+    others: tuple[str, ...] = ()
+    """What the plan draws besides, whose loss is not in the numbers."""
 
     def classes(self) -> list[tuple[int, str]]:
         """The size classes that have cells, each with its place."""
@@ -118,8 +120,13 @@ class Frontier(Result):
             f"Today {share_text(share, 1)} of the cells are {self.status} at a {RANK_WORDS[self.rank_by]} loss of "
             f"{loss_figure(loss)}. "
             f"At the same loss the frontier has {share_text(max(better, share), 1)}; the same share of cells costs "
-            f"{loss_figure(min(cheaper, loss))} on it.{self._other_losses(loss)}"
+            f"{loss_figure(min(cheaper, loss))} on it.{self._other_losses(loss)}{self._besides()}"
         )
+
+    def _besides(self) -> str:
+        """Say which statistics are not in the losses."""
+        names = ", ".join(self.others)
+        return f" The losses are those of what is examined; {names} cost more, whatever is chosen." if names else ""
 
     def _other_losses(self, loss: float) -> str:
         """Describe the losses at the other ranks."""
@@ -138,6 +145,7 @@ class Frontier(Result):
             "status": {"name": self.status, "limit": self.limit},
             "points": [each.to_json() for each in self.points],
             "today": None if self.today is None else self.today.to_json(),
+            "others": list(self.others),
             "words": self.summary(),
         }
 
@@ -166,8 +174,9 @@ def frontier(
 ) -> Frontier:
     """Return the most reliable cells for each loss, and today's plan.
 
-    A status rule decides what is reliable. Plans are made as by ``recommend``, for the reliability of half and
-    of nine tenths of the cells, and each is tried with more and less noise. Costs no budget.
+    A status rule decides what is reliable. Losses are those of the statistics that are meant. Plans are made as by
+    ``recommend``, for the reliability of half and of nine tenths of the cells, and each is tried with more and less
+    noise. Costs no budget.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
@@ -199,6 +208,7 @@ def frontier(
         Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete),
         rules=rules,
         at_least=at_least,
+        alone=True,
     )
     now = plans.loss(plans.plans[0], 1.0, rank_by)
     shown = np.geomspace(now / 100, now * 100, POINTS) if losses is None else np.sort(np.asarray(losses, float))
@@ -213,8 +223,15 @@ def frontier(
     step("measuring losses")
     today = (plans.plans[0], 1.0, plans.reliable(plans.plans[0], 1.0))
     *points, last = plans.points([*chosen, today])
+    others = dict.fromkeys(each.alias for query in plans.plans[0].others() for each in query.statistics)
     return Frontier(
-        data=origin, rank_by=rank_by, status=plans.status, limit=plans.limit, points=tuple(points), today=last
+        data=origin,
+        rank_by=rank_by,
+        status=plans.status,
+        limit=plans.limit,
+        points=tuple(points),
+        today=last,
+        others=tuple(others),
     )
 
 

@@ -155,7 +155,9 @@ def carried_plan(
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    return query.condition, query.groups, query.tables(), query.all_other, query.name, query.statistics
+    shares = None if query.best is not None else [level.share for level in query.tables()]
+    groups = [[each.group for each in axis] for axis in query.axes]
+    return query.condition, query.groups, groups, shares, query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:

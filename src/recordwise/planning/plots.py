@@ -13,7 +13,6 @@ from recordwise.errors import ParameterError
 from recordwise.exact.text import formula_text, prose_text, share_text, tick_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.planning.frontier import Frontier
-from recordwise.planning.losses import RANK_WORDS
 from recordwise.planning.simulate.baselines import STAGES
 from recordwise.policy.columns import Measure
 
@@ -356,6 +355,10 @@ def _percent_text(value: float, _: int) -> str:
     return tick_text(value)
 
 
+def _number_text(value: float, _: int) -> str:
+    return prose_text(value)
+
+
 def percent(axes: Any) -> None:
     """Percentages on the vertical axis."""
     axes.yaxis.set_major_formatter(_percent_text)
@@ -373,6 +376,8 @@ MOST_GROUPS = 40
 """At most this many groups are drawn, those with the most cells."""
 APART = 0.24
 """How far the first and the last dot of a row are from its middle."""
+MOST_LINEAR = 10
+"""Values that differ by more than this factor are drawn on a logarithmic scale."""
 STAGE_COLORS = ("#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 """Other colors than those of the plan and its baselines."""
 
@@ -412,6 +417,8 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     left.set(xlabel=f"mean {words}", ylabel=found.by)
     right.set(xlabel=f"what each stage adds to the mean {words} of the plan")
     left.set_yticks(rows, names)
+    shown_values = [groups[group].value for groups in every.values() for group in names if group in groups]
+    _spread_out(left, np.abs(np.array(shown_values, float)))
     for axes in (left, right):
         axes.grid(which="major", axis="x", color="#DDDDDD", linewidth=0.8)
         axes.set_axisbelow(True)
@@ -422,6 +429,15 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
         found.privacy_label, fontsize=8.5, x=0.01, ha="left", color="#B00020" if confidential else "#777777"
     )
     return figure
+
+
+def _spread_out(axes: Any, sizes: Any) -> None:
+    """Put values of several orders of magnitude on a logarithmic scale that has a 0."""
+    positive = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if positive.size and positive.max() > MOST_LINEAR * positive.min():
+        least = 10.0 ** np.floor(np.log10(positive.min()))
+        axes.set_xscale("symlog", linthresh=least, linscale=0.3)
+        axes.xaxis.set_major_formatter(_number_text)
 
 
 # The frontier as a figure: losses against the share of the cells that is reliable, with today's plan on it.
@@ -455,7 +471,8 @@ def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Fi
     figure, axes = paper(curves, title, found.privacy_label)
     for place, (name, own) in enumerate(curves.items()):
         width = 2.6 if place == 0 else 1.4
-        axes.plot(losses, own, color=COLORS[place], linestyle=DASHES[place], linewidth=width, label=name)
+        marker = MARKERS[0] if place == 0 else ""
+        axes.plot(losses, own, marker, color=COLORS[place], linestyle=DASHES[place], linewidth=width, label=name)
     if found.today is not None:
         axes.plot(
             [found.today.loss(found.rank_by)],
@@ -468,10 +485,11 @@ def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Fi
         )
     axes.set(
         xscale="log",
-        xlabel=f"{RANK_WORDS[found.rank_by]} privacy loss ρ of the records",
+        xlabel=f"{found.rank_by} privacy loss ρ of the records",
         ylabel=f"share of the cells that are {found.status}",
     )
     axes.set_ylim(-0.02, 1.02)
     percent(axes)
+    axes.xaxis.set_major_formatter(_number_text)
     legend(axes)
     return figure

@@ -668,7 +668,7 @@ def _check_kept(plan: PlanLike | None, kept: Any, **others: Any) -> None:
         raise ParameterError(
             parameter="keep_mechanisms",
             problem="must be True with a plan, and the mechanisms to keep without one",
-            advice="Give plan=..., or keep_mechanisms={'emp': rw.Gaussian(rho='0.1')}.",
+            advice="Give plan=..., or keep_mechanisms={'NAME': rw.Gaussian(rho='0.1')}.",
         )
 
 

@@ -37,7 +37,7 @@ def bare(query: Query) -> Query:
         raise ParameterError(
             parameter="query",
             problem="must be a query with groups",
-            advice='Use rw.query().group_by("county", keys=keys).',
+            advice='Use rw.query().group_by("NAME", keys=keys).',
         )
     return replace(query, statistics=())
 
@@ -202,7 +202,7 @@ def read_queries(given: PlanLike) -> tuple[Query, ...]:
         raise ParameterError(
             parameter="query",
             problem="must be a query, several queries or a plan",
-            advice='Use rw.query().group_by("county", keys=keys).',
+            advice='Use rw.query().group_by("NAME", keys=keys).',
         )
     return found
 

@@ -356,3 +356,13 @@ def compared_columns(condition: Condition) -> set[str]:
             return set() if column.part else {column.name}
         case _:
             return set()
+
+
+def split_bands(condition: Condition) -> tuple[tuple[InBand, ...], Condition]:
+    """Return the bands that a condition requires of cells, and the rest of it."""
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    bands = tuple(part for part in parts if isinstance(part, InBand))
+    rest = tuple(part for part in parts if not isinstance(part, InBand))
+    if not bands:
+        return (), condition
+    return bands, rest[0] if len(rest) == 1 else AllOf(rest) if rest else EVERY

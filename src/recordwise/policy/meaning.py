@@ -372,6 +372,21 @@ def _within(p: float, q: float, rho: float) -> bool:
     return bool(np.all(divergence <= order * rho * (1 + 1e-12)))
 
 
+PRESENCE = (
+    (0.10, "presence is hidden"),
+    (0.25, "presence is mostly hidden"),
+    (0.60, "presence can be suspected"),
+    (0.95, "presence can often be told"),
+    (math.inf, "presence can be told"),
+)
+"""What the power of the best test with a 5% false-positive rate means, in words."""
+
+
+def presence_words(power: float) -> str:
+    """Return in words how well presence is hidden from a test of this power."""
+    return next(words for limit, words in PRESENCE if power < limit)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
     """A loss expressed in several ways. Every number is an upper bound."""

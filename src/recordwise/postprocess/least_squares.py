@@ -6,7 +6,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.sparse.linalg import lsmr
 
 from recordwise.errors import ParameterError
 from recordwise.postprocess.measured import (
@@ -131,6 +130,8 @@ def least_norm(measured: Measurements) -> FloatArray:
     right = measured.answers * root
     if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES:
         return np.asarray(np.linalg.lstsq(rows.toarray(), right.T)[0].T)
+    from scipy.sparse.linalg import lsmr
+
     return np.stack([lsmr(rows, row, atol=1e-15, btol=1e-15, conlim=0, maxiter=10_000)[0] for row in right])
 
 

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from recordwise.errors import ParameterError, SolverError
 from recordwise.postprocess.measured import (
@@ -88,7 +87,9 @@ def smallest_deviation(measured: Measurements, draw: int) -> float:
     ones = sparse.csr_array(np.ones((len(answers), 1)))
     above, below = sparse.hstack([rows, -ones]), sparse.hstack([-rows, -ones])
     cost = np.append(np.zeros(workload.cells), 1.0)
-    found = linprog(
+    from scipy import optimize
+
+    found = optimize.linprog(
         cost,
         A_ub=sparse.vstack([above, below], format="csr"),
         b_ub=np.concatenate([answers * scale, -answers * scale]),

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse, special
+from scipy import sparse
 
 from recordwise.errors import ParameterError, SolverError
 from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, System
@@ -104,6 +104,8 @@ class ContinuousGaussian:
         Returns:
             A probability for each.
         """
+        from scipy import special
+
         return np.asarray(special.ndtr(np.asarray(x) / self.scale))
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
@@ -115,6 +117,8 @@ class ContinuousGaussian:
         Returns:
             The point.
         """
+        from scipy import special
+
         return np.asarray(self.scale * special.ndtri(p))
 
 

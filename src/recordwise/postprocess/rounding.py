@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import linprog
-from scipy.sparse.csgraph import maximum_flow
 
 from recordwise.errors import ParameterError, SolverError
 from recordwise.exact.arithmetic import FloatArray
@@ -225,7 +223,9 @@ def cheapest(workload: Workload, base: IntArray, rest: FloatArray, x: FloatArray
         chosen[open_cells] = np.rint(rest[open_cells]).astype(np.int64)
         return chosen
     matrix, upper, lower = sparse.vstack(rows, format="csr"), np.concatenate(high), np.concatenate(low)
-    found = linprog(
+    from scipy import optimize
+
+    found = optimize.linprog(
         1.0 - 2.0 * rest[open_cells],
         A_ub=sparse.vstack([matrix, -matrix], format="csr"),
         b_ub=np.concatenate([upper, -lower]),
@@ -387,6 +387,8 @@ class _Network:
         tails, heads, room = (np.concatenate(each) for each in zip(*arcs))
         room = np.minimum(room, most).astype(np.int32)
         graph = sparse.csr_array((room, (tails, heads)), shape=(size + 2, size + 2))
+        from scipy.sparse.csgraph import maximum_flow
+
         flow = sparse.csr_array(maximum_flow(graph, source, sink).flow)
         return self._share_flow(flow, steps, free)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
 from recordwise.postprocess.measured import (
@@ -250,6 +249,8 @@ def meet(group: Group, other: Group) -> tuple[IntArray, IntArray]:
     nodes = group.size + other.size
     ones = np.ones(group.cells, dtype=np.int8)
     edges = sparse.coo_array((ones, (group.labels, group.size + other.labels)), shape=(nodes, nodes))
+    from scipy.sparse.csgraph import connected_components
+
     label = connected_components(edges, directed=False)[1].astype(np.int64)
     return label[: group.size], label[group.size :]
 

@@ -309,6 +309,13 @@ class Answer:
                 problem="is of the same statistic of the same release, so that errors are not independent",
                 advice="Ask for both in one question and use ratio.",
             )
+        shared = set(self.release["stages"].split()) & set(other.release["stages"].split())
+        if shared and self.release["digest"] != other.release["digest"]:
+            raise ParameterError(
+                parameter="other",
+                problem="is of a release that shares its noise with this one: one refines the other",
+                advice="Use the latest stage of each period.",
+            )
         for each in (self, other):
             each._require_linear()
 

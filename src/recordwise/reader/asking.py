@@ -15,7 +15,7 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import Field
 from recordwise.plan.statistics.base import SUM
 from recordwise.postprocess.linear import LinearModel, MovedSums, rank_of
@@ -183,7 +183,7 @@ def cells_asked(
         def told(test: Among) -> tuple[Any, Any]:
             texts = _texts(nesting, table, groups[test.column])
             _require_listed(test.column, test.codes, texts, table.name)
-            inside = np.asarray(numpy_of(pc.is_in(texts, value_set=pa.array(test.codes))), bool)
+            inside = np.asarray(numpy_of(pc.is_in(texts, value_set=texts_of(test.codes))), bool)
             return inside, ~inside & np.asarray(numpy_of(pc.is_valid(texts)), bool)
 
         kept = question.where.truth(told)[0]
@@ -195,7 +195,7 @@ def cells_asked(
         labels, weights, notes, missing = _region_weights(question.regions, column, texts)
     elif question.by is not None:
         texts = _texts(nesting, table, groups[question.by])
-        values = pc.unique(texts.filter(pa.array(kept))).drop_null().sort()
+        values = pc.unique(texts.filter(array_of(kept))).drop_null().sort()
         labels, weights = tuple(values.to_pylist()), _incidence(texts, values)
     else:
         labels, weights = ("total",), sparse.csr_array(np.ones((1, len(kept))))
@@ -229,7 +229,7 @@ def _texts(nesting: Nesting, table: ReleasedTable, group: PublishedGroup) -> Any
 
 
 def _require_listed(column: str, codes: Sequence[str], texts: Any, table: str) -> None:
-    known = numpy_of(pc.is_in(pa.array(codes), value_set=pc.unique(texts)))
+    known = numpy_of(pc.is_in(texts_of(codes), value_set=pc.unique(texts)))
     unknown = [code for code, listed in zip(codes, known) if not listed]
     if unknown:
         raise ParameterError(
@@ -250,9 +250,9 @@ def _region_weights(
     regions: Regions, column: str, texts: Any
 ) -> tuple[tuple[str, ...], Any, tuple[str, ...], tuple[str, ...]]:
     """Return regions, the weight of each cell, and what is missing."""
-    codes, names = pc.unique(pa.array(regions.codes)), pc.unique(pa.array(regions.regions))
-    of_code = numpy_of(pc.index_in(pa.array(regions.codes), value_set=codes))
-    of_region = numpy_of(pc.index_in(pa.array(regions.regions), value_set=names))
+    codes, names = pc.unique(texts_of(regions.codes)), pc.unique(texts_of(regions.regions))
+    of_code = numpy_of(pc.index_in(texts_of(regions.codes), value_set=codes))
+    of_region = numpy_of(pc.index_in(texts_of(regions.regions), value_set=names))
     shares = sparse.csr_array((regions.shares, (of_region, of_code)), shape=(len(names), len(codes)))
     listed = np.asarray(numpy_of(pc.is_in(codes, value_set=pc.unique(texts))), bool)
     partly = np.bincount(of_region, ~listed[of_code], minlength=len(names))
@@ -261,9 +261,9 @@ def _region_weights(
     if np.any(~some):
         notes.append(f"{int(np.sum(~some))} regions have no code of {column} in the table and are left out.")
     if np.any(short := (partly > 0) & some):
-        named = ", ".join(names.filter(pa.array(short)).to_pylist()[:MOST_CODES])
+        named = ", ".join(names.filter(array_of(short)).to_pylist()[:MOST_CODES])
         notes.append(f"Codes of {int(np.sum(short))} regions are not in the table and add nothing there: {named}.")
-    missing = tuple(names.filter(pa.array(partly > 0)).to_pylist())
+    missing = tuple(names.filter(array_of(partly > 0)).to_pylist())
     return tuple(names.to_pylist()), shares @ _incidence(texts, codes), tuple(notes), missing
 
 
@@ -476,7 +476,7 @@ def _with_column(release: Release, query: PublishedQuery, question: Question) ->
     regions = question.regions
     if regions is None or regions.column is not None:
         return question
-    codes, found = pa.array(regions.codes), []
+    codes, found = texts_of(regions.codes), []
     for name, home in {each.name: table.name for table in query.tables for each in table.by}.items():
         texts = pc.cast(release[home].column(name), pa.string())
         if pc.any(pc.is_in(codes, value_set=pc.unique(texts))).as_py():
@@ -534,6 +534,7 @@ def _about(release: Release) -> dict[str, str]:
         "title": title,
         "digest": release.digest,
         "privacy_label": release.privacy_label,
+        "stages": " ".join(sorted(release.published.lineage(release.digest))),
         "version": version("recordwise"),
         **marked,
     }
@@ -591,7 +592,7 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
     keys = [key for key in table.keys if key in table.data.column_names]
     if len(rows) > MOST_NAMED or not keys:
         return [f"{len(rows)} cells of {table.name}" if keys else table.name]
-    some, rests = table.data.select(keys).take(pa.array(rows)).to_pylist(), rest_rows(table)[rows]
+    some, rests = table.data.select(keys).take(array_of(rows)).to_pylist(), rest_rows(table)[rows]
     named = [
         " / ".join(
             labels.get(f"{key}={value}", str(value)) for key, value in row.items() if not isinstance(value, bool)

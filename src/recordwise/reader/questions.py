@@ -226,7 +226,14 @@ class Regions:
     @classmethod
     def of(cls, given: Any, column: str | None) -> "Regions":
         """Read a CSV file, a frame or a mapping of columns."""
-        columns = _file_columns(Path(given)) if isinstance(given, str | Path) else pa.table(given).to_pydict()
+        if isinstance(given, str | Path):
+            columns = _file_columns(Path(given))
+        else:
+            columns = (
+                {k: list(v) for k, v in given.items()} if isinstance(given, Mapping) else pa.table(given).to_pydict()
+            )
+        if len({len(each) for each in columns.values()}) > 1:
+            raise ParameterError(parameter="regions", problem="has columns of different lengths")
         names = [name for name in columns if name not in (REGION, SHARE)]
         if REGION not in columns or len(names) != 1:
             raise ParameterError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import ParameterError, SourceError
+from recordwise.errors import ParameterError, SourceError, expect_kind
 from recordwise.release.release import Release
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
     """
     from recordwise.release.files import load_release
 
+    expect_kind(folder_or_zip, (str, Path), parameter="folder_or_zip", wanted="the path of a folder or a zip")
     with _folder(folder_or_zip) as place:
         return ReaderRelease.of(load_release(place))
 

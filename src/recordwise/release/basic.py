@@ -16,35 +16,25 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.exact.text import amount_text, formula_text
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.postprocess.rounding import round_tables
 from recordwise.progress import reported, steps, tracked
-from recordwise.release.consistent import METHODS, TOP_DOWN, joint_queries
+from recordwise.release.consistent import TOP_DOWN, joint_queries
 from recordwise.release.dictionary import STATUS, has_status, statuses
 from recordwise.release.formats.csv import meaningful
 from recordwise.release.nesting import nesting_of, rounding_nesting
 from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
-from recordwise.release.tables import BASIC, FITTED, BasicNote, ReleasedTable, digest_of
+from recordwise.release.tables import BASIC, FITTED, BasicNote, ClassBias, ReleasedTable, digest_of
 
 SMALL = (
-    "Values are not negative, and therefore biased where cells are small against their noise. "
-    "Measured on other releases, of counties by industries (docs/consistent.md, where the bias goes), and not on this one: "
+    "Values are not negative, and therefore biased where cells are small against their noise. Estimated for this release, by noise "
+    "drawn around its published values and fitted again (public numbers only): "
 )
-LEFT = {
-    TOP_DOWN: SMALL
-    + "cells without records come out .03 to .11 standard errors (of NAME_best) too high on average, cells of up "
-    "to three standard errors .15 to .19 too low, larger ones up to .08 too low; those of 1,000 employees and more are off by at "
-    "most .03."
-} | {
-    method: SMALL
-    + f"fitted by {method}, cells of every size are off on average, some totals of many cells by several standard "
-    "errors; top_down moves small cells only."
-    for method in METHODS
-    if method != "ols"
-}
-"""What nonnegativity leaves in the values, by method."""
+UNNOTICED = 0.005
+"""An average error of so few standard errors is called 0."""
 
 
 @reported
@@ -84,10 +74,26 @@ def with_basic(
         largest_change=largest,
         moved_more=more,
         rules=chosen_rules,
-        bias=LEFT.get(note.method, ""),
+        bias={name: bias_text(each.left) for name, each in note.fits.items() if each.left},
         digest=digest_of({table.name: table.data for table in made}, fitted.policy),
     )
     return replace(fitted, basic_tables=made, published=fitted.published.with_basic(about))
+
+
+def bias_text(left: Sequence[ClassBias]) -> str:
+    """Say what nonnegativity leaves in cells of each size class."""
+    told, least = [], 0.0
+    for each in left:
+        if each.up_to == 0:
+            which = "cells of 0"
+        elif each.up_to is None:
+            which = f"cells of more than {formula_text(Fraction(least))}"
+        else:
+            which = f"cells of {formula_text(Fraction(least))} to {formula_text(Fraction(each.up_to))} standard errors"
+        size = f"{amount_text(Fraction(abs(each.bias)), 2)} too {'high' if each.bias > 0 else 'low'}"
+        told.append(f"{which} are {size if abs(each.bias) >= UNNOTICED else 'not off'}")
+        least = each.up_to or least
+    return f"{SMALL}{', '.join(told)} on average, in standard errors of NAME_best."
 
 
 def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]:

@@ -6,8 +6,9 @@ of pairs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,14 +21,17 @@ from scipy.sparse.csgraph import connected_components
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of
-from recordwise.plan.publication import StatusRules
+from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
-from recordwise.release.dictionary import STATUS, relative_error, status_names
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.dictionary import STATUS, Entry, relative_error, status_names, type_name
+from recordwise.release.formats.registry import files_to_write, known_formats, require_packages, require_storable
 from recordwise.release.published import PublishedStatistic
+from recordwise.release.staging import new_folder
+from recordwise.release.tables import NAME, PRIVATE, ReleasedTable, with_names
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release
-    from recordwise.release.tables import ReleasedTable
 
 
 # A public list of codes that were split or merged between two releases, and the sums that both have in common.
@@ -49,12 +53,15 @@ class Crosswalk:
         return [name for name in keys if name in self.columns]
 
 
-def read_crosswalk(given: Mapping[str, Any]) -> Crosswalk:
-    """Return a crosswalk from pairs of earlier and later codes.
+def read_crosswalk(given: Mapping[str, Any], groups: Mapping[str, Mapping[Any, str]] | None = None) -> Crosswalk:
+    """Return a crosswalk from pairs of earlier and later codes, or from the groups of a list.
 
-    ``{"naics": [("454110", "455110"), ...]}``.
+    ``{"naics": [("454110", "455110"), ...]}``; groups have one name in both releases.
     """
-    return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()})
+    both = {name: (dict(codes), dict(codes)) for name, codes in (groups or {}).items()}
+    if shared := [name for name in both if name in given]:
+        raise ParameterError(parameter="groups", problem=f"and the crosswalk both name '{shared[0]}'")
+    return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()} | both)
 
 
 def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
@@ -260,6 +267,11 @@ class Change:
     before: str
     now: str
     """The digests of the two releases."""
+    words: Labels = field(default_factory=Labels)
+    """Those of the later release."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """The title of each table, and of each variable as ``TABLE.VARIABLE``."""
+    dataset: str = "change"
 
     def __getitem__(self, name: str) -> pa.Table:
         """A table by its name."""
@@ -270,11 +282,81 @@ class Change:
         cells = {name: table.num_rows for name, table in self.tables.items()}
         return {"before": self.before, "now": self.now, "confidence": self.confidence, "cells": cells}
 
+    def content(self) -> Content:
+        """Return the tables with titles, names of codes and a dictionary, for files."""
+        tables = tuple(self._described(name, data) for name, data in self.tables.items())
+        notes = (f"Changes from release {self.before} to release {self.now}. Both have noise of their own.",)
+        return Content(
+            dataset=f"{self.dataset}_change", tables=tables, words=self.words, privacy_label=PRIVATE, notes=notes
+        )
 
-def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | None = None) -> Change:
+    def save(self, folder: str | Path, *, formats: Sequence[str] = ("csv",)) -> Path:
+        """Write the changes into a new folder, in any format of a release.
+
+        CSV files and workbooks have the digits that mean something, and a name next to each code that has one.
+
+        Args:
+            folder: The name of a folder that does not exist yet.
+            formats: The formats by name.
+
+        Returns:
+            The folder.
+
+        Raises:
+            ParameterError: A format is unknown or cannot hold the changes.
+        """
+        known, content = known_formats(), self.content()
+        unknown = [name for name in formats if name not in known]
+        if unknown or not formats:
+            raise ParameterError(
+                parameter="formats", problem=f"name no format: {unknown}", advice=f"Choose from {', '.join(known)}."
+            )
+        chosen = [known[name] for name in dict.fromkeys(formats)]
+        require_packages(chosen)
+        require_storable(content, chosen)
+        with new_folder(folder) as staging:
+            for each, name, part in files_to_write(content, chosen):
+                each.write(part, staging / name)
+        return Path(folder)
+
+    def _described(self, name: str, data: pa.Table) -> DescribedTable:
+        place = data.column_names.index(PRESENCE)
+        variables = tuple(each for each in data.column_names if each.endswith(tuple(CHANGES)))
+        bare = ReleasedTable(name=name, keys=tuple(data.column_names[:place]), variables=variables, data=data)
+        table = with_names(bare, self.words) if self.words.names else bare
+        columns = tuple(self._entry(name, field) for field in table.data.schema)
+        return DescribedTable(table=table, title=self.titles.get(name, name), columns=columns)
+
+    def _entry(self, table: str, field: pa.Field) -> Entry:
+        """What a column of changes means."""
+        unit, title, meaning = "", self.words.label(field.name), "identifies the cell"
+        if field.name == PRESENCE:
+            meaning = "whether the cell is listed in both releases, only now or only before"
+        elif field.name.endswith(NAME):
+            title, meaning = f"{self.words.label(field.name.removesuffix(NAME))}, name", "what the code is called"
+        for end, said in CHANGES.items():
+            own, found, error = field.name.partition(end)
+            if found and (not error or error in ("_sd", "_low", "_high", "_status")):
+                unit = "percent" if end == "_percent" else self.words.unit(own)
+                title = f"{self.titles.get(f'{table}.{own}', own)}, {said}{error.replace('_', ', ')}"
+                meaning = f"{said} of {own}" + (f": {error[1:]}" if error else "")
+        about = {"computed": "from both releases alone", "missing": "empty: the cell is listed in one release only"}
+        return Entry(name=field.name, title=title, unit=unit, type=type_name(field.type), meaning=meaning, **about)
+
+
+CHANGES = {"_before": "before", "_now": "now", "_change": "change", "_percent": "change in percent"}
+"""The ends of the names of variables, and what they are."""
+
+
+def change(
+    now: "Release",
+    before: "Release",
+    crosswalk: Mapping[str, Any] | None = None,
+    groups: Mapping[str, Mapping[Any, str]] | None = None,
+) -> Change:
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
-    pairs = read_crosswalk(crosswalk or {})
+    pairs = read_crosswalk(crosswalk or {}, groups or {})
     level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
     tables: dict[str, pa.Table] = {}
@@ -293,7 +375,19 @@ def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | Non
             problem="has no table with the same name and the same key columns",
             advice="Compare like plans.",
         )
-    return Change(tables=tables, confidence=confidence, before=before.digest, now=now.digest)
+    content = now.content()
+    titles = {each.name: each.title for each in content.tables} | {
+        f"{each.name}.{entry.name}": entry.title for each in content.tables for entry in each.columns
+    }
+    return Change(
+        tables=tables,
+        confidence=confidence,
+        before=before.digest,
+        now=now.digest,
+        words=now.words,
+        titles=titles,
+        dataset=now.published.dataset,
+    )
 
 
 def _check(now: "Release", before: "Release") -> None:
@@ -301,6 +395,12 @@ def _check(now: "Release", before: "Release") -> None:
         raise ParameterError(parameter="previous", problem="and this release must both be private, and one is not")
     if now.digest == before.digest:
         raise ParameterError(parameter="previous", problem="is this release itself, whose noise is not independent")
+    if now.published.lineage(now.digest) & before.published.lineage(before.digest):
+        raise ParameterError(
+            parameter="previous",
+            problem="and this release refine one another or the same release, so that their noise is not independent",
+            advice="Compare the latest stages of two periods.",
+        )
 
 
 def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable") -> list[Variable]:

@@ -48,6 +48,7 @@ from recordwise.release.spread import (
 from recordwise.release.tables import (
     BEST,
     FITTED,
+    ClassBias,
     FitNote,
     ReleasedTable,
     VariableFit,
@@ -310,6 +311,8 @@ class FittedVariable:
     biased: bool
     reached: Fit
     """The solution of the method, whose residuals tell a reader whether it converged."""
+    left: tuple[ClassBias, ...] = ()
+    """What nonnegativity leaves in cells of each size class."""
 
     def note(self) -> VariableFit:
         """What release.json says about it."""
@@ -320,6 +323,7 @@ class FittedVariable:
             fit=_how(self.fit),
             best=_how(self.best),
             note=UNCHANGED if self.best.how == RAW else "",
+            left=self.left,
         )
 
 
@@ -470,21 +474,25 @@ def _solve(
         return
     solved = solution_of(nesting, statistics, setting, free, noises, best)
     problem, variances, fitted = solved.problem, solved.variances, solved.totals
+    left: list[tuple[ClassBias, ...]] = [()] * len(statistics)
     if setting.method == "ols" and np.all(free):
         # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
         columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
         columns = [_around(each, value, cut=setting.method != "ols") for each, value in zip(best, fitted)]
+        again = _Again(problem, nesting, noises, variances)
         if setting.draws is not None:
-            again = _Again(problem, nesting, noises, variances)
             columns = [replace(c, sd=sd, draws=setting.draws) for c, sd in zip(columns, again.errors(fitted))]
-    for statistic, estimate, column in zip(statistics, best, columns):
+        if setting.method != "ols":
+            left = again.bias(fitted, [each.sd for each in best])
+    for statistic, estimate, column, own in zip(statistics, best, columns, left):
         yield FittedVariable(
             name=statistic.name,
             best=estimate,
             fit=column,
             biased=setting.method != "ols",
             reached=solved.fit,
+            left=own,
         )
 
 
@@ -621,9 +629,16 @@ class Problem:
         return METHODS[self.setting.method](self.workload, answers, variances, **options)
 
 
+SIZES = (0.0, 1.0, 3.0, 10.0)
+"""The largest sizes of the classes of cells whose bias is estimated, in standard errors; a last class has all larger ones."""
+ENOUGH_CELLS = 3_000
+MOST_REFITS = 5
+"""Noise is drawn again until it was drawn for so many cells, at least once and at most so often."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Again:
-    """Root mean squared errors of a fit, by noise drawn around the fitted values and fitted again."""
+    """Errors of a fit, by noise drawn around the fitted values and fitted again."""
 
     problem: Problem
     nesting: Nesting
@@ -631,30 +646,69 @@ class _Again:
     variances: FloatArray
 
     def errors(self, fitted: list[FloatArray]) -> list[FloatArray]:
-        """Return the error of each answer; NaN for answers without a cell."""
-        problem, setting = self.problem, self.problem.setting
-        assert setting.draws is not None
-        sources = [public_seed(setting.digest, each.name, "fit") for each in problem.statistics]
-        start = np.concatenate([total[problem.answered] for total in fitted])
+        """Return the root mean squared error of each answer; NaN for answers without a cell."""
+        draws = self.problem.setting.draws
+        assert draws is not None
+        start = np.concatenate([total[self.problem.answered] for total in fitted])
         squares = np.zeros(len(start))
-        for some in tracked(list(chunks(setting.draws, len(start))), "fitting noise drawn anew"):
-            drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
-            refitted = problem.fit(self._answers(drawn, fitted), self.variances)
-            squares += np.sum((problem.workload.answer(refitted.x) - start) ** 2, axis=0)
-        parts = np.split(np.sqrt(squares / setting.draws), len(fitted))
-        return [_scatter(part, problem.answered, np.nan) for part in parts]
+        for refitted, _ in self._refits(fitted, draws, "fit"):
+            squares += np.sum((refitted - start) ** 2, axis=0)
+        parts = np.split(np.sqrt(squares / draws), len(fitted))
+        return [_scatter(part, self.problem.answered, np.nan) for part in parts]
 
-    def _answers(self, drawn: list[FloatArray], fitted: list[FloatArray]) -> FloatArray:
-        """Return what the method fits: the draws, or their best linear estimates."""
-        if self.problem.setting.method == TOP_DOWN and not self.nesting.undetermined:
-            pairs = zip(self.problem.statistics, self.noises, drawn, fitted)
-            drawn = [
-                linear(self.nesting, noise.variance(total if noise.varies else None)).fit(each)
-                if adds_up(self.nesting, statistic)
-                else each
-                for statistic, noise, each, total in pairs
-            ]
-        return np.concatenate([each[:, self.problem.answered] for each in drawn], axis=1)
+    def bias(self, fitted: list[FloatArray], sds: list[FloatArray]) -> list[tuple[ClassBias, ...]]:
+        """Return the average error by size class of each variable.
+
+        The best linear estimate is unbiased around the values from which noise is drawn, so that the mean difference from it is the
+        bias, almost without noise of its own.
+        """
+        answered = self.problem.answered
+        count = int(np.sum(answered)) * len(fitted)
+        draws = min(MOST_REFITS, max(1, -(-ENOUGH_CELLS // max(count, 1))))
+        moved = np.zeros(count)
+        for refitted, best in self._refits(fitted, draws, "bias"):
+            moved += np.sum(refitted - best, axis=0)
+        found = []
+        for part, total, sd in zip(np.split(moved / draws, len(fitted)), fitted, sds):
+            known = sd[answered] > 0
+            spread = sd[answered][known]
+            number = np.searchsorted(SIZES, total[answered][known] / spread, side="left")
+            cells = np.bincount(number, minlength=len(SIZES) + 1)
+            sums = np.bincount(number, part[known] / spread, minlength=len(SIZES) + 1)
+            found.append(
+                tuple(
+                    ClassBias(up_to=up_to, cells=int(n), bias=float(total_error / n))
+                    for up_to, n, total_error in zip((*SIZES, None), cells, sums)
+                    if n
+                )
+            )
+        return found
+
+    def _refits(self, fitted: list[FloatArray], draws: int, seed: str) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield answers fitted to new noise and their best linear estimates, some draws at a time."""
+        problem = self.problem
+        sources = [public_seed(problem.setting.digest, each.name, seed) for each in problem.statistics]
+        count = sum(map(len, fitted))
+        for some in tracked(list(chunks(draws, count)), "fitting noise drawn anew"):
+            drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
+            best = self._joined(self._linear(drawn, fitted))
+            answers = best if problem.setting.method == TOP_DOWN else self._joined(drawn)
+            yield problem.workload.answer(problem.fit(answers, self.variances).x), best
+
+    def _joined(self, parts: list[FloatArray]) -> FloatArray:
+        return np.concatenate([each[:, self.problem.answered] for each in parts], axis=1)
+
+    def _linear(self, drawn: list[FloatArray], fitted: list[FloatArray]) -> list[FloatArray]:
+        """Return the best linear estimates of draws."""
+        if self.nesting.undetermined:
+            return drawn
+        pairs = zip(self.problem.statistics, self.noises, drawn, fitted)
+        return [
+            linear(self.nesting, noise.variance(total if noise.varies else None)).fit(each)
+            if adds_up(self.nesting, statistic)
+            else each
+            for statistic, noise, each, total in pairs
+        ]
 
 
 def _best(nesting: Nesting, statistic: PublishedStatistic, noise: AnswerNoise, setting: Setting) -> FittedColumn:

@@ -17,7 +17,7 @@ from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
 from recordwise.release.published import LEVEL, Groups, Published, PublishedQuery
-from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable
+from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable, with_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,8 @@ def content_of(
         The content.
     """
     described = []
-    for table in tables:
+    for each in tables:
+        table = with_names(each, words) if words.names else each
         noises = {part.statistic: part.noise for part in parts if part.table == table.name}
         columns = dictionary_of(published, table, words, noises)
         described.append(

@@ -5,7 +5,7 @@ the plan and the words of the release alone: no entry depends on a value.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.expressions import DatePart, Prefix
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.release.published import Published, PublishedGroup, PublishedQuery
-from recordwise.release.tables import BASIC, BEST, FITTED, BasicNote, ReleasedTable
+from recordwise.release.tables import BASIC, BEST, FITTED, NAME, BasicNote, ReleasedTable
 
 if TYPE_CHECKING:
     from recordwise.release.content import Content, DescribedTable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TYPES = {"text": "text", "whole": "whole number", "number": "number", "boolean": "true or false"}
 EMPTY = "empty: the number does not exist"
 NEVER = "never missing"
+NO_NAME = "empty: the code has no name"
 ENDS: dict[str, tuple[str, str, str]] = {
     "_sd": ("standard deviation of the noise in", "from the law of the noise", EMPTY),
     "_cv": ("coefficient of variation of", "NAME_sd divided by the absolute value of NAME", "empty: NAME is 0"),
@@ -76,6 +77,36 @@ class Entry:
         return asdict(self)
 
 
+HEADS = {
+    "sd": "standard deviation of the noise",
+    "cv": "relative error",
+    "low": "interval from",
+    "high": "interval to",
+    "fit": "made to add up",
+    "fit low": "made to add up, interval from",
+    "fit high": "made to add up, interval to",
+    "best": "best estimate",
+    "best sd": "best estimate, standard error",
+    "best low": "best estimate, interval from",
+    "best high": "best estimate, interval to",
+}
+"""What headings say instead of the ends of names."""
+
+
+def headings(columns: Sequence[Entry]) -> list[str]:
+    """Return a heading for each column: its title in words, with its unit; names where titles are shared."""
+    found = [_heading(entry) for entry in columns]
+    shared = Counter(each.casefold() for each in found)
+    return [f"{each} [{entry.name}]" if shared[each.casefold()] > 1 else each for each, entry in zip(found, columns)]
+
+
+def _heading(entry: Entry) -> str:
+    title, comma, end = entry.title.rpartition(", ")
+    text = f"{title}, {HEADS[end]}" if comma and end in HEADS else entry.title
+    unit = "" if entry.unit.casefold() == entry.title.casefold() else entry.unit
+    return f"{text} ({unit})" if unit else text
+
+
 def type_name(kind: pa.DataType) -> str:
     """The type of a column in words."""
     if pa.types.is_string(kind):
@@ -115,7 +146,7 @@ def dictionary_of(
         return _basic(published, published.basic, table, words)
     query, flags = published.query_of(table.name), table.flags()
     level = share_text(published.confidence)
-    entries = {name: _key(published, query, name, words) for name in table.keys}
+    entries = _keys(published, query, table, words)
     values = {name: _value(query, name, words, noises.get(name), flags.get(name)) for name in table.variables}
     shared = Counter(value["title"] for value in values.values())
     for name, value in values.items():
@@ -163,14 +194,15 @@ def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -
 def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: Labels) -> tuple[Entry, ...]:
     """The entries of a basic table: keys, values to publish, statuses."""
     query, rules = published.query_of(table.name), note.rules
-    entries = {name: _key(published, query, name, words) for name in table.keys}
+    entries = _keys(published, query, table, words)
     limits = ", ".join(f"{name} up to {limit:g}" for name, limit in rules.limits)
     withheld = " or ".join(rules.withheld)
     for name in table.variables:
         value = _value(query, name, words, None, None)
         computed = f"made of the research table: the fitted value, rounded to a multiple of {note.rounded_to[name]}"
         signed = name in published.signed_variables(table.name.removesuffix(BASIC))
-        computed += f". {note.bias.replace('NAME', name)}" if note.bias and not signed else ""
+        left = "" if query is None or signed else note.bias_of(query.numbers[0], name)
+        computed += f". {left}" if left else ""
         if query is None or f"q{query.numbers[0]}:{name}" not in note.largest_change:
             computed = "the value of the research table, rounded to the digits that mean something"
         missing = f"empty: withheld because it is {withheld}; the research table has it" if withheld else EMPTY
@@ -183,6 +215,23 @@ def _basic(published: Published, note: BasicNote, table: ReleasedTable, words: L
             "missing": NEVER,
         }
     return tuple(Entry(name=each.name, type=type_name(each.type), **entries[each.name]) for each in table.data.schema)
+
+
+def _keys(
+    published: Published, query: PublishedQuery | None, table: ReleasedTable, words: Labels
+) -> dict[str, dict[str, str]]:
+    """The entries of the keys, and of the names next to them."""
+    found = {}
+    for name in table.keys:
+        found[name] = _key(published, query, name, words)
+        if name + NAME in table.data.column_names and name + NAME not in table.keys:
+            about = {
+                "title": f"{found[name]['title']}, name",
+                "unit": "",
+                "meaning": f"what the code in {name} is called",
+            }
+            found[name + NAME] = about | {"computed": "a label of the publication", "missing": NO_NAME}
+    return found
 
 
 def _key(published: Published, query: PublishedQuery | None, name: str, words: Labels) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
+from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError, expect_kind
 from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.inference import ValuePolicy
@@ -24,7 +24,15 @@ from recordwise.release.formats.registry import known_formats, privacy_labels, r
 from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
-from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, without_fits
+from recordwise.release.tables import (
+    PRIVATE,
+    ReleasedTable,
+    digest_of,
+    name_columns,
+    with_names,
+    without_fits,
+    without_names,
+)
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
@@ -41,10 +49,12 @@ def load_release(folder: str | Path) -> Release:
     Returns:
         The release.
     """
+    expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a folder")
     place, formats = Path(folder), known_formats().values()
     try:
         published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")
-        tables = read_tables(place)
+        stored = read_tables(place)
+        tables = without_names(stored, published.name_columns)
         release = read_release(published, policies, tables) if published.known else None
         fit, basics = published.fit, published.basic
         said = {
@@ -58,6 +68,8 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="it was written by an incompatible version of recordwise")
     if set(said.values()) != {release.privacy_label}:
         raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
+    if other_names(release, stored):
+        raise SourceError(source=f"'{folder}'", problem="its names of codes are not those that were saved")
     drawn = {table.name: without_fits(table.data, published.added) for table in release.tables}
     if digest_of(drawn, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
@@ -82,6 +94,20 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="the parts saved for its page do not add up to its policy")
     # The policy is equal, but its terms are in the order of the plan again, which is the order the page uses.
     return replace(release, policy=told)
+
+
+def other_names(release: Release, stored: Mapping[str, pa.Table]) -> list[str]:
+    """Return the tables whose files have other names of codes than the labels of the release."""
+    # Releases of earlier versions have no such columns.
+    every = (*release.tables, *release.basic_tables) if release.words.names else ()
+    wanted = {table.name: with_names(table, release.words).data for table in every}
+    return [
+        table.name
+        for table in every
+        for name in name_columns(table, release.words).values()
+        if name not in stored[table.name].column_names
+        or not stored[table.name].column(name).equals(wanted[table.name].column(name))
+    ]
 
 
 def disagreement(said: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import Mechanism
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import ALL_OTHER, Field, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
@@ -82,7 +82,7 @@ def parents(
         derived.append(_coarser_values(group, source, finer.data.column(source.name), lists))
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
-    own = [coarser.data.column(group.name).take(pa.array(listed)) for group in coarser_by]
+    own = [coarser.data.column(group.name).take(array_of(listed)) for group in coarser_by]
     found = np.asarray(null_as(pc.index_in(_cell_texts(derived), value_set=_cell_texts(own)), OUTSIDE), np.int64)
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
@@ -125,7 +125,8 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
 
 def _cell_texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Return one text per cell, with a special text for NULL."""
-    texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
+    nothing = texts_of(["\x00"])[0]
+    texts = [pc.fill_null(pc.cast(column, pa.string()), nothing) for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
 
@@ -439,7 +440,7 @@ def _possible_pairs(
             found.append(_coarser_values(coarser, group, table.data.column(group.name), lists))
     if not columns[0]:
         return len(mine) * len(theirs)
-    texts = [_cell_texts(found).take(pa.array(rows)) for found, rows in zip(columns, (mine, theirs))]
+    texts = [_cell_texts(found).take(array_of(rows)) for found, rows in zip(columns, (mine, theirs))]
     codes = numpy_of(encode_column(pa.chunked_array([*texts[0].chunks, *texts[1].chunks])).indices).astype(np.int64)
     counts = [np.bincount(part, minlength=int(codes.max()) + 1) for part in np.split(codes, [len(mine)])]
     return int(counts[0] @ counts[1])
@@ -486,7 +487,7 @@ def key_values(
     if not np.any(rests) or any(group in by[each.name] for each in above):
         return column
     # A published rest has the key of its coarser cell, and is in no listed cell of this group.
-    return pc.if_else(pa.array(rests), pa.scalar(None, column.type), column)
+    return pc.if_else(array_of(rests), pa.scalar(None, column.type), column)
 
 
 def cell_axes(

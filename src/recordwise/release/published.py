@@ -26,7 +26,7 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
-from recordwise.policy.json import Bands, bands_from_json
+from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
 
@@ -35,10 +35,10 @@ LEVEL = 0.95
 """The confidence of intervals where a release does not state it."""
 LARGEST = Fraction(2**53)
 """The bound of a measure that states none."""
-FIT, BASIC_TABLES = "consistent", "basic"
+FIT, BASIC_TABLES, NAMES = "consistent", "basic", "name_columns"
 OF_THE_FILE = (
     *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
-    *("page", "sha256", "units", "publication"),
+    *("page", "sha256", "units", "publication", "name_columns"),
 )
 """Entries that follow from the rest of a release and are written each time it is saved."""
 
@@ -400,6 +400,39 @@ class Tuning:
     """What the parameters of the plan file were set to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refinement:
+    """What a release says about those that it refines (T-STAGES)."""
+
+    digests: tuple[str, ...]
+    """Of the release that is refined, and of those that it refines, the latest first."""
+    charge: int
+    """The entry of the ledger that charged the release that is refined."""
+    fixed_in_advance: bool
+    """Whether the accuracy of every stage was decided before the first answers were seen."""
+    total: PolicyFile
+    """What all stages cost together, which is what one release of this accuracy costs."""
+
+    @classmethod
+    def read(cls, form: Form) -> "Refinement":
+        """Read the entry."""
+        return cls(
+            digests=tuple(map(str, form["digests"])),
+            charge=int(form["charge"]),
+            fixed_in_advance=bool(form["fixed_in_advance"]),
+            total=PolicyFile(form["total"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the entry."""
+        return {
+            "digests": list(self.digests),
+            "charge": self.charge,
+            "fixed_in_advance": self.fixed_in_advance,
+            "total": dict(self.total.form),
+        }
+
+
 class AboutPlan(TypedDict, total=False):
     """What a release says about its plan; forms are those of the ledger."""
 
@@ -414,6 +447,7 @@ class AboutPlan(TypedDict, total=False):
     """The losses that other packages answer for."""
     is_pure: bool
     """Whether all noise has a pure loss."""
+    refinement: Refinement | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,7 +484,7 @@ class Published:
             form |= {"ledger_storage": ledger.storage}
         if looks is not None:
             form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
-        series = about.get("series")
+        series, refinement = about.get("series"), about.get("refinement")
         others = {
             "versions": versions,
             "plan": about.get("plan"),
@@ -460,6 +494,7 @@ class Published:
             "sized_noise": about.get("promise") or None,
             "hierarchies": list(about.get("hierarchies", ())) or None,
             "series": None if series is None else series.to_json(),
+            "refines": None if refinement is None else refinement.to_json(),
             "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
         }
         return cls(form | {name: entry for name, entry in others.items() if entry is not None})
@@ -496,6 +531,21 @@ class Published:
         """The series it belongs to; empty outside a series."""
         return PublishedSeries.read(self.form.get("series", {}))
 
+    @property
+    def plan_forms(self) -> Sequence[Form]:
+        """The queries of the plan, as saved."""
+        found: Sequence[Form] = self.form.get("plan", ())
+        return found
+
+    @cached_property
+    def refinement(self) -> Refinement | None:
+        """What it refines; None for a first release."""
+        return Refinement.read(self.form["refines"]) if "refines" in self.form else None
+
+    def lineage(self, digest: str) -> frozenset[str]:
+        """Return the digests of a release and of all that it refines, whose noise it shares."""
+        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests)))
+
     @cached_property
     def fit(self) -> FitNote | None:
         """How its fitted columns were made."""
@@ -510,6 +560,11 @@ class Published:
     def added(self) -> tuple[str, ...]:
         """The ends of the names of fitted columns."""
         return () if self.fit is None else self.fit.added
+
+    @property
+    def protects(self) -> str:
+        """What one record is, where its id has several columns."""
+        return str((self.form.get("schema") or {}).get("protects") or "")
 
     @property
     def guarantee(self) -> str:
@@ -670,7 +725,17 @@ class Published:
             labels={str(name): str(word) for name, word in labels.items()},
             units={str(name): str(word) for name, word in units.items()},
             publication=Publication.from_json(self.form.get("publication", {})),
+            names=NAMES in self.form,
         )
+
+    @property
+    def name_columns(self) -> dict[str, list[str]]:
+        """The columns of names that were added to each table."""
+        return {str(table): list(map(str, names)) for table, names in self.form.get(NAMES, {}).items()}
+
+    def with_names(self, added: Mapping[str, Sequence[str]]) -> "Published":
+        """Return the same with the columns of names of each table."""
+        return Published({**self.form, NAMES: {table: list(names) for table, names in added.items() if names}})
 
     def description(self) -> "Published":
         """Return the same without what is written each time it is saved."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.mechanisms.inference import ValuePolicy
@@ -32,7 +32,7 @@ from recordwise.release.formats.registry import (
 from recordwise.release.page.history import History, history_of
 from recordwise.release.published import Published, as_saved
 from recordwise.release.staging import file_digest, new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable, name_columns
 
 if TYPE_CHECKING:
     from recordwise.release.change import Change
@@ -261,7 +261,13 @@ class Release:
 
         return with_basic(self, fit=fit, complete=complete, units=units, rules=rules)
 
-    def change(self, previous: "Release", *, crosswalk: Mapping[str, Any] | None = None) -> "Change":
+    def change(
+        self,
+        previous: "Release",
+        *,
+        crosswalk: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Mapping[Any, str]] | None = None,
+    ) -> "Change":
         """Return the change from an earlier release to this one.
 
         For every cell and variable of tables that both have, the difference and the percentage change with sd and
@@ -274,16 +280,18 @@ class Release:
             previous: The earlier release. Both must be private.
             crosswalk: For key columns whose codes were split or merged, pairs of an earlier and a later code. Counts and sums are
                 added up to what both releases have in common; other variables are left out.
+            groups: For key columns, the group of each code by a public list, ``{"county": {"34001": "shore"}}``: cells are added up
+                by group in both releases. A code in no group stays as it is.
 
         Returns:
-            The tables of changes.
+            The tables of changes; ``save`` writes them with labels in any format.
 
         Raises:
             ParameterError: A release is not private, both are the same, or they have no table in common.
         """
         from recordwise.release.change import change
 
-        return change(self, previous, crosswalk)
+        return change(self, previous, crosswalk, groups)
 
     @property
     def privacy_label(self) -> str:
@@ -296,6 +304,7 @@ class Release:
         labels: Mapping[str, str] | None = None,
         units: Mapping[str, str] | None = None,
         publication: Publication | None = None,
+        names: bool | None = None,
     ) -> "Release":
         """The same release with other words in its files; what is not given stays.
 
@@ -303,11 +312,12 @@ class Release:
             labels: What readers call measures, columns, published names and values: ``{"emp": "employees", "naics=21": "Mining"}``.
             units: The units of measures and published names: ``{"payann": "1,000 dollars"}``.
             publication: Who publishes the release, when and under which terms.
+            names: Whether files have a column of names next to each column of codes that have labels.
 
         Returns:
             A new release.
         """
-        given = {"labels": labels, "units": units, "publication": publication}
+        given = {"labels": labels, "units": units, "publication": publication, "names": names}
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, words=replace(self.words, **chosen))
 
@@ -374,6 +384,7 @@ class Release:
             ParameterError: A format is unknown, or cannot hold a table.
             OutputError: The folder already exists or could not be written.
         """
+        expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a new folder")
         from recordwise.release.page.page import page_html
         from recordwise.release.page.view import page_json, view_of
 
@@ -384,7 +395,7 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
-                write_json(self._policies().form, staging / "policy.json")
+                write_json(self.policies().form, staging / "policy.json")
                 view = view_of(self, self._files(chosen))
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
@@ -396,7 +407,7 @@ class Release:
         return Path(folder)
 
     def write_recoverable(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new private folder.
+        """Write what ``rw.read`` needs into a new private folder.
 
         Only its owner can read it, until the release is saved.
 
@@ -411,11 +422,15 @@ class Release:
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
                 each.write(part, staging / name)
-            write_json(self._policies().form, staging / "policy.json")
+            write_json(self.policies().form, staging / "policy.json")
             write_json(self.as_saved().with_files(page_json(self, self.words.labels)).form, staging / "release.json")
 
-    def _policies(self) -> PolicyFile:
-        """The content of policy.json."""
+    def policies(self) -> PolicyFile:
+        """Return the content of policy.json.
+
+        Returns:
+            Its policies, and what they are made of.
+        """
         return PolicyFile.of(
             self.policy,
             self.paper_policy,
@@ -437,7 +452,13 @@ class Release:
     def as_saved(self) -> Published:
         """Return what release.json says, but for the page and the files."""
         label, tables = self.privacy_label, self.tables
-        return as_saved(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
+        said = as_saved(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
+        every = (*tables, *self.basic_tables)
+        return said.with_names(self.name_columns(every)) if self.words.names else said
+
+    def name_columns(self, tables: Sequence[ReleasedTable]) -> dict[str, list[str]]:
+        """The columns of names that files have in addition to each table."""
+        return {table.name: list(name_columns(table, self.words).values()) for table in tables}
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of release.json, which has no exact totals."""

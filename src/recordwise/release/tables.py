@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from recordwise.plan.arrays import null_as, numpy_of, single_array
 from recordwise.plan.cost import Part
 from recordwise.plan.describe import table_name
 from recordwise.plan.plan import Plan
-from recordwise.plan.publication import StatusRules
+from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
 
@@ -116,6 +116,35 @@ class ReleasedTable:
         return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
 
 
+NAME = "_name"
+"""The suffix of a column with the names of codes, beside the column of codes."""
+
+
+def name_columns(table: ReleasedTable, words: Labels) -> dict[str, str]:
+    """Return for each key whose codes have labels the column of their names.
+
+    It follows from the labels and the columns alone, not from which codes are published.
+    """
+    taken = set(table.data.column_names)
+    texts = [key for key in table.keys if pa.types.is_string(table.data.schema.field(key).type)]
+    return {key: key + NAME for key in texts if key + NAME not in taken and words.values(key)}
+
+
+def with_names(table: ReleasedTable, words: Labels) -> ReleasedTable:
+    """Return the table with a column of names next to each column of codes that have any."""
+    data = table.data
+    for key, name in name_columns(table, words).items():
+        codes, labels = pc.dictionary_encode(data.column(key).combine_chunks()), words.values(key)
+        texts = pa.array([labels.get(code) for code in codes.dictionary.to_pylist()], pa.string())
+        data = data.add_column(data.column_names.index(key) + 1, name, texts.take(codes.indices))
+    return table if data is table.data else replace(table, data=data)
+
+
+def without_names(tables: Mapping[str, pa.Table], added: Mapping[str, Sequence[str]]) -> dict[str, pa.Table]:
+    """Return tables without the columns of names that were added to them."""
+    return {name: table.drop_columns(list(added.get(name, ()))) for name, table in tables.items()}
+
+
 def with_flags(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
     """The table with flags in the metadata of some columns."""
     fields = [
@@ -171,6 +200,27 @@ def _median(values: FloatArray) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassBias:
+    """The average error of nonnegative cells of one size class, estimated for a release."""
+
+    up_to: float | None
+    """The largest size of the class, in standard errors of ``NAME_best``; None without a limit."""
+    cells: int
+    """How many published cells are in it."""
+    bias: float
+    """In standard errors of ``NAME_best``."""
+
+    @classmethod
+    def read(cls, form: Form) -> "ClassBias":
+        """Read it."""
+        return cls(up_to=form["up_to"], cells=int(form["cells"]), bias=float(form["bias"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it."""
+        return {"up_to": self.up_to, "cells": self.cells, "bias": self.bias}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VariableFit:
     """How one variable was fitted."""
 
@@ -182,6 +232,8 @@ class VariableFit:
     best: Form = field(default_factory=dict)
     """Where those of its best linear estimate come from."""
     note: str = ""
+    left: tuple["ClassBias", ...] = ()
+    """The bias that nonnegativity leaves, estimated for this release, small cells first; empty if there is none."""
 
     @classmethod
     def read(cls, reached: Form, spread: Form) -> "VariableFit":
@@ -193,7 +245,14 @@ class VariableFit:
             fit=spread.get("fit", {}),
             best=spread.get("best", {}),
             note=spread.get("note", ""),
+            left=tuple(ClassBias.read(each) for each in spread.get("bias", ())),
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the origin of its intervals, and its bias."""
+        found: dict[str, Any] = {"fit": dict(self.fit), "best": dict(self.best)}
+        found |= {"note": self.note} if self.note else {}
+        return found | ({"bias": [each.to_json() for each in self.left]} if self.left else {})
 
     @property
     def intervals(self) -> tuple[str, str]:
@@ -250,10 +309,7 @@ class FitNote:
             "at_most": dict(self.at_most),
             **({"fitted_together": [list(some) for some in self.together]} if self.together else {}),
             "fits": {name: {"kkt": f.kkt, "primal": f.primal, "converged": f.converged} for name, f in fits},
-            "uncertainty": {
-                name: {"fit": dict(f.fit), "best": dict(f.best), **({"note": f.note} if f.note else {})}
-                for name, f in fits
-            },
+            "uncertainty": {name: f.to_json() for name, f in fits},
             "columns": dict(self.columns),
             "digest": self.digest,
         }
@@ -272,8 +328,8 @@ class BasicNote:
     """How many numbers changed by a unit or more."""
     rules: StatusRules
     digest: str
-    bias: str = ""
-    """What is left of the bias of nonnegative values."""
+    bias: str | Mapping[str, str] = ""
+    """What is left of the bias of nonnegative values, by variable; one text for all of them in earlier versions."""
 
     @classmethod
     def read(cls, form: Form) -> "BasicNote":
@@ -285,7 +341,7 @@ class BasicNote:
             moved_more=form.get("moved_more", {}),
             rules=StatusRules.from_json(form["status"]),
             digest=str(form["digest"]),
-            bias=str(form.get("bias", "")),
+            bias=form.get("bias", ""),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -296,9 +352,14 @@ class BasicNote:
             "largest_change": dict(self.largest_change),
             "moved_more": dict(self.moved_more),
             "status": self.rules.to_json(),
-            **({"bias": self.bias} if self.bias else {}),
+            **({"bias": self.bias if isinstance(self.bias, str) else dict(self.bias)} if self.bias else {}),
             "digest": self.digest,
         }
+
+    def bias_of(self, query: int, name: str) -> str:
+        """What is left of the bias of a variable, in words."""
+        found = self.bias if isinstance(self.bias, str) else self.bias.get(f"q{query}:{name}", "")
+        return found.replace("NAME", name)
 
 
 # A release's parts as shown on its page and in release.json.

@@ -21,13 +21,13 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
-from recordwise.release.files import read_release
+from recordwise.release.files import other_names, read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
 from recordwise.release.published import Published
 from recordwise.release.staging import file_problems
-from recordwise.release.tables import digest_of, without_fits
+from recordwise.release.tables import digest_of, without_fits, without_names
 
 KINDS = ("opened", "looked", "preflight", "charged", "reserved", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
@@ -211,6 +211,10 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies.privacy_label, entry.body["mark"]),
         "policy.json states a different policy": (policies.tight_form, charged["policy"]),
+        "release.json refines a different charge": (
+            None if release.refinement is None else release.refinement.charge,
+            charged.get("refines"),
+        ),
     }
     # Ledgers of earlier versions state the schema once instead of with each charge.
     known = {
@@ -234,7 +238,8 @@ def _looks_agree(release: Published, looks: dict[str, int]) -> bool:
 
 def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry: Event) -> list[str]:
     """Check the tables' digest and their files in other formats."""
-    stored, formats = read_tables(folder), known_formats().values()
+    files, formats = read_tables(folder), known_formats().values()
+    stored = without_names(files, release.name_columns)
     basic = {name: stored[name] for name in release.basic_names if name in stored}
     tables = {name: table for name, table in stored.items() if name not in basic}
     problems = []
@@ -249,7 +254,9 @@ def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry:
     labels = privacy_labels(folder, formats)
     wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
     problems += [f"{name} carries a different privacy label than the ledger" for name in wrong]
-    content = read_release(release, policies, stored).content()
+    found = read_release(release, policies, stored)
+    problems += [f"the names of codes in {name} are not its labels" for name in other_names(found, files)]
+    content = found.content()
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file next to it")

@@ -204,16 +204,30 @@ SAME_LEDGER = (
 
 
 def with_sizes(plan: Plan) -> Plan:
-    """The plan with the sizes of earlier releases read and verified.
+    """The plan with the sizes of earlier releases read and verified, and then its best shares found.
 
     Raises:
         KeysError: A release cannot be read, was changed, is not private, or has no such column at these keys.
     """
     waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
     if not waiting:
-        return plan
+        return with_shares(plan)
     read: dict[int, Keys] = {own: _read_waiting(keys) for own, keys in waiting.items()}
-    return replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries))
+    return with_shares(replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries)))
+
+
+def with_shares(plan: Plan) -> Plan:
+    """Return the plan with the best shares of all queries that ask for them (T-FITSHARES)."""
+    if all(query.best is None or query.best.found is not None for query in plan.queries):
+        return plan
+    from recordwise.session.shares import best_shares
+
+    made = list(plan.queries)
+    for number, query in enumerate(plan.queries):
+        if query.best is not None and query.best.found is None:
+            shares = best_shares(plan, number, complete=query.best.complete)
+            made[number] = replace(shares.applied(query), best=replace(query.best, found=shares.axes))
+    return replace(plan, queries=tuple(made))
 
 
 def query_with_sizes(query: Query) -> Query:

@@ -256,7 +256,7 @@ class Owner:
         spent = self._looks.ledger.spent_by_period()
         policies = {period: policy.pure() if pure else policy for period, policy in spent.items()}
         self._looks.enter("owner.history_losses")
-        return history_losses(policies, records, self._schema.unit)
+        return history_losses(policies, records, self._schema.unit_columns)
 
     def loss_summary(
         self, policy: Policy, *, edges: Sequence[float] = EDGES, data: str = "confidential"
@@ -555,13 +555,24 @@ class HistoryLosses:
         return "<HistoryLosses: CONFIDENTIAL>"
 
 
-def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], unit: str) -> HistoryLosses:
+def _unit_places(tables: Sequence[Any], unit: Sequence[str]) -> tuple[int, Any]:
+    """Return how many different units there are, and the number of each row's unit."""
+    places: Any = 0
+    for name in unit:
+        ids = np.concatenate([numpy_of(table.column(name)) for table in tables])
+        known, own = np.unique(ids, return_inverse=True)
+        # Numbers below the number of rows, so that the product of two stays within 64 bits.
+        known, places = np.unique(places * len(known) + own, return_inverse=True)
+    return len(known), places
+
+
+def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], unit: Sequence[str]) -> HistoryLosses:
     """The losses of all units.
 
     Args:
         policies: What was charged, by period.
-        records: The table of each period, with the column ``unit`` and those that the period's policy depends on.
-        unit: The column that identifies a unit, the same in every period.
+        records: The table of each period, with the columns ``unit`` and those that the period's policy depends on.
+        unit: The columns that identify a unit, the same in every period.
 
     Raises:
         ParameterError: A table belongs to no charged period, or the tables lack a period or a column.
@@ -572,15 +583,14 @@ def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], u
         )
     tables = {period: as_arrow(records[period]) for period in policies}
     for period, table in tables.items():
-        missing = {unit, *needed_names(policies[period])} - set(table.column_names)
+        missing = {*unit, *needed_names(policies[period])} - set(table.column_names)
         if missing:
             raise ParameterError(parameter=f"the table of {period}", problem=f"lacks {', '.join(sorted(missing))}")
-    ids = [numpy_of(table.column(unit)) for table in tables.values()]
-    known, places = np.unique(np.concatenate(ids), return_inverse=True)
-    ends = np.cumsum([len(each) for each in ids])[:-1]
+    known, places = _unit_places(list(tables.values()), unit)
+    ends = np.cumsum([table.num_rows for table in tables.values()])[:-1]
     found = {}
     for (period, table), place in zip(tables.items(), np.split(places, ends)):
         columns = {name: numpy_of(table.column(name)) for name in needed_names(policies[period])}
         losses = policies[period].loss(columns) if columns else np.full(len(place), float(policies[period].loss({})))
-        found[period] = np.asarray(np.bincount(place, weights=losses, minlength=len(known)), np.float64)
+        found[period] = np.asarray(np.bincount(place, weights=losses, minlength=known), np.float64)
     return HistoryLosses(by_period=found)

@@ -25,6 +25,7 @@ from recordwise.plan.describe import (
     safe_name,
     schema_json,
     schema_of,
+    table_name,
     unrecognizable,
     used_schema,
     versions,
@@ -50,6 +51,7 @@ from recordwise.session.checks import (
     with_sizes,
     without_counts,
 )
+from recordwise.session.stages import Refining, Stage, check_totals, note_totals, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -153,39 +155,42 @@ class Publisher:
         tell: Progress,
         refuse_repeat: bool = False,
         keep: bool = False,
+        refining: Refining | None = None,
     ) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
 
-        ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``.
+        ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``;
+        ``refining`` is a release whose answers are refined.
         """
-        plan = with_sizes(plan)
-        firms, described = firm_policy(plan), plan_json(plan)
+        plan, paid, stage = self._stages(plan, refining, private=is_private(rng))
+        firms, described, name = firm_policy(paid), plan_json(plan), query_names(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
         policy = firms.policy()
-        identity = self._identity(plan, described, policy, needed=refuse_repeat or keep)
+        identity = self._identity(plan, described, policy, needed=refuse_repeat or keep, refining=refining)
         if refuse_repeat and identity is not None and self.ledger.charge_of(identity) is not None:
             raise self.ledger.already(identity)
         if is_private(rng):
             check_release_sizes(plan, self.ledger)
-        if (fitting := raise_bands(plan, self.ledger)) is not plan:
-            plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
+        if stage is None and (fitting := raise_bands(plan, self.ledger)) is not plan:
+            plan, paid, firms, described = fitting, fitting, firm_policy(fitting), plan_json(fitting)
             policy = firms.policy()
-        paper, name = plan_policy(plan, tight=False), query_names(plan)
-        lattice = lattice_policy(plan)
+        paper, lattice = plan_policy(paid, tight=False), lattice_policy(paid)
         revises = revised_releases(self.ledger)
-        self._check_budget(plan, policy, identity)
+        self._check_budget(paid, policy, identity)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
             exact = self._covered_totals(plan, names.declared_names())
-            prepared = [(each, _prepare(plan, each, confidence)) for each in exact]
+            if stage is not None:
+                check_totals(self.ledger, stage.charge, described, exact)
+            prepared = [(each, _prepare(plan, each, confidence, stage)) for each in exact]
         tell("charging the ledger")
-        used = schema_json(names)
-        with self.ledger.charging(
-            policy, query=name, details=described, schema=used, release=identity, refuse_repeat=refuse_repeat
-        ) as charge:
+        terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
+        refines = None if stage is None else stage.charge.sequence
+        with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat, refines=refines) as charge:
+            note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(
                 publish_table(plan, each.table, *_reveal(each), ready, rng, confidence=confidence)
@@ -195,27 +200,33 @@ class Publisher:
             published = self._published(
                 charge,
                 plan=described,
-                schema=used,
+                schema=terms["schema"],
                 confidence=confidence,
                 promise=promise(plan, self.ledger),
                 hierarchies=[each.to_json() for each in names.hierarchies],
                 series=published_series(self.ledger, charge, revises),
                 declared=declared_elsewhere(plan),
                 is_pure=policy.pure_problem() is None,
+                refinement=None if stage is None else stage.refinement(firms, lattice),
             )
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
-            drawn = replace(
-                drawn,
-                paper_policy=paper,
-                parts=page_parts(plan),
-                firms=firms,
-                lattice=lattice,
-                values=value_policy(plan),
-            )
+            parts = page_parts(plan) if stage is None else stage.parts()
+            own: dict[str, Any] = {"firms": firms, "lattice": lattice, "values": value_policy(paid), "parts": parts}
+            drawn = replace(drawn, paper_policy=paper, **own)
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._record(drawn, charge)
+
+    def _stages(
+        self, plan: Plan, refining: Refining | None, *, private: bool | None = None
+    ) -> tuple[Plan, Plan, Stage | None]:
+        """Return the plan as published and as paid, which differ where it refines a release."""
+        plan = with_sizes(plan)
+        if refining is None:
+            return plan, plan, None
+        stage = read_stage(plan, refining, self.ledger, private=private)
+        return stage.plan, stage.paid, stage
 
     def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
         """Refuse what the budget does not cover, with what would fit."""
@@ -224,7 +235,7 @@ class Publisher:
         except BudgetError as refusal:
             raise explain_refusal(refusal, plan, self.ledger) from None
 
-    def resume(self, plan: Plan) -> Release | None:
+    def resume(self, plan: Plan, refining: Refining | None = None) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.
 
         None if the plan was never charged.
@@ -232,41 +243,47 @@ class Publisher:
         Raises:
             AlreadyReleasedError: It was saved, is being drawn by another process, or did not reach the disk.
         """
-        identity = self.identity(plan)
+        identity = self.identity(plan, refining)
         charge = self.ledger.charge_of(identity)
         if charge is None:
             return None
-        if not self.waiting(plan):
+        if not self.waiting(plan, refining):
             raise self.ledger.already(identity)
         release = files.recover(self.ledger, charge)
         self.ledger.settle()
         return release
 
-    def waiting(self, plan: Plan) -> bool:
+    def waiting(self, plan: Plan, refining: Refining | None = None) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
-        charge = self.ledger.charge_of(self.identity(plan))
+        charge = self.ledger.charge_of(self.identity(plan, refining))
         return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
 
-    def finish(self, plan: Plan) -> None:
+    def finish(self, plan: Plan, refining: Refining | None = None) -> None:
         """Remove the tables stored for a release whose folder is complete."""
-        charge = self.ledger.charge_of(self.identity(plan))
+        charge = self.ledger.charge_of(self.identity(plan, refining))
         if charge is not None and self.ledger.on_disk:
             files.forget(self.ledger, charge)
 
-    def identity(self, plan: Plan) -> ReleaseIdentity:
+    def identity(self, plan: Plan, refining: Refining | None = None) -> ReleaseIdentity:
         """What a plan releases."""
-        plan = with_sizes(plan)
-        found = self._identity(plan, plan_json(plan), firm_policy(plan).policy(), needed=True)
+        published, paid, _ = self._stages(plan, refining)
+        policy = firm_policy(paid).policy()
+        found = self._identity(published, plan_json(published), policy, needed=True, refining=refining)
         assert found is not None
         return found
 
-    def _identity(self, plan: Plan, described: Any, policy: Policy, *, needed: bool) -> ReleaseIdentity | None:
+    def _identity(
+        self, plan: Plan, described: Any, policy: Policy, *, needed: bool, refining: Refining | None = None
+    ) -> ReleaseIdentity | None:
         """Return a plan's release identity; None if unrecognizable and not ``needed``."""
         reason = unrecognizable(plan)
         if reason and needed:
             problem = f"must be recognized by other processes, but {reason}"
             raise ParameterError(parameter="a release that is made once or kept", problem=problem, advice=UNNAMED)
-        return None if reason else release_identity(plan, described, policy, self.ledger.series)
+        if reason:
+            return None
+        refines = None if refining is None else refining.release.digest
+        return release_identity(plan, described, policy, self.ledger.series, refines=refines)
 
     def _covered_totals(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """Return the exact totals if the published cells contain the records."""
@@ -359,10 +376,13 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _prepare(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
+def _prepare(
+    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: Stage | None
+) -> PreparedTable | None:
     """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):
-        return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
+        prepared = prepare_table(plan, exact.table, exact.cells, confidence=confidence)
+        return prepared if stage is None else stage.continuing(prepared, table_name(plan, exact.table))
     dry_run_selection(plan, exact.table, exact.cells.reveal())
     return None
 

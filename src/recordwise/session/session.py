@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import open_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning
+from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
@@ -34,8 +34,9 @@ from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.checks import ACCEPT, read_outside
+from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
+from recordwise.session.stages import Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -51,13 +52,14 @@ class Unfinished:
     def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query | Sequence[Query]]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
-    def resume(self, *queries: Query | Sequence[Query]) -> Release | None:
+    def resume(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> Release | None:
         """Return the charged and drawn release of queries not yet saved.
 
         Nothing is drawn and nothing charged.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
 
         Returns:
             The release, or None if these queries were never charged for this period.
@@ -65,26 +67,32 @@ class Unfinished:
         Raises:
             AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
         """
-        return self._publisher.resume(self._plan_of(queries))
+        return self._publisher.resume(self._plan_of(queries), _refining(refine))
 
-    def waiting(self, *queries: Query | Sequence[Query]) -> bool:
+    def waiting(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> bool:
         """Return whether the drawn tables of queries wait to be saved.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
 
         Returns:
             True until ``finish``, if the disk took them.
         """
-        return self._publisher.waiting(self._plan_of(queries))
+        return self._publisher.waiting(self._plan_of(queries), _refining(refine))
 
-    def finish(self, *queries: Query | Sequence[Query]) -> None:
+    def finish(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> None:
         """Remove the stored tables of a release whose files are complete.
 
         Args:
             queries: The queries, as for ``Session.run``.
+            refine: The release that they refine, if any.
         """
-        self._publisher.finish(self._plan_of(queries))
+        self._publisher.finish(self._plan_of(queries), _refining(refine))
+
+
+def _refining(release: Release | None, *, fixed_in_advance: bool = False) -> Refining | None:
+    return None if release is None else Refining(release=release, fixed_in_advance=fixed_in_advance)
 
 
 def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
@@ -112,6 +120,33 @@ def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
     }
 
 
+MAPPINGS = {
+    "columns": "Give each column its type: {'NAME': 'text'}, or integer, boolean, date.",
+    "measures": "Give each measure its step: {'NAME': 1}.",
+    "collapse": "Give each name its rule: {'NAME': 'sum'}, or max, min, same.",
+}
+
+
+def _check_kinds(**given: Any) -> None:
+    """Refuse arguments of a session that are of another kind."""
+    wanted: dict[str, tuple[Any, str]] = {
+        "ledger": ((str, Path), "the path of a file"),
+        "budget": (Policy, "a policy, such as rw.policy.constant(1)"),
+        "series": (Series, "a Series"),
+        "words": (Labels, "Labels"),
+        "hierarchies": ((list, tuple), "a list of Hierarchy"),
+    }
+    for name, value in given.items():
+        if value is not None:
+            expect_kind(value, wanted[name][0], parameter=name, wanted=wanted[name][1])
+
+
+def _inferred(source: Any, unit: Any, firm: str | None, measures: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return conditional columns by the source's types; a part of an id of several columns is one too."""
+    ids = {unit} if isinstance(unit, str) else set()
+    return inferred_columns(source, {*ids, firm, *(measures or {})})
+
+
 def check_reserve(reserve: int, budget: Policy | None) -> int:
     """Refuse a number of revisions that is none, or that no budget holds."""
     if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
@@ -134,7 +169,7 @@ class Session:
     Args:
         source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
             or the name of a table.
-        unit: The column that identifies a record.
+        unit: The column that identifies a record, or several that identify it together: then each combination is protected.
         measures: The columns that are summed, each with its step or a ``Measure``.
         columns: The columns that records are grouped and selected by, with their types; inferred if the source has types.
         firm: The column that identifies the firm of a record.
@@ -177,7 +212,7 @@ class Session:
         self,
         source: Any,
         *,
-        unit: str,
+        unit: str | Sequence[str],
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
@@ -197,8 +232,12 @@ class Session:
         reserve: int = 0,
     ) -> None:
         check_tuned_on(tuned_on)
+        _check_kinds(ledger=ledger, budget=budget, series=series, words=words, hierarchies=hierarchies)
         opened: Any = opened_source(engine, source)
-        declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
+        for name, given in (("columns", columns), ("measures", measures), ("collapse", collapse)):
+            if given is not None:
+                expect_kind(given, Mapping, parameter=name, wanted="a mapping of names", advice=MAPPINGS[name])
+        declared = dict(columns) if columns is not None else _inferred(opened, unit, firm, measures)
         if columns is None and collapse is not None:
             # Types that the source declares are taken for the columns that have a rule.
             declared = {name: kind for name, kind in declared.items() if name in collapse}
@@ -264,7 +303,7 @@ class Session:
         charges = sum(event.kind == "charged" for event in self.history())
         spent = f"{charges} charge{'' if charges == 1 else 's'}"
         left = "no budget" if self.budget is None else f"budget {self.budget!r}, of which {self.spent()!r} is spent"
-        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit}, {columns}"
+        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit_text}, {columns}"
         return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
     def policy_of(self, *queries: Query | Sequence[Query], tight: bool = True) -> Policy:
@@ -291,7 +330,8 @@ class Session:
         return plan_warnings(self._plan(queries))
 
     def _plan(self, queries: Sequence[Query | Sequence[Query]]) -> Plan:
-        return Plan(schema=self.schema, queries=read_queries(queries))
+        made = Plan(schema=self.schema, queries=read_queries(queries))
+        return made if all(query.best is None for query in made.queries) else with_sizes(made)
 
     def validate(self) -> None:
         """Read every record once and refuse a table that breaks the schema.
@@ -373,6 +413,8 @@ class Session:
         progress: Progress | None = None,
         refuse_repeat: bool = False,
         keep: bool = False,
+        refine: Release | None = None,
+        fixed_in_advance: bool = False,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -389,6 +431,11 @@ class Session:
                 whatever their titles and names.
             keep: Leave the drawn tables next to the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
+            refine: An earlier release of the same queries with more noise, on the same records and ledger. Only what is missing
+                is drawn and charged; the answers are averages of both draws, and both cost what one release of the new
+                accuracy costs (T-STAGES). Gaussian noise only.
+            fixed_in_advance: With ``refine``: whether the accuracy of this stage was decided before the first answers were seen.
+                Otherwise a budget must have been declared, and epsilon at a delta follows from the zCDP loss of all stages.
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -413,6 +460,7 @@ class Session:
             >>> release.tables[0].data.column_names
             ['county', 'sum_emp', 'sum_emp_sd', 'sum_emp_cv', 'sum_emp_low', 'sum_emp_high']
         """
+        expect_kind(confidence, (int, float), parameter="confidence", wanted="a number below 1, such as 0.95")
         self._check_terms()
         with shown("releasing"):
             return self._publisher().run(
@@ -422,6 +470,7 @@ class Session:
                 tell=progress or steps(STEPS),
                 refuse_repeat=refuse_repeat,
                 keep=keep,
+                refining=_refining(refine, fixed_in_advance=fixed_in_advance),
             )
 
     @property

@@ -3,6 +3,7 @@
 In reading order:
 
 - ``establishments``: as skewed as real ones, from a few public figures
+- ``states``: ten made-up states in two years, with code lists and public sizes
 - ``county_tables``: from the county tables of County Business Patterns
 """
 

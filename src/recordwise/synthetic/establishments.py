@@ -68,7 +68,7 @@ class Cells:
 @cache
 def figures() -> Figures:
     """Read the three small tables of the package."""
-    counties, industries, sizes = (_rows(f"{name}.csv") for name in ("counties", "industries", "size_classes"))
+    counties, industries, sizes = (read_rows(f"{name}.csv") for name in ("counties", "industries", "size_classes"))
     by_subsector = {row[0]: np.cumsum(np.array(row[1:], dtype=np.float64)) for row in sizes}
     overall = np.mean(list(by_subsector.values()), axis=0)
     steps = np.array([by_subsector.get(row[0][:3], overall) for row in industries])
@@ -82,7 +82,7 @@ def figures() -> Figures:
     )
 
 
-def _rows(name: str) -> list[list[str]]:
+def read_rows(name: str) -> list[list[str]]:
     with (FIGURES / name).open(newline="") as file:
         return list(csv.reader(file))[1:]
 

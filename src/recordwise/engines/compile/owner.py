@@ -400,6 +400,7 @@ def _locate_records(
     table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = (), ids: Sequence[str] = ()
 ) -> exp.Select:
     """Return records of public cells with the positions of those."""
+    ids = [name for name in ids if name not in schema.column_names()]
     inner = amounts_tree(schema, values).select(*map(column, ids))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))

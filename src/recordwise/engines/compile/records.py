@@ -6,7 +6,7 @@ alone, except the check that ids are unique.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Literal
 
@@ -15,7 +15,16 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, aliased, balanced_tree, column, constant, prefix_tree
 from recordwise.errors import SourceError
-from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
+from recordwise.plan.schema import (
+    LARGEST_BOUND_STEPS,
+    MONTHS,
+    Column,
+    DateFormat,
+    Measure,
+    NumberFormat,
+    Schema,
+    policy_measure,
+)
 from recordwise.policy.columns import WRITTEN
 
 # The coarser levels of hierarchies as columns of the view ``records``: a public list of codes joined to each record
@@ -111,6 +120,8 @@ class Check:
     broken: exp.Expr
     code: str = ""
     """The kind of problem, where a program acts on it."""
+    advice: str = ""
+    """What to declare if the values are right."""
 
 
 def records_tree(schema: Schema, stored: dict[str, StorageType]) -> exp.Expr:
@@ -123,13 +134,15 @@ def records_tree(schema: Schema, stored: dict[str, StorageType]) -> exp.Expr:
 def rows_select(schema: Schema, stored: dict[str, StorageType]) -> exp.Select:
     """Return the selection of a row's columns.
 
-    Ids as they are, measures in steps, conditional columns in their declared type.
+    Ids as they are, measures in steps, conditional columns in their declared type; those of the unit come first.
     """
-    ids = [column(name) for name in (schema.unit, schema.firm) if name]
     held = [measure for measure in schema.measures if not measure.derive]
     steps = [quoted_alias(steps_tree(measure, stored[measure.name]), measure.name) for measure in held]
-    conditional = [quoted_alias(_conditional_tree(each, stored[each.name]), each.name) for each in schema.columns]
-    return exp.select(*ids, *steps, *conditional)
+    conditional = {
+        each.name: quoted_alias(_conditional_tree(each, stored[each.name]), each.name) for each in schema.columns
+    }
+    ids = [conditional.pop(name) if name in conditional else column(name) for name in schema.id_columns()]
+    return exp.select(*ids, *steps, *conditional.values())
 
 
 def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
@@ -162,7 +175,7 @@ def quoted_alias(tree: exp.Expr, name: str) -> exp.Expr:
 
 def checks(schema: Schema, stored: dict[str, StorageType]) -> Iterator[Check]:
     """Every check of the validation pass, column by column."""
-    for identifier in [schema.unit, *([schema.firm] if schema.firm else [])]:
+    for identifier in schema.id_columns():
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
         if stored[identifier].untyped:
             spelled = exp.RegexpLike(this=column(identifier), expression=exp.Literal.string(SPELLED))
@@ -174,7 +187,8 @@ def checks(schema: Schema, stored: dict[str, StorageType]) -> Iterator[Check]:
             yield Check(each.name, "is NULL", _is_null(column(each.name)))
         unread = _unread(each, stored[each.name])
         if unread is not None:
-            yield Check(each.name, f"cannot be read as {each.type}", unread)
+            advice = DATE_ADVICE.format(name=each.name) if each.type == "date" else ""
+            yield Check(each.name, f"cannot be read as {each.type}", unread, advice=advice)
 
 
 def _unread(given: Column, stored: StorageType) -> exp.Expr | None:
@@ -183,6 +197,8 @@ def _unread(given: Column, stored: StorageType) -> exp.Expr | None:
     None if the storage cannot hold such a value.
     """
     raw, value = column(given.name), _conditional_tree(given, stored)
+    if given.trim and stored.kind == "text":
+        return exp.EQ(this=value, expression=exp.Literal.string(""))
     if _whole_float(given, stored):
         changed = exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)
         # Spark makes 2^63 the largest whole number of 64 bits, which as a float is 2^63 again.
@@ -211,8 +227,8 @@ def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
     # A comparison with NULL is not true, so only floats need an additional test: NaN is above every bound.
     known: exp.Expr = exp.true()
     if stored.kind == "text":
-        known, raw = _is_known(raw), _read_number(raw, stored)
-        yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)))
+        known, raw = _is_known(raw), _read_number(raw, stored, measure.number)
+        yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)), advice=_number_advice(measure))
     if stored.kind in FLOATS:
         finite = exp.not_(exp.or_(exp.IsNan(this=raw), exp.IsInf(this=raw)))
         yield Check(name, NAN, exp.IsNan(this=raw))
@@ -222,14 +238,28 @@ def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
     least = exp.Neg(this=exp.Paren(this=limit.copy())) if measure.signed else constant(0)
     above, below = exp.GT(this=raw, expression=limit), exp.LT(this=raw.copy(), expression=least)
     if not measure.signed:
-        yield Check(name, NEGATIVE, _and(known, below))
+        signed = f"If {name} may be negative, say so: signed = true."
+        yield Check(name, NEGATIVE, _and(known, below), advice=signed)
     beyond = exp.Paren(this=exp.or_(above, below)) if measure.signed else above
     yield Check(name, BEYOND, _and(known, beyond))
     inside = _and(known, exp.not_(below.copy()), exp.not_(above.copy()))
     off = _off_lattice(measure, stored, raw)
     if off is not None:
         # CASE keeps the arithmetic away from values that would overflow; those are counted as beyond the bound.
-        yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]))
+        finer = f"If {name} has values between, declare a finer step, such as 0.01."
+        yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]), advice=finer)
+
+
+DATE_ADVICE = 'If dates of {name} are not written 2024-12-31, say how: date = "%d.%m.%Y".'
+
+
+def _number_advice(measure: Measure) -> str:
+    """Return how to say how numbers are written."""
+    written = measure.number or NumberFormat(thousands=",", prefix="$")
+    said = ", ".join(f'{each.name} = "{value}"' for each in fields(written) if (value := getattr(written, each.name)))
+    if measure.number is None:
+        return f"If {measure.name} has separators or a currency sign, say so: number = {{ {said} }}."
+    return f"Numbers of {measure.name} are declared to be written so: number = {{ {said} }}; correct it, or the rows."
 
 
 def largest_steps(measure: Measure, stored: StorageType) -> int:
@@ -290,7 +320,7 @@ def _stored_steps(measure: Measure, stored: StorageType) -> exp.Expr:
     if stored.kind == "steps":
         return raw
     if stored.kind in FLOATS:
-        return _float_steps(step, _read_number(raw, stored) if stored.kind == "text" else raw)
+        return _float_steps(step, _read_number(raw, stored, measure.number) if stored.kind == "text" else raw)
     up, down = step.denominator, step.numerator * 10**stored.scale
     if stored.kind == "integer" and up == down == 1:
         # The opposite of the least number of a narrow type does not fit that type.
@@ -322,8 +352,12 @@ def _float_steps(step: Fraction, raw: exp.Expr) -> exp.Expr:
 
 def _conditional_tree(given: Column, stored: StorageType) -> exp.Expr:
     raw = column(given.name)
+    if given.type == "text" and given.trim and stored.kind == "text":
+        return exp.Trim(this=raw, expression=exp.Literal.string(" "))
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
+    if given.date and stored.kind == "text":
+        return _read_date(raw, DateFormat(given.date))
     target = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE"}[given.type]
     if stored.kind == "text" and target == "DATE":
         return _parse_text(raw, target, first=10)
@@ -359,17 +393,57 @@ def _cast(tree: exp.Expr, to: str) -> exp.Expr:
     return exp.Cast(this=tree, to=exp.DataType(this=exp.DType[to]))
 
 
-def _read_number(text: exp.Expr, stored: StorageType) -> exp.Expr:
-    """Read a text as a number.
+def _read_number(text: exp.Expr, stored: StorageType, written: NumberFormat | None) -> exp.Expr:
+    """Read a text as a number, as it is declared to be written.
 
     With a decimal comma a point is refused, and the reverse: neither is a thousands separator.
     """
+    if written is not None:
+        bare = text.copy()
+        for each in written.removed():
+            bare = _replaced(bare, each, "")
+        return _where_like(text, written.pattern(), _try(_replaced(bare, written.decimal, "."), "DOUBLE"))
     if not stored.comma:
         return _parse_text(text, "DOUBLE")
-    pattern = exp.Literal.string(READABLE["DOUBLE"].replace("[.]", "[,]"))
-    plain = exp.RegexpLike(this=text.copy(), expression=pattern)
-    pointed = exp.Anonymous(this="REPLACE", expressions=[text.copy(), exp.Literal.string(","), exp.Literal.string(".")])
-    return exp.Case(ifs=[exp.If(this=plain, true=_try(pointed, "DOUBLE"))])
+    pattern = READABLE["DOUBLE"].replace("[.]", "[,]")
+    return _where_like(text, pattern, _try(_replaced(text, ",", "."), "DOUBLE"))
+
+
+def _read_date(text: exp.Expr, written: DateFormat) -> exp.Expr:
+    """Read a text as a date, part by part, as it is declared to be written."""
+    pattern, groups = written.pattern(), written.groups()
+
+    def part(name: str) -> exp.Expr:
+        return _call("REGEXP_EXTRACT", text.copy(), exp.Literal.string(pattern), constant(groups[name]))
+
+    if "b" in groups:
+        # Three letters of a month stand at a multiple of four, so that the place gives its number.
+        place = exp.func("INSTR", exp.Literal.string(" ".join(MONTHS)), _call("LOWER", part("b")))
+        number = exp.IntDiv(this=exp.Paren(this=exp.Add(this=place, expression=constant(3))), expression=constant(4))
+        month: exp.Expr = _cast(number, "VARCHAR")
+    else:
+        month = part("m")
+    dash = exp.Literal.string("-")
+    day = _call("CONCAT", part("Y"), dash, _two_digits(month), dash.copy(), _two_digits(part("d")))
+    return _where_like(text, pattern, _try(day, "DATE"))
+
+
+def _two_digits(text: exp.Expr) -> exp.Expr:
+    return _call("LPAD", text, constant(2), exp.Literal.string("0"))
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _replaced(text: exp.Expr, old: str, new: str) -> exp.Expr:
+    return _call("REPLACE", text.copy(), exp.Literal.string(old), exp.Literal.string(new))
+
+
+def _where_like(text: exp.Expr, pattern: str, value: exp.Expr) -> exp.Expr:
+    """Return a value where a text matches a pattern, and NULL elsewhere."""
+    plain = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(pattern))
+    return exp.Case(ifs=[exp.If(this=plain, true=value)])
 
 
 def _parse_text(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
@@ -378,9 +452,8 @@ def _parse_text(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Exp
     Or its first characters; NULL where it is none. Engines alone would accept different forms: 1_000, 5d or
     0x10.
     """
-    plain = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(READABLE[to]))
     start = text if first is None else prefix_tree(text.copy(), first)
-    return exp.Case(ifs=[exp.If(this=plain, true=_try(start, to))])
+    return _where_like(text, READABLE[to], _try(start, to))
 
 
 def _try(tree: exp.Expr, to: str) -> exp.Expr:
@@ -445,9 +518,9 @@ def collapsed_tree(
     rows = rows_select(schema, stored)
     if found:
         unit, *others = rows.expressions
-        aside = exp.Case(ifs=[exp.If(this=any_broken(found), true=exp.null())], default=unit.copy())
-        rows.set("expressions", [quoted_alias(aside, schema.unit), *others])
-    grouped = [column(name) for name in (schema.unit, *same_names(schema))]
+        aside = exp.Case(ifs=[exp.If(this=any_broken(found), true=exp.null())], default=unit.unalias().copy())
+        rows.set("expressions", [quoted_alias(aside, schema.unit_columns[0]), *others])
+    grouped = [column(name) for name in (*schema.unit_columns, *same_names(schema))]
     select = exp.select(*grouped)
     for name, rule in schema.collapse or ():
         if rule in _RULES:
@@ -460,13 +533,15 @@ def collapsed_tree(
 
 def any_aside_tree(schema: Schema) -> exp.Expr:
     """How many records stand for rows that were put aside."""
-    aside = exp.Is(this=column(schema.unit), expression=exp.null())
+    aside = exp.Is(this=column(schema.unit_columns[0]), expression=exp.null())
     return exp.select(aliased(exp.Count(this=exp.Star()), BROKEN)).from_(COLLAPSED).where(aside)
 
 
 def collapsed_records_tree(schema: Schema) -> exp.Expr:
     """CREATE VIEW records over the collapsed rows, every measure in 64 bits."""
-    select = exp.select(column(schema.unit), *(_narrow(name, rule) for name, rule in schema.collapse or ()))
+    select = exp.select(
+        *map(column, schema.unit_columns), *(_narrow(name, rule) for name, rule in schema.collapse or ())
+    )
     select = with_derived(select.from_(COLLAPSED), schema, "units")
     temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
@@ -493,7 +568,6 @@ def collapse_checks(schema: Schema) -> Iterator[Check]:
 
 def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
     """Count repeated units, and those with differing values per column."""
-    unit = column(schema.unit)
     per_unit = exp.select(aliased(exp.Count(this=exp.Star()), FOUND))
     for number, name in enumerate(names):
         missing = exp.Case(
@@ -501,7 +575,7 @@ def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
         )
         different = exp.Count(this=exp.Distinct(expressions=[column(name)]))
         per_unit = per_unit.select(aliased(exp.Add(this=different, expression=exp.Max(this=missing)), f"d{number}"))
-    per_unit = per_unit.from_(COLLAPSED).group_by(unit)
+    per_unit = per_unit.from_(COLLAPSED).group_by(*map(column, schema.unit_columns))
     columns = [FOUND, *(f"d{number}" for number in range(len(names)))]
     several = [
         exp.Filter(
@@ -530,7 +604,8 @@ MOST_APART = 16
 
 def different_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """Count ids and distinct ids by group-by, ignoring NULL."""
-    return _total_over_groups(exp.Count(this=exp.Star()), _known_ids(schema, table).group_by(column(schema.unit)))
+    grouped = _known_ids(schema, table).group_by(*map(column, schema.unit_columns))
+    return _total_over_groups(exp.Count(this=exp.Star()), grouped)
 
 
 def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
@@ -539,15 +614,17 @@ def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = 
     Left alone, Spark groups the ids of each partition before it sends them, and hardly any are equal. A count of distinct values
     next to other counts would carry those along.
     """
-    taken = exp.select(aliased(column(schema.unit) if by is None else by, ID)).from_(table)
-    taken = taken.where(exp.not_(_unknown(schema))).hint(exp.Anonymous(this="REPARTITION", expressions=[column(ID)]))
+    values = [column(name) for name in schema.unit_columns] if by is None else [by]
+    names = [f"{ID}{number}" for number in range(len(values))]
+    taken = exp.select(*map(aliased, values, names)).from_(table).where(exp.not_(_unknown(schema)))
+    taken = taken.hint(exp.Anonymous(this="REPARTITION", expressions=[*map(column, names)]))
     grouped = exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(taken.subquery("taken", copy=False))
-    return _total_over_groups(exp.Count(this=exp.Star()), grouped.group_by(column(ID)))
+    return _total_over_groups(exp.Count(this=exp.Star()), grouped.group_by(*map(column, names)))
 
 
 def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """Count whole-number ids and distinct ones, ignoring NULL."""
-    number = exp.cast(column(schema.unit), exp.DType.BIGINT)
+    number = exp.cast(column(schema.unit_columns[0]), exp.DType.BIGINT)
     word = exp.BitwiseRightShift(this=number, expression=constant(WORD_BITS))
     place = exp.cast(
         exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), exp.DType.INT
@@ -563,7 +640,17 @@ def _known_ids(schema: Schema, table: str) -> exp.Select:
 
 
 def _unknown(schema: Schema) -> exp.Expr:
-    return exp.Is(this=column(schema.unit), expression=exp.null())
+    return exp.or_(*(_is_null(column(name)) for name in schema.unit_columns))
+
+
+def id_table(schema: Schema) -> str:
+    """Return where ids are compared; parts of an id may be columns, and are one value as those read them."""
+    return SOURCE if len(schema.unit_columns) == 1 else RECORDS
+
+
+def id_storage(schema: Schema, stored: Mapping[str, StorageType]) -> StorageType:
+    """Return how the id is stored; one of several columns is only compared, never counted by bits."""
+    return stored[schema.unit_columns[0]] if len(schema.unit_columns) == 1 else StorageType("other")
 
 
 def _total_over_groups(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
@@ -583,7 +670,7 @@ def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
 
 def span_columns(schema: Schema) -> list[exp.Expr]:
     """What ``span_tree`` asks, for a pass that asks more."""
-    unit = column(schema.unit)
+    unit = column(schema.unit_columns[0])
     return [
         aliased(exp.Min(this=unit), LEAST),
         aliased(exp.Max(this=unit.copy()), MOST),
@@ -601,9 +688,9 @@ def close(span: Mapping[str, int]) -> bool:
 
 def fingerprints_tree(schema: Schema, stored: StorageType, table: str = SOURCE) -> exp.Expr:
     """Return each id as a 64-bit number or hash."""
-    unit = column(schema.unit)
+    units = [column(name) for name in schema.unit_columns]
     if stored.kind == "integer":
-        number: exp.Expr = exp.Coalesce(this=exp.cast(unit, exp.DType.BIGINT), expressions=[constant(0)])
+        number: exp.Expr = exp.Coalesce(this=exp.cast(units[0], exp.DType.BIGINT), expressions=[constant(0)])
     else:
-        number = exp.Anonymous(this="hash", expressions=[unit])
+        number = exp.Anonymous(this="hash", expressions=units)
     return exp.select(aliased(number, FINGERPRINT)).from_(table)

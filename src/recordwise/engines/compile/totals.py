@@ -443,13 +443,13 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     cut by its absolute value, and each piece has its sign. A measure without a threshold stays whole on the
     first piece.
     """
-    names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
+    names = [*schema.id_columns(), *schema.column_names(), *schema.measure_names()]
     if PIECE in {name.casefold() for name in names}:
         raise PlanError(problems=(f"the split table reserves the column name '{PIECE}'; rename that column",))
     numbered = exp.select(exp.Star(), aliased(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
     if condition is not None:
         numbered = numbered.where(predicate_tree(condition, schema))
-    copied = [schema.unit, *([schema.firm] if schema.firm else []), *schema.column_names()]
+    copied = dict.fromkeys((*schema.id_columns(), *schema.column_names()))
     select = exp.select(*(column(name) for name in copied), column(PIECE)).from_(
         numbered.subquery("numbered", copy=False)
     )
@@ -461,7 +461,7 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
             first = exp.EQ(this=column(PIECE), expression=constant(1))
             cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
         select = select.select(aliased(cut, exp.to_identifier(measure, quoted=True)))
-    return select.order_by(column(schema.unit), column(PIECE))
+    return select.order_by(*map(column, schema.unit_columns), column(PIECE))
 
 
 def _piece_numbers(splitting: Splitting, schema: Schema) -> exp.Expr:

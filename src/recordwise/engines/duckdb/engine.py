@@ -4,6 +4,7 @@ In bounded memory, on a connection locked to the files it was opened for. Bindin
 ``source`` and finds out how each column is stored; it reads metadata and no record.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,12 +26,13 @@ from recordwise.engines.compile.records import (
     collapse_checks,
     collapsed_records_tree,
     collapsed_tree,
+    id_storage,
+    id_table,
     records_tree,
     same_names,
 )
 from recordwise.engines.duckdb.connection import Connection, failure, repeated_ids
 from recordwise.engines.engine import (
-    REPEATS,
     Engine,
     Passes,
     broken_rows,
@@ -38,6 +40,7 @@ from recordwise.engines.engine import (
     check_present,
     check_types,
     differing_units,
+    repeats,
     watched_files,
 )
 from recordwise.engines.sources.copy import copy_method, copy_records, forget_copy
@@ -91,8 +94,9 @@ def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
         connection.register(SOURCE, _deep_copy(plain_table(source.table.select(declared))))
         return _types(connection.table(SOURCE))
     if isinstance(source, CsvFiles):
-        check_header(schema.names(), source.header())
-        relation, comma = _csv(connection, source), source.decimal == ","
+        header = source.header(schema.names())
+        check_header(schema.names(), header)
+        relation, comma = _csv(connection, source, header), source.decimal == ","
     else:
         assert isinstance(source, ParquetFiles)
         check_parquet(source, schema)
@@ -119,7 +123,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles, schema
     )
 
 
-def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
+def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles, header: Sequence[str]) -> duckdb.DuckDBPyRelation:
     """Read CSV without guessing.
 
     All fields are text under the names of the header, and an empty field is NULL.
@@ -130,7 +134,7 @@ def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.Duck
         delimiter=source.delimiter,
         quotechar='"',
         escapechar='"',
-        columns=dict.fromkeys(source.header(), "VARCHAR"),
+        columns=dict.fromkeys(header, "VARCHAR"),
         auto_detect=False,
         null_padding=False,
     )
@@ -216,6 +220,11 @@ class DuckDB(Engine):
         check_types(self.schema, stored)
         return stored
 
+    def unread(self) -> tuple[str, ...]:
+        """Return the declared numbers, dates and truth values that are stored as text."""
+        typed = {each.name for each in self.schema.columns if each.type != "text"} | set(self.schema.measure_names())
+        return tuple(name for name in self.schema.names() if name in typed and self._stored[name].kind == "text")
+
     def _check_records(self, schema: Schema) -> None:
         if isinstance(self._source, CsvFiles):
             check_quotes(self._source)
@@ -231,8 +240,8 @@ class DuckDB(Engine):
         found = list(checks(schema, self._stored))
         if schema.collapse is None:
             problems = broken_rows(self._connection.fetch, found)
-            repeated = self._count_repeated(SOURCE)
-            problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
+            repeated = self._count_repeated(id_table(schema))
+            problems += repeats(schema, repeated)
         else:
             problems = self._collapse(schema, found)
         if problems:
@@ -240,7 +249,7 @@ class DuckDB(Engine):
             raise DataError(problems=tuple(problems))
 
     def _count_repeated(self, table: str) -> int:
-        return repeated_ids(self._connection, self.schema, self._stored[self.schema.unit], table=table)
+        return repeated_ids(self._connection, self.schema, id_storage(self.schema, self._stored), table=table)
 
     def _collapse(self, schema: Schema, found: list[Check]) -> list[RecordError]:
         """Collapse the rows of each unit into one record.

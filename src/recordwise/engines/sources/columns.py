@@ -4,6 +4,7 @@ For a first plan; and, if the owner requests it, what its records suggest. Parqu
 so they are not read.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -32,6 +33,8 @@ from recordwise.plan.sources import (
 )
 
 MOST_DIGITS = 6
+FEWEST_CODED = 20
+"""With fewer values, one length of all may be chance."""
 WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer": INTEGER, "boolean": TRUTH}
 """How sources that say what they store call it."""
 
@@ -126,7 +129,7 @@ def look_at_columns(source: Any, *, headed: bool = False) -> list[SourceColumn]:
     A look at confidential records. No bound, no key, no threshold.
     """
     opened, found = _open(source), declared_columns(source, headed=headed)
-    open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
+    open_ended = [each.name for each in found if each.kind in (NUMBER, INTEGER, UNKNOWN)]
     if not open_ended:
         return found
     try:
@@ -166,7 +169,7 @@ def _suggest_type(relation: duckdb.DuckDBPyRelation, found: SourceColumn) -> Sou
     if found.kind == NUMBER:
         return SourceColumn(name=found.name, kind=NUMBER, step=_step(relation, name))
     if found.kind:
-        return found
+        return replace(found, coded=_is_coded(relation, name)) if found.kind == INTEGER else found
     shapes = {INTEGER: "BIGINT", TRUTH: "BOOLEAN", DAY: "DATE", NUMBER: "DOUBLE"}
     text = f"CAST({name} AS VARCHAR)"
     counts = ", ".join(f"COUNT(*) FILTER (regexp_matches({text}, '{READABLE[each]}'))" for each in shapes.values())
@@ -174,7 +177,15 @@ def _suggest_type(relation: duckdb.DuckDBPyRelation, found: SourceColumn) -> Sou
     known, leading, *fitting = relation.aggregate(f"COUNT({name}), {zeros}, {counts}").fetchall()[0]
     # A code with leading zeros is text: as a number it would lose them.
     kind = next((kind for kind, count in zip(shapes, fitting) if known and not leading and count == known), TEXT)
-    return SourceColumn(name=found.name, kind=kind, step=_step(relation, name) if kind == NUMBER else "")
+    step = _step(relation, name) if kind == NUMBER else ""
+    return SourceColumn(name=found.name, kind=kind, step=step, coded=kind == INTEGER and _is_coded(relation, name))
+
+
+def _is_coded(relation: duckdb.DuckDBPyRelation, name: str) -> bool:
+    """Return whether whole numbers all have the same number of digits, three or more, as codes have."""
+    length = f"length(trim(CAST({name} AS VARCHAR)))"
+    least, most, known = relation.aggregate(f"MIN({length}), MAX({length}), COUNT({name})").fetchall()[0]
+    return bool(known >= FEWEST_CODED and least == most and least >= 3)
 
 
 def _step(relation: duckdb.DuckDBPyRelation, name: str) -> str:

@@ -178,12 +178,13 @@ def _check_kinds(connection: sqlite3.Connection, source: Database, schema: Schem
     problems = []
     for name in schema.names():
         column, declared = '"' + name.replace('"', '""') + '"', schema.column(name)
+        measure = schema.measure(name)
         counts = dict.fromkeys(("integer", "real", "text", "blob"), 0)
         statement = f"SELECT typeof({column}), COUNT(*) FROM {_quoted_name(source)} GROUP BY 1"
         counts |= dict(connection.execute(statement).fetchall())
-        if declared is None and schema.measure(name) is None:
+        if declared is None and measure is None:
             kind, count = _id_problem(counts)
-        elif declared is not None and declared.type in ("text", "date"):
+        elif (declared is not None and declared.type in ("text", "date")) or (measure and measure.number):
             kind, count = NO_TEXT, counts["integer"] + counts["real"] + counts["blob"]
         else:
             kind, count = "holds bytes", counts["blob"]

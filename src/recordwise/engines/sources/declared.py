@@ -1,5 +1,6 @@
 """Column types that a source declares, never its values."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.sources.files import file_schema, is_untyped, parquet_schema
@@ -9,7 +10,16 @@ from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Parqu
 if TYPE_CHECKING:
     from recordwise.engines.spark.sources import SparkSource
 
-DECLARE = 'Give columns={"county": "text"}.'
+
+def _declare(source: Any, roles: set[str | None]) -> str:
+    """Return how to declare the columns, by the names of a frame; a first line of CSV may be a record."""
+    named = list(map(str, source if isinstance(source, Mapping) else source.columns)) if is_untyped(source) else []
+    listed = ", ".join(f'"{name}": "text"' for name in named if name not in roles)[:MOST_SHOWN]
+    shown = listed or '"NAME": "text"'
+    return f"Give columns={{{shown}}}, each with its type: text, integer, boolean or date."
+
+
+MOST_SHOWN = 300
 
 
 def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> dict[str, Any]:
@@ -35,7 +45,9 @@ def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> 
         kinds = {CsvFiles: "CSV", StatFiles: "SAS, Stata and SPSS", Postgres: "PostgreSQL", Database: "a database file"}
         kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
         kind = "a pandas frame or a mapping, whose types follow from its values" if is_untyped(source) else kind
-        raise ParameterError(parameter="columns", problem=f"must be declared for {kind}", advice=DECLARE)
+        raise ParameterError(
+            parameter="columns", problem=f"must be declared for {kind}", advice=_declare(source, roles)
+        )
     found = {}
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -43,7 +55,9 @@ def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> 
             continue
         if pa.types.is_null(kind):
             raise ParameterError(
-                parameter="columns", problem=f"must be declared: '{field.name}' has no type of its own", advice=DECLARE
+                parameter="columns",
+                problem=f"must be declared: '{field.name}' has no type of its own",
+                advice=f'Give columns={{"{field.name}": "text"}}.',
             )
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             found[field.name] = "text"

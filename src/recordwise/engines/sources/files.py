@@ -93,13 +93,13 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
 
 def text_columns(source: CsvFiles, schema: Schema) -> dict[str, StorageType]:
     """Every declared column is text."""
-    check_header(schema.names(), source.header())
+    check_header(schema.names(), source.header(schema.names()))
     return {name: StorageType("text", comma=source.decimal == ",", untyped=True) for name in schema.names()}
 
 
 def text_batches(source: CsvFiles, schema: Schema, _: dict[str, StorageType]) -> Iterator[pa.Table]:
     """Yield the records, file by file, block by block."""
-    names, header = list(schema.names()), source.header()
+    names, header = list(schema.names()), source.header(schema.names())
     yield pa.schema([(name, pa.string()) for name in names]).empty_table()
     for path in source.paths:
         reading = pa.csv.ReadOptions(
@@ -173,8 +173,9 @@ def _table(given: Any, schema: Schema) -> pa.Table:
     labels = [str(label) for label in (given if isinstance(given, Mapping) else given.columns)]
     if len(set(labels)) < len(labels):
         raise SourceError(source="the frame", problem="two of its columns have the same name")
+    check_present(schema.names(), labels)
     wanted = {str(label): label for label in (given if isinstance(given, Mapping) else given.columns)}
-    found = {name: _convert_column(given[wanted[name]], name, schema) for name in schema.names() if name in wanted}
+    found = {name: _convert_column(given[wanted[name]], name, schema) for name in schema.names()}
     if len({len(column) for column in found.values()}) > 1:
         raise SourceError(source="the frame", problem="its columns have different lengths")
     return pa.table(found)

@@ -39,10 +39,10 @@ def storage_types(schema: Schema, types: dict[str, str]) -> dict[str, StorageTyp
     for measure in schema.record_measures():
         if measure.name in types:
             found[measure.name] = _measure_storage(measure.name, types[measure.name])
-    for identifier in (schema.unit, schema.firm):
+    for identifier in schema.id_columns():
         if identifier in types:
             _id_tree(identifier, types[identifier])
-            found[identifier] = StorageType("other")
+            found.setdefault(identifier, StorageType("other"))
     return found
 
 
@@ -70,9 +70,7 @@ def _column_storage(kind: str) -> StorageType:
 
 def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -> exp.Expr:
     """SELECT ids, steps and conditional columns FROM the table."""
-    trees = {schema.unit: _id_tree(schema.unit, types[schema.unit])}
-    if schema.firm:
-        trees[schema.firm] = _id_tree(schema.firm, types[schema.firm])
+    trees = {name: _id_tree(name, types[name]) for name in schema.id_columns()}
     for measure in schema.record_measures():
         trees[measure.name] = _steps_tree(measure, types[measure.name])
     for name in schema.column_names():

@@ -29,6 +29,8 @@ from recordwise.engines.compile.records import (
     collapse_checks,
     collapsed_records_tree,
     collapsed_tree,
+    id_storage,
+    id_table,
     records_tree,
     same_names,
     shuffled_tree,
@@ -37,7 +39,6 @@ from recordwise.engines.compile.records import (
 )
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import (
-    REPEATS,
     Engine,
     Passes,
     Store,
@@ -45,6 +46,7 @@ from recordwise.engines.engine import (
     check_present,
     check_types,
     differing_units,
+    repeats,
     watched_files,
 )
 from recordwise.engines.sources.copy import KINDS
@@ -60,7 +62,7 @@ from recordwise.engines.spark.sources import (
     plain_types,
 )
 from recordwise.engines.spark.store import SparkStore, failure, spark_sql
-from recordwise.errors import DataError, EngineError, ParameterError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import DataError, EngineError, ParameterError, RecordwiseError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relation, StatFiles
 
@@ -151,8 +153,8 @@ def validate(store: Store, found: list[Check], schema: Schema, unit: StorageType
     (seen,) = store.of_records(broken_tree(found, others=others)).to_pylist()
     problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
-        repeated = _count_repeated_ids(store, schema, unit, SOURCE, seen)
-        problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
+        repeated = _count_repeated_ids(store, schema, unit, id_table(schema), seen)
+        problems += repeats(schema, repeated)
     if problems:
         raise DataError(problems=tuple(problems))
 
@@ -181,7 +183,7 @@ def _count_repeated_ids(
         if span is None:
             (span,) = store.of_records(span_tree(schema, table)).to_pylist()
         return _count_repeats(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
-    hashed = exp.Anonymous(this="XXHASH64", expressions=[column(schema.unit)])
+    hashed = exp.Anonymous(this="XXHASH64", expressions=[*map(column, schema.unit_columns)])
     return _count_repeats(store, shuffled_tree(schema, table, by=hashed)) and _count_repeats(
         store, shuffled_tree(schema, table)
     )
@@ -307,7 +309,7 @@ class Spark(Engine):
 
     def _check_rows(self, schema: Schema) -> None:
         """Twice: once for what a record says alone, once for the ids."""
-        found, csv, unit = list(checks(schema, self._stored)), self._csv, self._stored[schema.unit]
+        found, csv, unit = list(checks(schema, self._stored)), self._csv, id_storage(schema, self._stored)
         try:
             validate(self._store, [*found, *text_checks(schema, self._stored, decoded=csv is not None)], schema, unit)
         except EngineError:
@@ -331,7 +333,7 @@ class Spark(Engine):
             self._collapsed = self._view_of(
                 collapsed_tree(schema, self._stored, widened=True), COLLAPSED, persisted=True
             )
-            validate_collapsed(self._store, schema, self._stored[schema.unit])
+            validate_collapsed(self._store, schema, id_storage(schema, self._stored))
             self._view_of(collapsed_records_tree(schema).expression, RECORDS)
         except RecordwiseError:
             self._forget_collapsed()

@@ -4,6 +4,7 @@ A DataFrame, a table, files its executors can read, or a frame in this process.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,8 +183,9 @@ def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> A
             # Where every folder says that it is missing, Spark has no type for it.
             return found.withColumns({name: found[name].cast("string") for name in named}) if named else found
         case CsvFiles():
-            check_header(schema.names(), source.header())
-            return _csv(session, source)
+            header = source.header(schema.names())
+            check_header(schema.names(), header)
+            return _csv(session, source, header)
         case Frame(table):
             return in_spark(session, plain_types(table))
         case _:
@@ -195,12 +197,12 @@ def _address(path: Path) -> str:
     return "file://" + re.sub(r"[][{}*?\\]", lambda found: f"\\{found.group()}", path.as_posix())
 
 
-def _csv(session: Any, source: CsvFiles) -> Any:
+def _csv(session: Any, source: CsvFiles, header: Sequence[str]) -> Any:
     """Read CSV without guessing.
 
     All fields are text under the header's names, empty is NULL, and a malformed line fails.
     """
-    quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in source.header())
+    quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in header)
     return session.read.csv(
         [_address(path) for path in source.paths],
         schema=quoted,

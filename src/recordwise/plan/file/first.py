@@ -1,27 +1,41 @@
-"""A first plan for a table, as text with blanks.
+"""A first plan for a table, as text: complete where its owner said enough, with blanks elsewhere.
 
 Roles and types come from names and declared types alone, never from values. What only the owner can know, and
-what a plan must not learn from its table, stays blank: bounds, keys, thresholds.
+what a plan must not learn from its table, is what the owner says, or stays blank: bounds, keys, thresholds. Every
+blank names what may be written there.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import tomli_w
+
+from recordwise.errors import ParameterError
+from recordwise.exact.numbers import positive
+from recordwise.plan.file.node import suggestion
+from recordwise.plan.schema import TUNINGS
 
 BLANK = ""
 UNIT = re.compile(
     r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
 )
+JOINED_ID = re.compile(r"[A-Z]{2}ID$|[a-z]I[dD]$")
+"""An id without a sign between its words: UTILITYID, UtilityId."""
+NO_IDS = re.compile(r"(?:paid|bid|grid|valid|void|aid|covid|acid|solid|liquid|rapid|hybrid)$", re.IGNORECASE)
 FIRM = re.compile(r"firm|company|parent|enterprise|owner|employer|group_id|^ein$", re.IGNORECASE)
 CODE = re.compile(
     r"(?:^|[\W_])(?:code|class|type|kind|status|state|county|fips|zip|zcta|region|area|naics|sic|isic|nace|sector|industry|year|month"
-    r"|quarter|week|category|cat|level|size)\d*(?:[\W_]|$)",
+    r"|quarter|week|category|cat|level|size|district|tract|geoid|cbsa|msa|puma|lat|latitude|lon|longitude)\d*(?:[\W_]|$)"
+    r"|(?:code|fips|zip|fp|geoid|naics|year)\d*$|^(?:naics|sic|isic|nace|zip|fips)\d*",
     re.IGNORECASE,
 )
 INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text", "boolean", "date", "", "other"
+TYPES = "text, integer, boolean or date"
+NO_BLANK = "# A first plan. Change what you like: recordwise check explains it."
+FILL = "# A first plan. Fill every blank: recordwise check names each one that is left."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,30 +45,130 @@ class SourceColumn:
     name: str
     kind: str = UNKNOWN
     step: str = BLANK
+    coded: bool = False
+    """Whether a look showed whole numbers of one length, which are codes and nothing to add up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
     """What each column is taken for."""
 
-    unit: str
+    unit: tuple[str, ...]
     firm: str | None
     measures: tuple[SourceColumn, ...]
     columns: tuple[SourceColumn, ...]
 
 
-def roles_of(found: Sequence[SourceColumn]) -> Roles:
-    """Return each column's role, by its name and declared type."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeList:
+    """A public file of codes next to the plan: its name, path and levels."""
+
+    name: str
+    path: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeList:
+    """A public file with the sizes of cells: its path, and a column for each statistic."""
+
+    path: str
+    columns: Mapping[str, str]
+    all_keys: bool = False
+    """Whether it has every column of the keys, so that it can be their list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the owner said about the plan; nothing of it comes from the records."""
+
+    unit: tuple[str, ...] = ()
+    sums: Mapping[str, str] = field(default_factory=dict)
+    """The measures, each with the size of a usual large record; blank where that was not said."""
+    steps: Mapping[str, str] = field(default_factory=dict)
+    by: tuple[str, ...] = ()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The published codes of each column."""
+    key_file: str = BLANK
+    tuned_on: str = BLANK
+    code_lists: tuple[CodeList, ...] = ()
+    sizes: SizeList | None = None
+
+    def chosen(self) -> bool:
+        """Return whether the owner said what is published."""
+        return bool(self.sums or self.by or self.code_lists)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the columns of the table that the owner named."""
+        finest = tuple(each.levels[-1] for each in self.code_lists)
+        return tuple(dict.fromkeys((*self.unit, *self.sums, *self.steps, *self.by, *finest)))
+
+    def levels(self) -> frozenset[str]:
+        """Return every level of the lists of codes."""
+        return frozenset(level for each in self.code_lists for level in each.levels)
+
+    def check(self, found: Sequence[SourceColumn]) -> None:
+        """Refuse names that the table does not have, and words that are no numbers.
+
+        Args:
+            found: The columns of the table.
+        """
+        present = [each.name for each in found]
+        for name in self.names():
+            if name not in present and name not in self.levels():
+                raise ParameterError(
+                    parameter=f"'{name}'", problem=f"is not a column of the file{suggestion(name, present)}"
+                )
+        for option, numbers in (("--sum", self.sums), ("--step", self.steps)):
+            for name, number in numbers.items():
+                if number:
+                    positive(number, parameter=f"{option} {name}")
+        if self.tuned_on and self.tuned_on not in TUNINGS:
+            raise ParameterError(
+                parameter="--tuned-on", problem=f"is not a valid choice{suggestion(self.tuned_on, TUNINGS)}"
+            )
+        unknown = [name for name in self.keys if name not in self.by and name not in self.levels()]
+        if unknown:
+            raise ParameterError(
+                parameter="--keys",
+                problem=f"lists codes of '{unknown[0]}', which is not grouped by",
+                advice=f"Add --by {unknown[0]}.",
+            )
+
+
+def roles_of(found: Sequence[SourceColumn], wishes: Wishes | None = None) -> Roles:
+    """Return each column's role, by what the owner said, its name and its declared type."""
+    said = wishes or Wishes()
     usable = [each for each in found if each.kind != OTHER]
     firms = [each.name for each in usable if FIRM.search(each.name) and each.kind in (INTEGER, TEXT, UNKNOWN)]
-    ids = [each.name for each in usable if UNIT.search(each.name) and each.name not in firms]
-    unit = next(iter(ids), BLANK)
-    firm = next(iter(firms), None)
-    rest = [each for each in usable if each.name not in (unit, firm)]
-    measures = [each for each in rest if each.kind in (INTEGER, NUMBER) and not CODE.search(each.name)]
+    firm = next((name for name in firms if name not in said.names()), None)
+    ids = [each.name for each in usable if is_id(each.name) and each.name not in (*firms, *said.sums, *said.by)]
+    unit = said.unit or tuple(ids[:1])
+    rest = [each for each in usable if each.name not in unit and each.name != firm]
+    summed = {name: replace(each, step=said.steps.get(each.name, each.step)) for each in rest for name in [each.name]}
+    if said.sums:
+        measures = [summed[name] for name in said.sums if name in summed]
+    else:
+        numbers = (each for each in summed.values() if each.kind in (INTEGER, NUMBER) and each.name not in said.by)
+        measures = [each for each in numbers if not CODE.search(each.name) and not each.coded]
+    taken = {each.name for each in measures}
     # Codes that are stored as floats are whole numbers, or the table is refused.
-    columns = [replace(each, kind=INTEGER) if each.kind == NUMBER else each for each in rest if each not in measures]
+    columns = [replace(each, kind=INTEGER) if each.kind == NUMBER else each for each in rest if each.name not in taken]
+    if said.by:
+        # A part of the id may be grouped by as well.
+        columns += [each for each in usable if each.name in unit and each.name in said.by]
     return Roles(unit=unit, firm=firm, measures=tuple(measures), columns=tuple(columns))
+
+
+def is_id(name: str) -> bool:
+    """Return whether a column is named like an id: shop_id, UTILITYID, estab.
+
+    Example:
+        >>> [is_id(name) for name in ("UTILITYID", "shop_id", "PlantId", "paid", "MEDICAID", "GRID")]
+        [True, True, True, False, False, False]
+    """
+    joined = JOINED_ID.search(name) is not None and NO_IDS.search(name) is None
+    return joined or UNIT.search(name) is not None
 
 
 def first_plan(
@@ -64,38 +178,69 @@ def first_plan(
     dataset: str,
     looked: bool,
     csv: Mapping[str, str] | None = None,
+    wishes: Wishes | None = None,
 ) -> str:
     """Return the plan's text, with empty quotes or brackets to fill."""
-    roles = roles_of(found)
-    grouped = _group_column(roles)
+    said = wishes or Wishes()
+    said.check(found)
+    roles = roles_of(found, said)
+    grouped = said.by or tuple(filter(None, [] if said.code_lists else [_group_column(roles)]))
     lines = [
-        "# A first plan. Fill every blank: recordwise check names each one that is left.",
         *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
-        *_tuning(looked),
+        *_tuning(looked, said.tuned_on),
+        "max_outside = 0.01  # the share of the records that may be in no published cell before a release is refused",
         *(["", *tomli_w.dumps({"csv": dict(csv)}).splitlines()] if csv else []),
         "",
-        "[schema]",
-        _entry("unit", roles.unit) + "  # identifies a record; one row is one unit, or see [schema.collapse]",
-        *(
-            [_entry("firm", roles.firm) + "  # identifies the owner of a unit; leave it out if there is none"]
-            if roles.firm
-            else []
-        ),
-        *(_measure(each) for each in roles.measures),
-        *(_column(each) for each in roles.columns),
+        *_schema(roles, said, grouped),
         "",
+        *_budget(said),
+        "",
+        *(line for each in said.code_lists for line in _hierarchy(each, said)),
+        *_keys(grouped, roles, said),
+        "[[queries]]",
+        *_shape(grouped, said),
+        'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
+        *_sums(roles, said, grouped[0] if grouped else None),
+    ]
+    blanks = any(re.search(r'= (?:""|\[\])', line) for line in lines if not line.startswith("#"))
+    return "\n".join([FILL if blanks else NO_BLANK, *lines]) + "\n"
+
+
+def has_blanks(text: str) -> bool:
+    """Return whether a first plan still has a blank to fill."""
+    return text.startswith(FILL)
+
+
+def _schema(roles: Roles, said: Wishes, grouped: Sequence[str]) -> list[str]:
+    """Return the section of the schema.
+
+    Once the owner said what is published, columns that nothing uses are comments.
+    """
+    unit = roles.unit[0] if len(roles.unit) == 1 else list(roles.unit) if roles.unit else BLANK
+    protected = " and ".join(roles.unit)
+    about = (
+        "identifies a record; one row is one unit, or see [schema.collapse]"
+        if len(roles.unit) < 2
+        else f"one row is one pair of {protected}, and the pair is what is protected"
+    )
+    needed = {*grouped, *(each.levels[-1] for each in said.code_lists)} if said.chosen() else None
+    lines = ["[schema]", f"unit = {_text(unit)}  # {about}"]
+    if roles.firm:
+        note = "identifies the owner of a unit; leave it out if there is none"
+        lines.append(("# " if said.chosen() else "") + _entry("firm", roles.firm) + f"  # {note}")
+    lines += [_measure(each) for each in roles.measures]
+    return lines + [_column(each, needed) for each in roles.columns]
+
+
+def _budget(said: Wishes) -> list[str]:
+    sized = {name: size for name, size in said.sums.items() if size}
+    at = ", ".join(f"{_name(name)} = {_digits(size)}" for name, size in sized.items())
+    return [
         "# The most that every record may lose over all releases. Without a budget the list of queries must be fixed in advance.",
         "# [[budget]]",
         "# rho = 1",
-        "",
-        *_keys(grouped),
-        "[[queries]]",
-        *([f"group_by = [{_text(grouped)}]", 'keys = "cells"'] if grouped else []),
-        'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
-        *(_sum(each) for each in roles.measures[:3]),
-        *(_perhaps_sum(each) for each in _untyped_numbers(roles, grouped)[:3]),
+        *(["# [[budget]]", "# rho = 1", f"# at = {{ {at} }}"] if at else []),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _group_column(roles: Roles) -> str | None:
@@ -113,57 +258,166 @@ def _untyped_numbers(roles: Roles, grouped: str | None) -> list[SourceColumn]:
     ]
 
 
-def _tuning(looked: bool) -> list[str]:
+def _tuning(looked: bool, tuned_on: str) -> list[str]:
     if not looked:
-        return ['tuned_on = ""  # what you choose thresholds and keys with: public, synthetic or past']
+        return [
+            _entry("tuned_on", tuned_on) + "  # what you choose thresholds and keys with: public, synthetic or past"
+        ]
     return [
         'tuned_on = "confidential"  # types and steps below were proposed from the records',
-        'tuning_reason = ""  # why that is acceptable; printed with the release',
+        'tuning_reason = ""  # why that is acceptable, a sentence; printed with the release',
     ]
 
 
 def _text(value: Any) -> str:
-    """A name as TOML writes it."""
+    """A value as TOML writes it, lists on one line."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
     return tomli_w.dumps({"x": value}).strip().removeprefix("x = ")
 
 
 def _entry(name: str, value: Any) -> str:
-    return tomli_w.dumps({name: value}).strip()
+    return f"{_name(name)} = {_text(value)}"
+
+
+def _name(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _dotted(table: str, name: str) -> str:
-    bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
-    return f"{table}.{name if bare else _text(name)}"
+    return f"{table}.{_name(name)}"
 
 
 def _measure(found: SourceColumn) -> str:
-    step = found.step or ("1" if found.kind == INTEGER else _text(BLANK))
+    step = _digits(found.step) if found.step else ("1" if found.kind in (INTEGER, UNKNOWN) else _text(BLANK))
     why = "" if found.step or found.kind == INTEGER else "; step: 1, 0.01: values are whole multiples of it"
     return f"{_dotted('measures', found.name)} = {{ step = {step} }}  # add bound = the largest value a record can have{why}"
 
 
-def _column(found: SourceColumn) -> str:
-    blank = "" if found.kind else "  # text, integer, boolean or date; numbers to be summed go to measures"
-    return f"{_dotted('columns', found.name)} = {_text(found.kind)}{blank}"
+def _column(found: SourceColumn, needed: set[str] | None) -> str:
+    """Return a column's entry; those that nothing needs are comments."""
+    if needed is not None and found.name not in needed:
+        kind = found.kind or TEXT
+        return f"# {_dotted('columns', found.name)} = {_text(kind)}  # not used: {TYPES}"
+    kind = found.kind or (BLANK if needed is None else TEXT)
+    blank = "" if kind else f"  # {TYPES}; numbers to be summed go to measures"
+    return f"{_dotted('columns', found.name)} = {_text(kind)}{blank}"
 
 
-def _keys(grouped: str | None) -> list[str]:
-    if grouped is None:
-        return []
+def _public(said: Wishes, path: str) -> str:
+    """Return the statement of a public source, which the owner makes by saying what the plan is tuned on."""
+    if said.tuned_on == "public":
+        return _text(f"public: {path}") + "  # say who publishes it, and when"
+    return _text(BLANK) + '  # "public: who publishes it, and when"'
+
+
+def _hierarchy(listed: CodeList, said: Wishes) -> list[str]:
     return [
-        "# The cells that are published, empty or not. Take them from a public source, never from the records.",
-        "[keys.cells]",
-        f"rows = {{ {_text(grouped) if re.fullmatch(r'[A-Za-z0-9_-]+', grouped) is None else grouped} = [] }}",
+        f"[hierarchies.{_name(listed.name)}]",
+        _entry("file", listed.path),
+        _entry("levels", list(listed.levels)),
+        f"source = {_public(said, listed.path)}",
         "",
     ]
 
 
-def _sum(found: SourceColumn) -> str:
+def _keys(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
+    if not grouped and not said.code_lists:
+        return []
+    return [
+        "# The cells that are published, empty or not. Take them from a public source, never from the records.",
+        "[keys.cells]",
+        *_cells(grouped, roles, said),
+        *_sizes(said),
+        "",
+    ]
+
+
+def _cells(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
+    """Return the entry that lists the cells: a file, rows, or a product."""
+    own = said.key_file or (said.sizes.path if said.sizes is not None and said.sizes.all_keys else BLANK)
+    if own:
+        return [_entry("file", own)]
+    kinds = {each.name: each.kind for each in roles.columns}
+    plain = [name for name in grouped if name not in said.levels()]
+    listed = {name: _codes(said.keys.get(name, ()), kinds.get(name, UNKNOWN)) for name in plain}
+    parts = [f"{_name(each.name)} = {_text(each.levels[-1])}" for each in said.code_lists]
+    parts += [f"{_name(name)} = {_text(codes)}" for name, codes in listed.items()]
+    way = "rows" if len(plain) == 1 and not said.code_lists else "product"
+    blank = [name for name, codes in listed.items() if not codes]
+    about = f"  # in the brackets: every published code of {' and '.join(blank)}" if blank else ""
+    return [f"{way} = {{ {', '.join(parts)} }}{about}"]
+
+
+def _codes(codes: Sequence[str], kind: str) -> list[Any]:
+    """Return codes in the type of their column."""
+    whole = kind == INTEGER and all(re.fullmatch(r"-?[0-9]{1,18}", code) for code in codes)
+    return [int(code) for code in codes] if whole else list(codes)
+
+
+def _sizes(said: Wishes) -> list[str]:
+    """Return the sizes of cells, from the list of keys itself or another file."""
+    if said.sizes is None:
+        return []
+    own = said.sizes.all_keys and not said.key_file
+    lines = [
+        _dotted("size", name) + " = " + (_text(column) if own else _size_file(said.sizes.path, column))
+        for name, column in said.sizes.columns.items()
+    ]
+    return [*lines, f"sized_on = {_public(said, said.sizes.path)}"]
+
+
+def _size_file(path: str, column: str) -> str:
+    return f"{{ file = {_text(path)}, column = {_text(column)} }}"
+
+
+def _shape(grouped: Sequence[str], said: Wishes) -> list[str]:
+    plain = [name for name in grouped if name not in said.levels()]
+    axes = [f"{{ by = {_text(list(each.levels))} }}" for each in said.code_lists]
+    return [
+        *([_entry("group_by", plain)] if plain else []),
+        *(
+            [f"levels = [{', '.join(axes)}]  # add share = [...]: how the loss is split over the levels"]
+            if axes
+            else []
+        ),
+        *(['keys = "cells"'] if plain or axes else []),
+    ]
+
+
+def _sums(roles: Roles, said: Wishes, grouped: str | None) -> list[str]:
+    if said.sums:
+        return [_sum(each, said) for each in roles.measures]
+    perhaps = [] if said.chosen() else _untyped_numbers(roles, grouped)[:3]
+    return [*(_sum(each, said) for each in roles.measures[:3]), *(_perhaps_sum(each) for each in perhaps)]
+
+
+SHARE = Fraction(1, 50)
+"""The threshold of sized noise as a share of the size of a cell; cells below 50 large records have the noise of that size."""
+
+
+def _sum(found: SourceColumn, said: Wishes) -> str:
     """Return the text of a sum."""
-    return f'{_dotted("sum", found.name)} = {{ kind = "UnitSplit", at = "", rho = 0.1 }}  # at: the size of a usual large record'
+    size = said.sums.get(found.name, BLANK)
+    named = _dotted("sum", found.name)
+    if said.sizes is not None and found.name in said.sizes.columns:
+        floor = _number(positive(size, parameter="size") / SHARE) if size else _text(BLANK)
+        inner = f'{{ kind = "UnitSplit", at = {float(SHARE)}, rho = 0.1 }}'
+        return f'{named} = {{ kind = "Sized", floor = {floor}, mechanism = {inner} }}  # floor: 50 times a usual large record'
+    at = _digits(size) if size else _text(BLANK)
+    return f'{named} = {{ kind = "UnitSplit", at = {at}, rho = 0.1 }}  # at: a number, the size of a usual large record'
+
+
+def _digits(number: str) -> str:
+    """A number that the owner wrote, bare where TOML reads the same."""
+    return number if re.fullmatch(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?", number) else _text(number)
+
+
+def _number(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else _text(str(value))
 
 
 def _perhaps_sum(found: SourceColumn) -> str:
     """Return the text of a sum as a comment."""
-    entry = _sum(found).partition("  #")[0]
+    entry = _sum(found, Wishes()).partition("  #")[0]
     return f"# {entry}  # if it is summed: {_dotted('measures', found.name)} = {{ step = 1 }} above"

@@ -5,7 +5,6 @@ positions, so the text is scanned a second time to find the line of each entry. 
 accepted: it only finds where entries are and does not check them.
 """
 
-import difflib
 import os
 import re
 from bisect import bisect_right
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias, TypeVar
 
-from recordwise.errors import ParameterError, PlanError, RecordwiseError, SourceError
+from recordwise.errors import ParameterError, PlanError, RecordwiseError, SourceError, near_name
 from recordwise.exact.numbers import Number, rational
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -291,6 +290,9 @@ class Node:
 
     def word(self, *known: str) -> str | None:
         """One of a few words."""
+        if self.value == "":
+            self.problem(f"is blank: write {', '.join(known[:-1])}{' or ' if known[:-1] else ''}{known[-1]}")
+            return None
         text = self.text()
         if text is None or text in known:
             return text
@@ -323,7 +325,8 @@ class Node:
         try:
             return rational(self.value, parameter="it")
         except ParameterError:
-            self._wrong("a number") if not isinstance(self.value, (str, Decimal)) else self.problem("is not a number")
+            told = "is blank: write a number" if self.value == "" else "is not a number"
+            self._wrong("a number") if not isinstance(self.value, (str, Decimal)) else self.problem(told)
             return None
 
     def share(self) -> float | None:
@@ -374,9 +377,8 @@ def table_values(known: Section, made: Any) -> dict[str, Any]:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the nearest known name, or all known names."""
-    folded = {each.casefold(): each for each in known}
-    near = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
-    return f": did you mean '{folded[near[0]]}'?" if near else f"; choose from {', '.join(folded.values())}"
+    listed = list(known)
+    return near_name(name, listed) or f"; choose from {', '.join(listed)}"
 
 
 # The parameters of a plan file: ``${year}`` in any of its texts, and ``${env:NAME}`` where the source is named. A

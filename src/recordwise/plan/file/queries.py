@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.mechanisms.base import Mechanism
-from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
+from recordwise.plan.expressions import BEST, PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import build_mechanism, read_mechanism
 from recordwise.plan.file.node import Entry, Node, one_of
@@ -32,11 +32,13 @@ def read_levels(read: Query, node: Node) -> Query | None:
     for axis in node.items():
         entries = axis.entries(AXIS)
         groups = read_choices(entries["by"]) if "by" in entries else None
-        shares = [each.number() for each in entries["share"].items()] if "share" in entries else None
+        is_best = "share" in entries and entries["share"].value == BEST
+        shares = [each.number() for each in entries["share"].items()] if "share" in entries and not is_best else None
         if found is None or groups is None or (shares is not None and None in shares):
             found = None
             continue
-        given = None if shares is None else [share for share in shares if share is not None]
+        stated = None if shares is None else [share for share in shares if share is not None]
+        given = BEST if is_best else stated
         found = entries.get("share", axis).attempt(partial(found.with_axis, *groups, share=given))
     return found
 
@@ -175,6 +177,9 @@ def _all_other(read: Query, node: Node) -> Query | None:
 
 def _table_share(read: Query, node: Node) -> Query | None:
     """The share of each table, where levels cross."""
+    if read.best is not None:
+        node.problem('cannot be given beside share = "best"')
+        return None
     shares = [each.number() for each in node.items()]
     given = [share for share in shares if share is not None]
     return node.attempt(lambda: read.with_shares(*given)) if len(given) == len(shares) else None

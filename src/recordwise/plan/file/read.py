@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError
+from recordwise.errors import PlanFileError, expect_kind
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -181,6 +181,47 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
     return made
 
 
+# Stages: a plan whose tables refine those of an earlier release (T-STAGES).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStage:
+    """The release that a plan refines, and when that was decided."""
+
+    refine: Path
+    fixed_in_advance: bool = False
+
+
+def _not_built(node: Node) -> None:
+    name = node.path[-1]
+    node.problem(f"is not available: {UNAVAILABLE[str(name)]}")
+
+
+UNAVAILABLE = {
+    "revise": "corrected records are published as a new revision of the period, [series] revision, which is charged in full",
+    "carry": "noise is drawn afresh in every period",
+}
+STAGE = (
+    Entry("refine", Node.text),
+    Entry("fixed_in_advance", Node.flag),
+    Entry("revise", _not_built),
+    Entry("carry", _not_built),
+)
+
+
+def _stage(node: Node, file: "Reading") -> PlannedStage | None:
+    """Read ``[stage]``: the folder of the release that is refined."""
+    given = node.entries(STAGE)
+    for name in UNAVAILABLE.keys() & given.keys():
+        _not_built(given[name])
+    if "refine" not in given:
+        node.problem("needs refine, the folder of the release that is refined")
+        return None
+    folder = _below(given["refine"], file)
+    fixed = given["fixed_in_advance"].flag() if "fixed_in_advance" in given else False
+    return None if folder is None or fixed is None else PlannedStage(refine=folder, fixed_in_advance=fixed)
+
+
 # The whole file.
 
 
@@ -223,9 +264,6 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
-MOST_OUTSIDE = Fraction(1, 100)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """A plan read from TOML, with paths relative to its folder."""
@@ -243,9 +281,11 @@ class PlanFile:
     series: Series | None = None
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
+    stage: PlannedStage | None = None
+    """The release that is refined; None for a first release."""
     tuning_reason: str | None = None
-    max_outside: Fraction | None = MOST_OUTSIDE
-    """The share of the records that may be outside the published cells; None where the plan accepts any."""
+    max_outside: Fraction | None = None
+    """The share of the records that may be outside the published cells; None for any, as in plans of the first version."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
     spark: SparkMaster | None = None
@@ -285,6 +325,7 @@ def load_plan(
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
     """
+    expect_kind(path, (str, Path), parameter="path", wanted="the path of a plan file")
     file = Path(path)
     text = _text_of(file)
     root = _parse(file, text)
@@ -353,7 +394,7 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
     if not read.complete():
         return None
     (dataset, publication), (series, earlier) = read["dataset"], read["series"]
-    plain = {name: read[name] for name in AS_THEY_ARE if name in read.given}
+    plain, outputs = {name: read[name] for name in AS_THEY_ARE if name in read.given}, dict(read["outputs"])
     return PlanFile(
         path=file,
         dataset=dataset,
@@ -363,8 +404,13 @@ def _read_plan(file: Path, root: Node) -> PlanFile | None:
         series=series,
         earlier=earlier,
         max_outside=None if read["max_outside"] == ACCEPT else read["max_outside"],
-        words=Labels(labels=dict(read["labels"]), units=dict(read["units"]), publication=publication),
-        **read["outputs"],
+        words=Labels(
+            labels=dict(read["labels"]),
+            units=dict(read["units"]),
+            publication=publication,
+            names=bool(outputs.pop("names", True)),
+        ),
+        **outputs,
         **plain,
     )
 
@@ -392,7 +438,13 @@ def _plan(node: Node, file: Reading, schema: Schema) -> Plan | None:
     queries = [check_draft(read_draft(each, shelf), shelf) for each in node.items()]
     if not queries:
         node.problem("must contain at least one query")
-    known = tuple(each for each in queries if each is not None)
+    basic = (file["outputs"] or {}).get("basic")
+    complete = basic is not None and basic.complete
+    known = tuple(
+        each if each.best is None else replace(each, best=replace(each.best, complete=complete))
+        for each in queries
+        if each is not None
+    )
     if not known or len(known) < len(queries):
         return None
     return node.attempt(lambda: Plan(schema=schema, queries=known))
@@ -433,6 +485,7 @@ OUTPUTS = (
     Entry("formats", Node.items),
     Entry("csv", Node.flag),
     Entry("confidence", Node.share, old="level"),
+    Entry("names", Node.flag),
     Entry("tables", Node.items),
     Entry("basic", lambda node: node.read(BASIC)),
     Entry("round", Node.table),
@@ -452,6 +505,8 @@ def _outputs(node: Node, file: Reading) -> dict[str, Any]:
         read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
     if "confidence" in entries:
         read["confidence"] = entries["confidence"].share()
+    if "names" in entries:
+        read["names"] = entries["names"].flag()
     return read
 
 
@@ -525,7 +580,7 @@ SECTIONS = (
     Entry("tuning_reason", lambda node, file: node.text(), old="accept_tuning"),
     Entry("memory_limit", _memory),
     Entry("engine", _engine, default=DUCKDB),
-    Entry("max_outside", _outside, default=MOST_OUTSIDE, old="outside"),
+    Entry("max_outside", _outside, default=ACCEPT, old="outside"),
     Entry("schema", lambda node, file: read_schema(node, file["hierarchies"] or ()), needed=True),
     Entry("series", _of_schema(_series), default=(None, ())),
     Entry(
@@ -541,6 +596,7 @@ SECTIONS = (
         lambda node, file: read_hierarchies(node, file.folder, accepted=file["tuning_reason"] is not None),
         default=(),
     ),
+    Entry("stage", _stage),
     Entry("queries", _of_schema(_plan), needed=True),
     Entry("outputs", _outputs, default={}),
     Entry("examples", _of_schema(_examples)),
@@ -558,5 +614,5 @@ SECTIONS = (
     Entry("csv", lambda node, file: file["source"]),
 )
 """Everything a plan may hold. ``table`` and ``csv`` are parts of the source, and read with it."""
-AS_THEY_ARE = ("source", "ledger", "tuned_on", "tuning_reason", "memory_limit", "engine", "examples", "spark")
+AS_THEY_ARE = ("source", "ledger", "stage", "tuned_on", "tuning_reason", "memory_limit", "engine", "examples", "spark")
 """The sections that a ``PlanFile`` holds as they are read."""

@@ -6,7 +6,7 @@ the budget is a list of parts that add up to one policy function.
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from functools import partial
@@ -14,11 +14,12 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from recordwise.exact.numbers import Number, float_lower
+from recordwise.plan.expressions import linear_text
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import read_joint, read_mechanism, read_positive
 from recordwise.plan.file.node import Entry, Node, one_of, suggestion, table_values
 from recordwise.plan.keys.hierarchies import Hierarchy
-from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
+from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, NumberFormat, Schema, policy_measure
 from recordwise.plan.sources import (
     DATABASE_ENDINGS,
     POSTGRES_SCHEMES,
@@ -29,7 +30,6 @@ from recordwise.plan.sources import (
     SparkMaster,
     names_spark_table,
 )
-from recordwise.plan.sql.grammar import linear_text
 from recordwise.policy.constructors import constant, pieces, pure_budget, split
 from recordwise.policy.meaning import rho_for_epsilon
 from recordwise.policy.policy import Policy
@@ -201,14 +201,33 @@ def read_master(node: Node) -> SparkMaster | None:
     return None if read is None else node.attempt(lambda: SparkMaster(url=read.pop("master"), **read))
 
 
+NUMBER = tuple(Entry(each.name, Node.text, default=each.default) for each in fields(NumberFormat))
+
+
+def _read_format(node: Node) -> NumberFormat | None:
+    """``number = { thousands = ",", decimal = ".", prefix = "$" }``."""
+    read = node.section(NUMBER, alone=True)
+    return None if read is None else node.attempt(lambda: NumberFormat(**read))
+
+
 MEASURE = (
     Entry("step", Node.number),
     Entry("bound", Node.number),
     Entry("signed", Node.flag, default=False),
     Entry("null", one_of("refuse", "zero"), default="refuse"),
+    Entry(
+        "number",
+        _read_format,
+        write=lambda made: None if made.number is None else table_values(NUMBER, made.number) or {"decimal": "."},
+    ),
 )
 DERIVED = (Entry("derive", Node.text, write=lambda measure: linear_text(measure.derive)),)
-COLUMN = (Entry("type", one_of(*COLUMN_TYPES)), Entry("null", one_of("refuse", "category")))
+COLUMN = (
+    Entry("type", one_of(*COLUMN_TYPES)),
+    Entry("null", one_of("refuse", "category")),
+    Entry("date", Node.text, default=""),
+    Entry("trim", Node.flag, default=False),
+)
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
@@ -227,7 +246,9 @@ def read_column(name: str, node: Node) -> Column | None:
         kind = node.word(*COLUMN_TYPES)
         return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
     read = node.section(COLUMN, alone=True)
-    return None if read is None else Column(name=name, **read)
+    if read is None:
+        return None
+    return node.attempt(partial(Column, name=name, **({"type": "date"} if "date" in read else {}) | read))
 
 
 def _read_measures(node: Node) -> tuple[Measure, ...]:
@@ -244,8 +265,20 @@ def _read_collapse(node: Node) -> tuple[tuple[str, str], ...]:
 
 
 NO_UNIT = "(no unit)"
+
+
+def _read_unit(node: Node) -> str | tuple[str, ...] | None:
+    """Read the id: a column, or several that identify a record together."""
+    if not isinstance(node.value, list):
+        return node.text()
+    names = node.each(Node.text)
+    if names is not None and not names:
+        node.problem("must name a column, or several that identify a record together")
+    return tuple(names) if names else None
+
+
 SCHEMA = (
-    Entry("unit", Node.text, needed=True),
+    Entry("unit", _read_unit, needed=True),
     Entry("firm", Node.text),
     Entry(
         "measures",

@@ -21,6 +21,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.mechanisms.quantile import Grid
 from recordwise.plan.expressions import (
+    BEST,
     And,
     Choice,
     Compare,
@@ -233,6 +234,7 @@ def plan_text(
         **_source(source),
         "ledger": ledger,
         "tuned_on": tuned_on,
+        "max_outside": Decimal("0.01"),
         **({} if tuning_reason is None else {"tuning_reason": tuning_reason}),
         "schema": table_values(SCHEMA, schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
@@ -384,7 +386,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     if query.groups:
         form["group_by"] = [_group(group) for group in query.groups]
     if query.axes:
-        form["levels"] = [_axis(axis) for axis in query.axes]
+        best = query.best is not None and query.best.holds(query.axes)
+        form["levels"] = [_axis(axis) | ({"share": BEST} if best else {}) for axis in query.axes]
     if query.table_shares:
         form["table_share"] = list(query.table_shares)
     if query.groups or query.axes:

@@ -180,7 +180,7 @@ MOST_CELLS = 20_000_000
 def check_cell_count(rows: int) -> None:
     """Refuse an empty or too long list of cells."""
     if rows == 0:
-        raise KeysError(column="the list", problem="is empty")
+        raise KeysError(column="the list", problem="is empty: list every cell that is published")
     if rows > MOST_CELLS:
         raise KeysError(
             column="the list",

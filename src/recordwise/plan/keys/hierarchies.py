@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PUBLIC = "public"
 MOST_LEVELS = 12
+TOTAL = "Total"
+"""What the code of a total is called, unless it has a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -104,7 +106,7 @@ class Hierarchy:
             source=source,
             digest=digest or _table_digest(kept),
             titles=_check_levels(about, "titles", titles, levels),
-            labels=_labels(about, table, _check_levels(about, "labels", labels, levels)),
+            labels=_total_labels(totals or {}) | _labels(about, table, _check_levels(about, "labels", labels, levels)),
         )
         return replace(made, finer=frozenset(pair for pair in permutations(levels, 2) if made._nests(*pair)))
 
@@ -312,6 +314,11 @@ def _with_totals(about: str, table: pa.Table, totals: Mapping[str, str], levels:
             raise ParameterError(parameter=about, problem=f"has '{level}' as a total, but the list has such a column")
         table = table.append_column(level, texts_of([value] * table.num_rows))
     return table
+
+
+def _total_labels(totals: Mapping[str, str]) -> dict[str, str]:
+    """A name for the codes of totals that are no words, such as 00."""
+    return {f"{level}={code}": TOTAL for level, code in totals.items() if not any(map(str.isalpha, code))}
 
 
 def _column(about: str, table: pa.Table, level: str) -> pa.Array:

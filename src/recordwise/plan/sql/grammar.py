@@ -1,12 +1,13 @@
 """Conversion of the parser's tree; anything not handled is refused."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from recordwise.errors import ParameterError, SqlError
+from recordwise.errors import ParameterError, SqlError, expect_kind
 from recordwise.plan.expressions import (
     And,
     Case,
@@ -16,6 +17,7 @@ from recordwise.plan.expressions import (
     Field,
     In,
     IsNull,
+    Linear,
     Literal,
     Not,
     Operand,
@@ -172,6 +174,13 @@ def _prefix(column: exp.Expr, length: exp.Expr) -> Prefix:
 
 def column_name(node: exp.Expr) -> str:
     """The bare name of a column; qualified names and stars are refused."""
+    parts = [node.args[part].name for part in ("catalog", "db", "table") if node.args.get(part) is not None]
+    if parts and type(node.this) is exp.Identifier:
+        dotted = ".".join((*parts, node.this.name))
+        raise SqlError(
+            construct="a dot outside of double quotes",
+            advice=f'A column of this name is written "{dotted[:80]}", in double quotes.',
+        )
     only(node, "this")
     identifier = node.this
     if type(identifier) is not exp.Identifier:
@@ -226,9 +235,10 @@ def aggregated_column(node: exp.Expr) -> str:
 # Linear forms with exact coefficients, such as ``payann - 45 * emp``: read from text and written again.
 
 
-Linear: TypeAlias = tuple[tuple[str, Fraction], ...]
-"""Names with their coefficients, none of them 0, in the order in which they were written."""
-LINEAR_ADVICE = "Write names, numbers, +, -, * and /, as in payann - 45 * emp."
+LINEAR_ADVICE = (
+    'Write names, numbers, +, -, * and /; a name with one of these signs stands in double quotes: "net-profit".'
+)
+_PIECE = re.compile(r'"(?:[^"]|"")*"|[-+*/()]|[^-+*/()"]+')
 _Affine: TypeAlias = tuple[dict[str, Fraction], Fraction]
 """The coefficient of each name, and a constant."""
 
@@ -236,12 +246,17 @@ _Affine: TypeAlias = tuple[dict[str, Fraction], Fraction]
 def parse_linear(text: str) -> Linear:
     """Return a linear form from text, screened like a full statement.
 
+    A name may have dots and blanks in it.
+
     Example:
         >>> parse_linear("payann - 45 * emp")
         (('payann', Fraction(1, 1)), ('emp', Fraction(-45, 1)))
+        >>> parse_linear("NET.PROFIT")
+        (('NET.PROFIT', Fraction(1, 1)),)
     """
+    expect_kind(text, str, parameter="a formula", wanted='text such as "NAME - 2 * OTHER"')
     try:
-        statement = read_statement(f"SELECT {text}")
+        statement = read_statement(f"SELECT {_quoted_names(text)}")
     except SqlError:
         raise SqlError(construct="cannot parse the linear form", advice=LINEAR_ADVICE) from None
     if type(statement) is not exp.Select:
@@ -250,6 +265,19 @@ def parse_linear(text: str) -> Linear:
     if len(statement.expressions) != 1:
         raise SqlError(construct="more than one linear form", advice=LINEAR_ADVICE)
     return linear(statement.expressions[0], column_name)
+
+
+def _quoted_names(text: str) -> str:
+    """Return the text with its names in quotes, so that none is taken for anything else."""
+    pieces = _PIECE.findall(text)
+    if "".join(pieces) != text:
+        raise SqlError(construct="a quote that is not closed")
+    return " ".join(_quoted_name(piece.strip()) for piece in pieces if piece.strip())
+
+
+def _quoted_name(piece: str) -> str:
+    whole = piece[0] in '"-+*/()' or re.fullmatch(r"[0-9]*[.]?[0-9]+[.]?", piece)
+    return piece if whole else '"' + piece + '"'
 
 
 def linear(node: exp.Expr, name: Callable[[exp.Expr], str]) -> Linear:
@@ -299,20 +327,3 @@ def _add(left: _Affine, right: _Affine, factor: Fraction) -> _Affine:
     for each, share in right[0].items():
         terms[each] = terms.get(each, Fraction(0)) + factor * share
     return terms, left[1] + factor * right[1]
-
-
-def linear_text(form: Iterable[tuple[str, Fraction]]) -> str:
-    """The form as text that is read again as the same form."""
-    text = ""
-    for name, share in form:
-        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
-        size = abs(share)
-        factor = "" if size == 1 else f"{size.numerator} * " if size.denominator == 1 else f"{size} * "
-        text += sign + factor + _identifier(name)
-    return text
-
-
-def _identifier(name: str) -> str:
-    """Bare where that is the same to every parser, else in quotes."""
-    plain = name.isascii() and name.isidentifier() and name == name.lower() and len(name) > 1
-    return name if plain else '"' + name.replace('"', '""') + '"'

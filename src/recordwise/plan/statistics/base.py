@@ -391,7 +391,7 @@ def _values(part: CellAnswers, confidence: float) -> dict[str, Any]:
         noisy = part.noisy.values()
         columns |= {"noisy": noisy} if noisy.ndim == 1 else {"noisy": noisy[0], "noisy_negative": noisy[1]}
         columns["sigma"] = np.full(noisy.shape[-1], float(scale))
-    elif part.noisy.grid == 1:
+    elif part.noisy.grid == 1 and part.noisy.combined is None:
         columns["value"] = _fitting(part.noisy.points)
     return columns
 

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-from sqlglot import exp
-
-from recordwise.errors import SqlError
+from recordwise.errors import SqlError, near_name
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema, policy_measure
-from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
     COUNT,
     SUM,
@@ -25,6 +22,8 @@ from recordwise.policy.firms import FIRM, SIGNS, SUMS, Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from recordwise.plan.file.node import Node
 
 
@@ -55,7 +54,11 @@ class Count(Drawable):
         return None if mechanism is None else cls(alias=alias or "", mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import only
+
         if type(node) is not exp.Count or type(node.this) is not exp.Star:
             return None
         only(node, "this", "big_int")
@@ -103,7 +106,11 @@ class CountDistinct(Drawable):
         return None if mechanism is None else cls(alias=alias or "", counted=column, mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import aggregated_column, only
+
         if type(node) is not exp.Count or type(node.this) is exp.Star:
             return None
         only(node, "this", "big_int")
@@ -148,7 +155,7 @@ class Sum(Drawable):
     def problems(self, schema: Schema) -> list[str]:
         measure, clamp = schema.measure(self.measure), self.mechanism.to
         if measure is None:
-            return [f"'{self.measure}' is summed but is not a measure"]
+            return [f"'{self.measure}' is summed but is not a measure{near_name(self.measure, schema.measure_names())}"]
         if clamp is not None and (Fraction(clamp) / measure.step).denominator != 1:
             return [f"'{self.measure}' is clamped at a bound that is not a multiple of its step {measure.step}"]
         return mechanism_problems([self.mechanism], schema)
@@ -180,12 +187,17 @@ class Sum(Drawable):
         alias, mechanism = reader.named(node)
         if mechanism is None:
             if reader.schema.measure(column) is None:
-                node.problem(f"'{column}' is summed but is not a measure")
+                near = near_name(column, reader.schema.measure_names())
+                node.problem(f"'{column}' is summed but is not a measure{near}")
             return None
         return cls(alias=alias or "", measure=column, mechanism=mechanism)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import aggregated_column, only
+
         if type(node) is not exp.Sum:
             return None
         only(node, "this")

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sqlglot import exp
 
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
@@ -15,12 +14,13 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.schema import Measure, Schema
-from recordwise.plan.sql.grammar import aggregated_column, literal, only
 from recordwise.plan.statistics.base import NOT_UNBIASED, Drawable, EntryReader, NamedMechanisms, NoisyColumn, Statistic
 from recordwise.plan.statistics.totals import BinCounts, CountBins, ExactTable, IntArray, Total
 from recordwise.policy.firms import MOST_TREE_LEVELS, NODES, Joint
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from recordwise.plan.cost import CellMechanism
     from recordwise.plan.file.node import Node
 
@@ -147,7 +147,7 @@ class Quantile(Drawable):
         return reader.build_mechanism(TreeQuantile, node, node.table("grid", "rho", needed=("grid", "rho")))
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
         found = _column_and_share(node)
         if found is None:
             return None
@@ -158,11 +158,15 @@ class Quantile(Drawable):
         return cls(alias=alias or "", measure=column, p=p, mechanism=mechanism)
 
 
-def _column_and_share(node: exp.Expr) -> tuple[str, Fraction] | None:
+def _column_and_share(node: "exp.Expr") -> tuple[str, Fraction] | None:
     """Return the column and share of a SQL quantile.
 
     MEDIAN(x), QUANTILE_CONT(x, p) or PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x).
     """
+    from sqlglot import exp
+
+    from recordwise.plan.sql.grammar import aggregated_column, only
+
     if type(node) is exp.Median:
         only(node, "this")
         return aggregated_column(node.this), Fraction(1, 2)
@@ -182,7 +186,9 @@ def _column_and_share(node: exp.Expr) -> tuple[str, Fraction] | None:
     return None
 
 
-def _share(node: exp.Expr | None) -> Fraction:
+def _share(node: "exp.Expr | None") -> Fraction:
+    from recordwise.plan.sql.grammar import literal
+
     share = None if node is None else literal(node)
     if not isinstance(share, Fraction) or not 0 < share < 1:
         raise SqlError(construct="a quantile whose share is not a number between 0 and 1")

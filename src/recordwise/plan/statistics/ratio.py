@@ -6,13 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sqlglot import exp
 
 from recordwise.errors import ParameterError, SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import Mechanism
+from recordwise.plan.expressions import Linear, linear_text
 from recordwise.plan.schema import Schema, policy_measure
-from recordwise.plan.sql.grammar import Linear, aggregated_column, linear, linear_text, only, parse_linear
 from recordwise.plan.statistics.base import (
     COUNT,
     NOT_UNBIASED,
@@ -35,6 +34,8 @@ from recordwise.plan.statistics.plain import Count, Sum
 from recordwise.policy.columns import Measure, common_step
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from recordwise.plan.file.node import Node
 
 
@@ -91,12 +92,18 @@ class Combination(Statistic):
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
         """``combine.payann = "rest + 45 * emp"``."""
+        from recordwise.plan.sql.grammar import parse_linear
+
         text = node.text()
         return None if text is None else node.attempt(lambda: cls(alias=column, terms=parse_linear(text)))
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
         """Read ``SUM(rest) + 45 * SUM(emp) AS payann``, of selected sums."""
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import linear
+
         node = without_parentheses(node)
         if type(node) not in (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Div) or is_ratio(node):
             return None
@@ -105,21 +112,31 @@ class Combination(Statistic):
         return cls(alias=alias, terms=linear(node, aggregate_name))
 
 
-def without_parentheses(node: exp.Expr) -> exp.Expr:
+def without_parentheses(node: "exp.Expr") -> "exp.Expr":
     """Without the parentheses around it."""
+    from sqlglot import exp
+
+    from recordwise.plan.sql.grammar import only
+
     while type(node) is exp.Paren:
         only(node, "this")
         node = node.this
     return node
 
 
-def is_ratio(node: exp.Expr) -> bool:
+def is_ratio(node: "exp.Expr") -> bool:
     """Whether an expression divides by an aggregate."""
+    from sqlglot import exp
+
     return type(node) is exp.Div and node.args["expression"].find(exp.AggFunc) is not None
 
 
-def aggregate_name(node: exp.Expr) -> str:
+def aggregate_name(node: "exp.Expr") -> str:
     """Return the linear-form name of a SUM or COUNT(*)."""
+    from sqlglot import exp
+
+    from recordwise.plan.sql.grammar import aggregated_column, only
+
     if type(node) is exp.Count and type(node.this) is exp.Star:
         only(node, "this", "big_int")
         return COUNT
@@ -320,6 +337,8 @@ class Ratio(Statistic):
     @classmethod
     def read(cls, of: str, to: str, *, alias: str | None) -> "Ratio":
         """From two names or linear forms as text."""
+        from recordwise.plan.sql.grammar import parse_linear
+
         top, bottom = parse_linear(of), parse_linear(to)
         return cls(alias=alias or "", top=top, bottom=bottom)
 
@@ -376,8 +395,10 @@ class Ratio(Statistic):
         return None if of is None or to is None else node.attempt(lambda: cls.read(of, to, alias=column))
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
         """Read ``SUM(payann) / SUM(emp) AS pay``, of selected sums."""
+        from recordwise.plan.sql.grammar import linear, only
+
         node = without_parentheses(node)
         if not is_ratio(node):
             return None
@@ -534,7 +555,11 @@ class Average(Statistic):
         return _both(node.table("sum", "count"), reader)
 
     @classmethod
-    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from sqlglot import exp
+
+        from recordwise.plan.sql.grammar import aggregated_column, only
+
         if type(node) is not exp.Avg:
             return None
         only(node, "this")

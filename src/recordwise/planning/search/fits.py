@@ -608,7 +608,8 @@ class PlanFits:
 
 
 def _with_split(query: Query, split: Query) -> Query:
-    return replace(query, axes=split.axes, table_shares=split.table_shares)
+    best = None if split.table_shares else query.best
+    return replace(query, axes=split.axes, table_shares=split.table_shares, best=best)
 
 
 def plan_fits(

@@ -157,6 +157,14 @@ class Scalable:
         plan = replace(self.scope.plan, queries=self.queries)
         return with_choice(plan, [each.asked for each in self.tables], lambda asked: chosen[asked.place])
 
+    def examined(self, queries: Sequence[Query]) -> tuple[Query, ...]:
+        """Return the statistics among queries that are examined, without all others."""
+        own, found = set(self.places()), []
+        for number, query in enumerate(queries):
+            kept = tuple(each for each in query.draws() if (number, each.alias) in own)
+            found += [replace(query, statistics=kept, median=())] if kept else []
+        return tuple(found)
+
     def others(self) -> tuple[Query, ...]:
         """What the plan draws beside the statistics that are examined."""
         own = {each.asked.place for each in self.tables}
@@ -352,7 +360,7 @@ class FrontierPoint:
 
 
 class Plans:
-    """The plans of a frontier and today's, with sampled losses.
+    """The plans of a frontier and today's, with sampled losses: of all that a plan draws, or (``alone``) of what is examined.
 
     CONFIDENTIAL if the records are.
     """
@@ -366,8 +374,9 @@ class Plans:
         *,
         rules: StatusRules | None,
         at_least: Any,
+        alone: bool = False,
     ) -> None:
-        self._session, self._view = session, view
+        self._session, self._view, self._alone = session, view, alone
         read_rank(search.rank_by)
         self.status, self.limit = (rules or StatusRules()).limits[0]
         step = steps(2)
@@ -375,8 +384,8 @@ class Plans:
         self.plans = self._made(scope, search, at_least)
         step("working out policies")
         policies = tracked(self.plans, lambda each: f"the policy of {each.name}")
-        self._policies = {each: session.policy_of(*each.queries) for each in policies}
-        others = self.plans[0].others()
+        self._policies = {each: self._policy(each, each.queries) for each in policies}
+        others = () if alone else self.plans[0].others()
         self._others = session.policy_of(*others) if others else Policy()
         self._sample = RecordSample(view, [self._others, *self._policies.values()], search.rank_by)
         self._kept: dict[tuple[Scalable, int], FloatArray] = {}
@@ -402,6 +411,10 @@ class Plans:
                     Scalable(name=name, queries=queries, scope=scope, tables=tables, levels=levels, schema=schema)
                 )
         return _different(found)
+
+    def _policy(self, plan: Scalable, queries: Sequence[Query]) -> Policy:
+        """Return what a plan costs: all of it, or what is examined alone."""
+        return self._session.policy_of(*(plan.examined(queries) if self._alone else queries))
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:
         """Return the sampled loss of a rank at a noise factor.
@@ -493,7 +506,7 @@ class Plans:
         """The plans chosen, with the losses of all records."""
         queries = [plan.at(factor) or plan.queries for plan, factor, _ in chosen]
         asked = tracked(list(enumerate(queries)), lambda item: f"the losses of {chosen[item[0]][0].name}")
-        policies = {str(at): self._session.policy_of(*own) for at, own in asked}
+        policies = {str(at): self._policy(chosen[at][0], own) for at, own in asked}
         losses = policy_losses(self._view, policies)
         return [
             FrontierPoint(name=plan.name, losses=losses[str(at)].rho, reliable=found, queries=own)

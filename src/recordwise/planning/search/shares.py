@@ -209,7 +209,8 @@ def _split(trees: Sequence[LevelTree], shares: FloatArray, gap: float) -> Split:
         squared = tree.squared_ratios(part)
         for number, may_miss in enumerate(tree.may_miss):
             own = np.sort(squared[(tree.level == number) & np.isfinite(tree.reach)])
-            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])) if own.size else 0.0)
+            # A table without a goal is nowhere off.
+            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])) if len(own) else 0.0)
     return Split(shares=shares, ratios=tuple(ratios), gap=gap)
 
 
@@ -252,8 +253,8 @@ def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArra
     for tree, own, part in zip(trees, must, _parts(trees, shares)):
         weights = tree.weights(part)
         squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
-        asked = np.unique(tree.level[own]).tolist()
-        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in asked]
+        goals = np.unique(tree.level[own])
+        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in goals]
         unit = np.zeros((len(cells), len(squared)))
         unit[np.arange(len(cells)), cells] = tree.variance[cells] / part[tree.level[cells]]
         # The fit of a cell's own variance is its covariance with every fitted cell.
@@ -359,6 +360,8 @@ def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
 
 
 OPEN = "needs complete levels: below keys that may miss cells a fit changes nothing"
+NO_ROOM = 1e-6
+"""What is left, in steps, where cells may miss the goal that cannot be met."""
 CLOSE = "Give the query all_other='publish', or say complete=True if the keys list every cell."
 
 
@@ -383,10 +386,11 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
     for n in order:
         total = found[n].total
         counted = counted_cells(view, goal, found[n]) & (n in goal.levels)
+        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+        room = _room(goal, found[n], counted, may_miss[n])
         level.append(np.full(len(total), n))
         sizes.append(level_sizes(goal.query, found[n].level, goal.measure, schema, len(total)))
-        reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
-        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+        reach.append(np.where(counted, room / z, np.inf))
     return GoalLevels(
         goal=goal,
         tree=LevelTree(
@@ -400,6 +404,21 @@ def _levels(view: OwnerView, goal: Goal, found: Sequence[PlanTotals], *, complet
         if any(each is None for each in sizes)
         else np.concatenate([each for each in sizes if each is not None]),
     )
+
+
+def _room(goal: Goal, part: PlanTotals, counted: Any, may_miss: int) -> FloatArray:
+    """Return what the goal leaves for normal noise in each cell: less half a lattice step (T-HALFSTEP).
+
+    The largest weight of an answer in a fit is taken as 1.
+    """
+    room = float(goal.within) * part.total - float(part.step) / 2
+    if int(np.sum(counted & (room <= 0))) > may_miss:
+        raise ParameterError(
+            parameter="fitted",
+            problem="asks for errors of less than half a step of the measure",
+            advice="Raise at_least or within, or lower share.",
+        )
+    return np.maximum(room, NO_ROOM * float(part.step))
 
 
 def _with_a_column(part: PlanTotals) -> pa.Table:

@@ -380,7 +380,7 @@ class Maker:
     def table(self, start: int, count: int) -> pa.Table:
         """The records with the numbers from ``start`` on."""
         number = np.arange(start, start + count, dtype=np.int64)
-        columns: dict[str, pa.Array] = {self._schema.unit: pa.array(scrambled_ids(number))}
+        columns: dict[str, pa.Array] = {name: pa.array(scrambled_ids(number)) for name in self._generated_ids()}
         if self._schema.firm:
             chained, which = self._chance(1, start, count), self._chance(2, start, count)
             columns[self._schema.firm] = pa.array(firm(number, self._rows, chained, which))
@@ -389,6 +389,17 @@ class Maker:
         if self._schema.collapse is not None:
             return self._in_rows(columns, steps, start, count)
         return pa.table(columns | {each.name: self._stored(each, steps[each.name], start) for each in self._held()})
+
+    def _generated_ids(self) -> list[str]:
+        """Return the columns of the id that nothing is grouped by; one of them makes every record's id its own."""
+        found = [name for name in self._schema.unit_columns if name not in self._schema.column_names()]
+        if not found:
+            raise ParameterError(
+                parameter="unit",
+                problem="consists of columns that are grouped by, so no records can be generated for it",
+                advice="Use records of your own: --records FILE.",
+            )
+        return found
 
     def _held(self) -> tuple[Measure, ...]:
         return self._schema.record_measures()

@@ -36,7 +36,7 @@ from recordwise.policy.atoms import (
     linear_slope,
 )
 from recordwise.policy.columns import Cell, Measure, check_one_measure_a_name, plain_value
-from recordwise.policy.conditions import AllOf, Among, Condition, holds
+from recordwise.policy.conditions import AllOf, Among, Condition, holds, split_bands
 from recordwise.policy.dominance.boxes import Search, exact_bound, finite
 from recordwise.policy.dominance.curves import AtomSum, Comparison, DoubtError, comparison, openings
 from recordwise.policy.dominance.regions import OTHER, Region, regions
@@ -66,6 +66,8 @@ MEASURES_FIRST = 0.4
 NEARLY_ALL = 0.9
 """The part of the time that bounds measure by measure may take before boxes are tried, with several measures and with one."""
 IN_TIME = "the time limit was reached before a proof or a record that exceeds the budget was found"
+MANY_BANDS = 32
+"""From so many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
 NEITHER = "neither a proof nor a record that exceeds the budget was found"
 
 
@@ -514,6 +516,19 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
     gains, costs = _net(spent, limit)
     if all(isinstance(atom, Outside) and (condition, atom) in costs for condition, atom in gains):
         return None
+    if sum(bool(split_bands(condition)[0]) for condition, _ in gains) >= MANY_BANDS:
+        try:
+            unbanded = {key: each for key, each in costs.items() if not split_bands(key[0])[0]}
+            if _excess(_in_any_band(gains), unbanded, bounds, deadline) is None:
+                return None
+        except DoubtError:
+            # Only what each band costs can decide.
+            pass
+    return _excess(gains, costs, bounds, deadline)
+
+
+def _excess(gains: Terms, costs: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:
+    """Return a record whose gains exceed its costs, or None if proved impossible."""
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:
@@ -535,6 +550,27 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
     if doubts:
         raise doubts[0]
     return None
+
+
+def _in_any_band(terms: Terms) -> Terms:
+    """Return terms that are at least as large, and ask for no band of a table (T-SIZE).
+
+    A record is in one band of each table: of terms that differ in the band alone it pays those of one band, at most the
+    largest sum.
+    """
+    found: dict[Key, Fraction] = {}
+    by_band: dict[tuple[Condition, Atom, str], dict[int, Fraction]] = {}
+    for (condition, atom), coefficient in terms.items():
+        bands, rest = split_bands(condition)
+        if not bands:
+            found[condition, atom] = found.get((condition, atom), Fraction(0)) + coefficient
+            continue
+        sums = by_band.setdefault((rest, atom, bands[0].table.digest), {})
+        for band in bands[0].bands:
+            sums[band] = sums.get(band, Fraction(0)) + coefficient
+    for (rest, atom, _), sums in by_band.items():
+        found[rest, atom] = found.get((rest, atom), Fraction(0)) + max(sums.values())
+    return found
 
 
 def _net(spent: Terms, limit: Terms) -> tuple[Terms, Terms]:

@@ -1,7 +1,7 @@
 """Policies as text: sentences for an establishment, formulas for a terminal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -28,7 +28,18 @@ from recordwise.policy.atoms import (
 )
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Measure, Truth, Value
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null, band_tables
+from recordwise.policy.conditions import (
+    EVERY,
+    AllOf,
+    Among,
+    AnyOf,
+    Compare,
+    Condition,
+    InBand,
+    Null,
+    band_tables,
+    split_bands,
+)
 from recordwise.policy.evaluate.tables import cell_of
 from recordwise.policy.policy import Maximum, Policy, Terms, with_plain_constants
 
@@ -43,15 +54,49 @@ PURE_CLOSING = (
 )
 
 
+FEW_SIZES = 4
+"""Up to so many statistics whose noise follows sizes, all their bands are described."""
+
+
 def policy_prose(policy: "Policy") -> str:
-    """Explain the loss term by term, and what the number means."""
+    """Explain the loss term by term, and what the number means; of many sizes of cells the smallest and the largest."""
     if not policy.rho and not policy.delta_terms:
         return "Nothing is published from these records, so the privacy loss of every record is 0."
+    ends = ends_by_size(policy)
+    if ends is not None and not policy.delta_terms:
+        small, large = ("; ".join(_terms(each.rho)) for each in ends)
+        return (
+            f"The privacy loss of a record depends on the public sizes of its cells. {SMALLEST.capitalize()} it is the sum of "
+            f"these parts: {small}. {LARGEST.capitalize()} it is: {large}. {CLOSING}"
+        )
     what = "pure privacy loss (epsilon)" if policy.is_pure else "privacy loss"
     sentences = [f"The {what} of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
     if policy.delta_terms:
         sentences.append("In addition, there is " + "; ".join(_terms(policy.delta_terms)) + ".")
     return " ".join([*sentences, PURE_CLOSING if policy.is_pure else CLOSING])
+
+
+SMALLEST, LARGEST = "where all of them are small or not listed", "where all of them are among the largest"
+
+
+def ends_by_size(policy: Policy, *, few: int = FEW_SIZES) -> tuple[Policy, Policy] | None:
+    """Return the losses in the smallest and in the largest cells of all tables.
+
+    None where noise follows no sizes, or those of few statistics only, which can be described one by one.
+    """
+    smallest: dict[Any, Fraction] = {}
+    largest: dict[Any, Fraction] = {}
+    followed = set()
+    for (condition, atom), coefficient in policy.rho.items():
+        bands, rest = split_bands(condition)
+        followed |= {(each.table.digest, atom) for each in bands}
+        if all(0 in each.bands for each in bands):
+            smallest[rest, atom] = smallest.get((rest, atom), Fraction(0)) + coefficient
+        if all(len(each.table.edges) - 1 in each.bands for each in bands):
+            largest[rest, atom] = largest.get((rest, atom), Fraction(0)) + coefficient
+    if len(followed) <= few:
+        return None
+    return replace(policy, rho=smallest), replace(policy, rho=largest)
 
 
 def _terms(terms: Terms) -> list[str]:

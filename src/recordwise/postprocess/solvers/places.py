@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.solvers.boxed import IntArray, one_thread
@@ -166,6 +166,8 @@ def _of_parts(inner: Inner, parts: Sequence[Inner], below: Sequence[FloatArray])
 
 def _eliminate(spread: FloatArray, sums: Any, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the root R of S = R R' and T = (I + R'GR)^-1 R', so that S X = R T: nothing cancels."""
+    from scipy import linalg
+
     root: Any = linalg.cholesky(np.asarray(spread), lower=True, check_finite=False)
     half = (sums @ root) / np.sqrt(variances)[:, None]
     inner = half.T @ half
@@ -176,6 +178,8 @@ def _eliminate(spread: FloatArray, sums: Any, variances: FloatArray) -> tuple[Fl
 
 def _over(root: FloatArray, values: FloatArray) -> FloatArray:
     """Divide by the transpose of a root, from the left."""
+    from scipy import linalg
+
     return np.asarray(linalg.solve_triangular(root, values, trans="T", lower=True, check_finite=False))
 
 
@@ -304,6 +308,8 @@ class PlaceFit:
 
     def _told(self, depth: int, above: Any, found: FloatArray) -> FloatArray:
         """Take what places tell from a covariance, and return what is left for their parents."""
+        from scipy import linalg
+
         wider = self.places.joined[depth - 1].shape[0] if depth else 0
         up = np.zeros((len(found), wider))
         for each, (root, shrunk) in zip(self.places.inner[depth], self.matrices[depth]):

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from recordwise.postprocess.measured import CellsAndSums, Measurements, boxed_residual, sum_rows
 from recordwise.postprocess.solvers.boxed import (
@@ -213,6 +212,8 @@ class FactoredSystem:
             weighted.eliminate_zeros()
         # A symmetric matrix is the same by rows and by columns.
         matrix = sparse.csr_array(weighted @ by_cell + sparse.diags_array(diagonal[self.order], format="csr")).T
+        from scipy.sparse.linalg import splu
+
         return matrix, splu(sparse.csc_array(matrix), permc_spec="NATURAL", **SYMMETRIC)
 
 

@@ -8,7 +8,7 @@ In reading order:
 - ``csv``: safe to open in a spreadsheet
 - ``xlsx``: accessible workbooks
 - ``statistical``: SAS, Stata and functions for R
-- ``sdmx_csv``: an observation on each line
+- ``sdmx_csv``: an observation on each line, as SDMX or plain
 - ``cbp``: the layout of County Business Patterns
 - ``records``: microdata that add up to the tables
 """

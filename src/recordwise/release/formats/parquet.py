@@ -1,4 +1,4 @@
-"""Parquet files, which every release has and ``load_release`` reads."""
+"""Parquet files, which every release has and ``rw.read`` reads."""
 
 from pathlib import Path
 
@@ -47,7 +47,9 @@ def read_parquet(path: Path) -> pa.Table:
     """The table of a file, without the file's label."""
     import pyarrow.parquet
 
-    return pyarrow.parquet.read_table(path, partitioning=None).replace_schema_metadata(None)
+    # A file alone needs no dataset, which would load pandas.
+    with pyarrow.parquet.ParquetFile(path) as file:
+        return file.read().replace_schema_metadata(None)
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:

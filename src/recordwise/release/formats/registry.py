@@ -17,13 +17,13 @@ from recordwise.release.formats.cbp import Cbp
 from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import Parquet
-from recordwise.release.formats.sdmx_csv import SdmxCsv
+from recordwise.release.formats.sdmx_csv import LongCsv, SdmxCsv
 from recordwise.release.formats.statistical import SAS, SAS8, STATA, R
 from recordwise.release.formats.xlsx import Xlsx
 from recordwise.release.tables import BANNER, NOT_PRIVATE, PRIVATE
 
 GROUP = "recordwise.formats"
-OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), Cbp(), R)
+OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), LongCsv(), Cbp(), R)
 DEFAULT_FORMATS = ("parquet", "csv")
 REQUIRED = "parquet"
 RESERVED = ("json", "html")

@@ -1,4 +1,4 @@
-"""SDMX-CSV 2.0: one observation per line.
+"""SDMX-CSV 2.0 and plain long CSV: one observation per line.
 
 For the systems in which statistical offices exchange data. Dimensions are the keys of the table, the
 statistic (INDICATOR) and the period where the publication states one. OBS_STATUS is A for a reliable value, U
@@ -8,6 +8,7 @@ releases only.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,16 @@ from recordwise.plan.arrays import texts_of
 from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import status_column
-from recordwise.release.formats.csv import csv_bytes, meaningful, runs, same_bytes, slices, write_pieces
+from recordwise.release.formats.csv import (
+    Csv,
+    csv_bytes,
+    meaningful,
+    runs,
+    same_bytes,
+    slices,
+    without_formulas,
+    write_pieces,
+)
 from recordwise.release.formats.format import RUN, only_private, type_problem
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
@@ -68,6 +78,62 @@ class SdmxCsv:
         table = content.table
         pieces = (csv_bytes(_lines(content, table, *part), header=False) for part in _variable_tables(table))
         return same_bytes(path, _header(content, table), pieces)
+
+
+class LongCsv:
+    """One file for each table with a line for each number: codes, names, statistic, unit, value, error, interval, status."""
+
+    name = "long"
+    extension = "long.csv"
+    description = "the whole table as text, a number on each line"
+    whole = False
+    needs = ()
+
+    def problem(self, content: Content) -> str | None:
+        missing = [table.name for table in content.tables if not table.table.variables]
+        return f"has no place for '{missing[0]}', whose columns are not known" if missing else type_problem(content)
+
+    def write(self, content: Content, path: Path) -> None:
+        table = content.table
+        with path.open("wb") as file:
+            file.write(_long_header(content, table))
+            write_pieces(_variable_tables(table), file, lambda part: _long_text(content, table, *part))
+
+    def privacy_label(self, path: Path) -> str:
+        return Csv().privacy_label(path)
+
+    def same(self, content: Content, path: Path) -> bool:
+        table = content.table
+        pieces = (_long_text(content, table, *part) for part in _variable_tables(table))
+        return same_bytes(path, _long_header(content, table), pieces)
+
+
+LONG = ("statistic", "title", "unit", "value", "sd", "low", "high", "status")
+
+
+def _long_header(content: Content, table: DescribedTable) -> bytes:
+    label = b"" if content.private else f"# {content.privacy_label}\n".encode()
+    empty = _long_lines(content, table, table.data.slice(0, 0), table.table.variables[0])
+    return label + bytes(csv_bytes(without_formulas(empty), header=True))
+
+
+def _long_text(content: Content, table: DescribedTable, piece: pa.Table, variable: str) -> pa.Buffer:
+    return csv_bytes(without_formulas(_long_lines(content, table, piece, variable)), header=False)
+
+
+def _long_lines(content: Content, table: DescribedTable, piece: pa.Table, variable: str) -> pa.Table:
+    """The numbers of a variable in some cells, with what the plain file has next to them."""
+    rows, short = piece.num_rows, meaningful(replace(table.table, variables=(variable,)), piece)
+    first = min(piece.column_names.index(each) for each in table.table.variables)
+    entry = next(each for each in table.columns if each.name == variable)
+    # A key that is called like one of our columns gets an underscore.
+    columns = {name + "_" * (name in LONG): piece.column(name) for name in piece.column_names[:first]}
+    columns |= {"statistic": _same(variable, rows), "title": _same(entry.title, rows), "unit": _same(entry.unit, rows)}
+    ends = {"value": variable, **{end: f"{variable}_{end}" for end in ("sd", "low", "high")}}
+    for end, name in ends.items():
+        known = name in short.column_names
+        columns[end] = short.column(name).cast(pa.float64()) if known else pa.nulls(rows, pa.float64())
+    return pa.table({**columns, "status": status_column(content, table, piece, variable)})
 
 
 def identifier(name: str) -> str:

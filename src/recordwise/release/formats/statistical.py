@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.format import type_problem
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+from recordwise.release.tables import NAME, NOT_PRIVATE, PRIVATE
 
 START = "NOT PRIVATE"
 
@@ -37,6 +37,9 @@ class Statistical:
             return problem
         for table in content.tables:
             for field, column in zip(table.data.schema, table.data.columns):
+                # Names that are too long are cut, codes never.
+                if field.name not in (*table.table.keys, *table.table.variables) and field.name.endswith(NAME):
+                    continue
                 if pa.types.is_string(field.type) and _longest(column) > self._text:
                     return f"cannot store column '{field.name}': its text is longer than {self._text} bytes"
         return None
@@ -48,7 +51,7 @@ class Statistical:
             cut_bytes(entry.title if name == entry.name else f"{entry.name}: {entry.title}", self._label)
             for name, entry in zip(names, table.columns)
         ]
-        frame = _frame(table.data, names)
+        frame = _frame(table.data, names, self._text)
         said = content.privacy_label if not content.private else table.title
         self._write(frame, str(path), labels, said)
 
@@ -88,18 +91,20 @@ class Statistical:
         names = short_names(data.column_names, self._longest)
         if list(found.columns) != names or len(found) != data.num_rows:
             return False
-        wanted = _frame(data, names)
+        wanted = _frame(data, names, self._text)
         return all(_equal(wanted[name].to_numpy(), found[name].to_numpy()) for name in names)
 
 
-def _frame(data: pa.Table, names: list[str]) -> Any:
-    """Return a pandas frame of floats and text."""
+def _frame(data: pa.Table, names: list[str], longest: int) -> Any:
+    """Return a pandas frame of floats and text of at most so many bytes."""
     import pandas
 
     columns: dict[str, Any] = {}
     for name, column in zip(names, data.columns):
         if pa.types.is_string(column.type):
-            columns[name] = np.array(column.fill_null("").to_pylist(), dtype=object)
+            texts = column.fill_null("")
+            cut = _longest(texts) > longest
+            columns[name] = np.array([cut_bytes(t, longest) if cut else t for t in texts.to_pylist()], dtype=object)
         else:
             numbers = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
             columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)

@@ -25,10 +25,12 @@ import pyarrow.compute as pc
 
 from recordwise.exact.text import share_text
 from recordwise.plan.expressions import ALL_OTHER
+from recordwise.plan.publication import VALUE_SIGN
 from recordwise.release.content import Content, DescribedTable
+from recordwise.release.dictionary import headings
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+from recordwise.release.tables import NAME, NOT_PRIVATE, PRIVATE
 
 # Reading: the sheets of a workbook row by row, to compare them with tables. It needs no package.
 
@@ -43,13 +45,20 @@ def label_of(path: Path) -> str:
         return ElementTree.fromstring(book.read("docProps/core.xml")).findtext(DESCRIPTION) or ""
 
 
-def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
-    """Return whether a sheet has exactly these rows after ``skip`` rows."""
+def sheets_of(path: Path) -> dict[str, int]:
+    """Return the number of each sheet of a workbook by its name."""
+    with zipfile.ZipFile(path) as book:
+        found = ElementTree.fromstring(book.read("xl/workbook.xml")).iter(f"{MAIN}sheet")
+        return {sheet.get("name", ""): number for number, sheet in enumerate(found, 1)}
+
+
+def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int, heads: Sequence[str] = ()) -> bool:
+    """Return whether a sheet has exactly these rows after ``skip`` rows, below these heads or the names of columns."""
     with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{number}.xml") as file:
         rows = _rows(file)
         for _ in range(skip):
             next(rows, None)
-        if next(rows, None) != dict(enumerate(data.column_names)):
+        if next(rows, None) not in (dict(enumerate(heads)), dict(enumerate(data.column_names))):
             return False
         for batch in data.to_batches(max_chunksize=5_000):
             for wanted in zip(*(column.to_pylist() for column in batch.columns)):
@@ -186,6 +195,7 @@ ABOVE = 3
 """Rows above the header of a table: its title, what it is, and how to get back to the contents."""
 OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 FIRST = ("Cover", "Contents", "Notes", "Dictionary")
+CODES = "Codes"
 FORBIDDEN = str.maketrans("[]:*?/\\'", "________")
 
 
@@ -221,13 +231,15 @@ class Xlsx:
     def same(self, content: Content, path: Path) -> bool:
         """Return whether each table's sheets hold its rows."""
 
-        place = len(FIRST)
-        for each in content.tables:
-            short = meaningful(each.table, each.data)
-            for start, count in sheet_ranges(each):
-                place += 1
-                if not same_sheet(path, place, short.slice(start, count), skip=ABOVE):
-                    return False
+        numbers = sheets_of(path)
+        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
+        for name, (each, start, count) in zip(sheet_names([each.name for each, _, _ in parts]), parts):
+            rows = meaningful(each.table, each.data.slice(start, count))
+            # Workbooks of earlier versions have the names of columns as heads.
+            if name not in numbers or not same_sheet(
+                path, numbers[name], rows, skip=ABOVE, heads=headings(each.columns)
+            ):
+                return False
         return True
 
 
@@ -240,7 +252,7 @@ def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
 
 def sheet_names(wanted: Sequence[str]) -> list[str]:
     """Return distinct, short sheet names that Excel accepts."""
-    taken, names = {name.casefold() for name in (*FIRST, AREA)}, []
+    taken, names = {name.casefold() for name in (*FIRST, CODES, AREA)}, []
     for name in wanted:
         plain = name.translate(FORBIDDEN) or "table"
         found, number = plain[:LONGEST_NAME], 1
@@ -264,6 +276,7 @@ class _Writer:
         self.text = book.add_format({"num_format": "@"})
         self.input = book.add_format({"num_format": "@", "bg_color": "#FFF6CC", "border": 4})
         self.number = book.add_format({"num_format": "#,##0.##"})
+        self.named = any(VALUE_SIGN in name for name in content.words.labels)
         self.adds = any(map(_may_be_summed, content.tables))
         parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
         self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
@@ -273,6 +286,8 @@ class _Writer:
         self._contents()
         self._notes()
         self._dictionary()
+        if self.named:
+            self._codes()
         for name, (table, start, count) in self.sheets:
             self._table(name, table, start, count)
         area = Area.of(self.content, {table.name: name for name, (table, start, _) in self.sheets if not start})
@@ -320,7 +335,10 @@ class _Writer:
         }
         lines = [f"{heading}: {text}" for heading, text in named.items() if text]
         label = [] if content.private else [content.privacy_label]
-        more = ["Sheets: contents, notes, a data dictionary, then one table on each sheet.", content.notes[0]]
+        more = [
+            "Sheets: contents, notes, a data dictionary, names of codes, then one table on each sheet.",
+            content.notes[0],
+        ]
         self._lines(FIRST[0], content.title, [*label, *lines, *more])
 
     def _contents(self) -> None:
@@ -334,13 +352,30 @@ class _Writer:
 
     def _notes(self) -> None:
         labels = sorted(self.content.words.labels.items())
-        values = [f"{name} is {label}" for name, label in labels]
+        values = [f"{name} is {label}" for name, label in labels if VALUE_SIGN not in name]
         said = [] if self.content.private else [self.content.privacy_label]
         self._lines(FIRST[2], "Notes", [*said, *self.content.notes, *values])
 
+    def _codes(self) -> None:
+        """What readers call each code of each column."""
+        rows = [
+            (*name.split(VALUE_SIGN, 1), label)
+            for name, label in self.content.words.labels.items()
+            if VALUE_SIGN in name
+        ]
+        about = "This sheet has one table: the names of codes."
+        sheet = self._add_sheet(CODES, "Codes", about, ["Column", "Code", "Name"], len(rows))
+        for at, row in enumerate(sorted(rows), ABOVE + 1):
+            for column, text in enumerate(row):
+                sheet.write_string(at, column, text, self.text)
+
     def _dictionary(self) -> None:
-        names = ["Table", "Column", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
-        rows = [[table.name, *entry.to_json().values()] for table in self.content.tables for entry in table.columns]
+        names = ["Table", "Heading", "Name in files", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
+        rows = [
+            [table.name, head, *entry.to_json().values()]
+            for table in self.content.tables
+            for head, entry in zip(headings(table.columns), table.columns)
+        ]
         about = "This sheet has one table: what each column of each table means."
         sheet = self._add_sheet(FIRST[3], "Data dictionary", about, names, len(rows))
         for at, row in enumerate(rows, ABOVE + 1):
@@ -350,7 +385,7 @@ class _Writer:
     def _table(self, name: str, table: DescribedTable, start: int, count: int) -> None:
         label = "" if self.content.private else f" {self.content.privacy_label}."
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
-        names = table.data.column_names
+        names = headings(table.columns)
         sheet = self._add_sheet(name, table.title, about, names, count)
         if not count:
             return
@@ -358,7 +393,8 @@ class _Writer:
 
     def fill(self, outline: BytesIO, path: Path) -> None:
         """Copy the workbook with its tables' rows in place of placeholders."""
-        tables = {f"xl/worksheets/sheet{at}.xml": part for at, (_, part) in enumerate(self.sheets, len(FIRST) + 1)}
+        first = len(FIRST) + 1 + self.named
+        tables = {f"xl/worksheets/sheet{at}.xml": part for at, (_, part) in enumerate(self.sheets, first)}
         with zipfile.ZipFile(outline) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
             for info in source.infolist():
                 with target.open(_same_entry(info), "w") as file:
@@ -507,7 +543,8 @@ class Area:
                 f"{_name(keys + 1)}{row + 1}",
                 f"{_name(keys + 1)}${self.first_line}:{_name(keys + 1)}{row}",
             )
-            said = f'IF({found}="","",IF({found}>0,"yes",IF({found}<0,"named above","no such cell")))'
+            named = self._chosen([self._named(each, found) for each in self.tables])
+            said = f'IF({found}="","",IF({found}>0,{named},IF({found}<0,"named above","no such cell")))'
             yield row, keys, "text", f"={said}", ""
             empty = "&".join(f"{_name(column)}{row + 1}" for column in range(keys))
             place = self._chosen([self._place(each, row) for each in self.tables])
@@ -561,6 +598,12 @@ class Area:
 
     def _taken(self, table: DescribedTable, name: str, end: str, place: str) -> str:
         return f"INDEX({self._column(table, name + end)},{place})" if name in table.halves else '""'
+
+    def _named(self, table: DescribedTable, place: str) -> str:
+        """What the cell that was found is called."""
+        names = [key + NAME for key in code_keys(table) if key + NAME in table.data.column_names]
+        found = [f"INDEX({self._column(table, name)},{place})" for name in names]
+        return '&", "&'.join(found) if found else '"yes"'
 
     def _advice(self, row: int) -> str:
         """Whether other tables would make the error smaller."""

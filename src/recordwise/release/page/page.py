@@ -176,10 +176,12 @@ def ledger_entries(published: Published, digest: str, head: Head) -> list[tuple[
         chosen += f"; {viewed}" if published.tuned_on == "confidential" else f"; {viewed}, {reason}"
     told = {
         "Guarantee": published.guarantee,
+        **({"A record, which is what is protected": published.protects} if published.protects else {}),
         "Mechanisms and thresholds were chosen": chosen,
         **_declared_losses(published.declared_elsewhere),
         **{f"List of codes '{name}'": _code_list_text(each) for name, each in published.lists.lists.items()},
         **_band_sizes(published),
+        **_stages(published),
         "Digest of tables and policy": digest,
         "Ledger entry": f"{head.length}, {head.digest}",
         "Ledger": published.storage,
@@ -203,6 +205,18 @@ def _band_sizes(published: Published) -> dict[str, str]:
     return {
         "Sizes of cells": "; ".join(f"{source}; SHA-256 {digest}" for source, digest in sources),
         "Promise over time": published.promise,
+    }
+
+
+def _stages(published: Published) -> dict[str, str]:
+    """Return what a refinement shares with earlier releases, and what all of them cost (T-STAGES)."""
+    found = published.refinement
+    if found is None:
+        return {}
+    return {
+        "Refines": f"release {found.digests[0]}, ledger entry {found.charge}: answers are averages of both draws, and the losses "
+        "on this page are those of the further draws alone",
+        "Loss of all stages": policy_text(found.total.policy()),
     }
 
 

@@ -1,0 +1,116 @@
+"""Find another family of noise that would cost every example of a plan less.
+
+With no larger error in a small, a middle and a large cell; from public totals alone, no record is read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import RecordwiseError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import Mechanism
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.schema import policy_measure
+from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import SUM
+from recordwise.planning.result import loss_figure
+from recordwise.planning.search.goals import families, has_amount, two_digits
+
+CLEARLY = 0.9
+"""So much less, at least, must every example lose."""
+ROUNDED = 1.001
+"""Errors that differ by less are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cheaper:
+    """A mechanism with no larger error that costs every example record less."""
+
+    variable: str
+    now: str
+    instead: str
+    losses: Mapping[str, tuple[float, float]]
+    """By example: what it loses now, and would lose."""
+
+    def text(self) -> str:
+        """In words."""
+        told = ", ".join(
+            f"{name} {loss_figure(then)} instead of {loss_figure(now)}" for name, (now, then) in self.losses.items()
+        )
+        return (
+            f"{self.variable}: {self.instead} has no larger error than {self.now} and costs every example less: {told}."
+        )
+
+
+def cheaper_families(
+    plan: Plan, totals: Callable[[PlannedTable, Any], FloatArray], examples: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Cheaper]:
+    """Yield, for each sum whose noise follows no sizes, the family that costs all examples less, if there is one.
+
+    Args:
+        plan: The plan.
+        totals: The totals of a small, a middle and a large cell of a table.
+        examples: Example records by name; without any nothing is said.
+    """
+    for number, query in enumerate(plan.queries):
+        *others, finest = [each for each in plan.tables() if each.query == number]
+        for part in query.draws() if examples and plan.selection(finest) is None else ():
+            plain = part.contribution == SUM and not part.mechanism.is_sized and part.mechanism.to is None
+            if plain and not policy_measure(str(part.of), plan.schema).signed:
+                try:
+                    found = _cheaper(plan, finest, part, totals(finest, part), examples, several=bool(others))
+                except RecordwiseError:
+                    # Thresholds that differ by group, or an example without the measure.
+                    continue
+                if found is not None:
+                    yield found
+
+
+def _cheaper(
+    plan: Plan,
+    table: PlannedTable,
+    part: Drawable,
+    totals: FloatArray,
+    examples: Mapping[str, Mapping[str, Any]],
+    *,
+    several: bool,
+) -> Cheaper | None:
+    own, step, measure = (
+        part.mechanism.at_share(table.shape.share),
+        part.step(plan.schema),
+        policy_measure(str(part.of), plan.schema),
+    )
+
+    def losses(mechanism: Mechanism) -> FloatArray:
+        policy = mechanism.policy(measure)
+        return np.array([float(policy.loss(record)) for record in examples.values()])
+
+    given, now = own.variance_of(totals, step=step), losses(own)
+    best: tuple[float, Mechanism, FloatArray] | None = None
+    for family in families(offset=two_digits(float(totals[1]))).values():
+        # Fat tails get fatter where a loss is split over levels.
+        made = None if several and not has_amount(family) else _with_variance(family, given, totals, step)
+        if made is None:
+            continue
+        then = losses(made)
+        if np.all(then <= CLEARLY * now) and (best is None or np.prod(then) < best[0]):
+            best = float(np.prod(then)), made, then
+    if best is None:
+        return None
+    pairs = {name: (float(one), float(two)) for name, one, two in zip(examples, now, best[2])}
+    return Cheaper(variable=part.alias, now=own.text(), instead=best[1].text(), losses=pairs)
+
+
+def _with_variance(family: Mechanism, given: FloatArray, totals: FloatArray, step: Fraction) -> Mechanism | None:
+    """Return a mechanism of a family whose variance is in no cell larger than the given one; None if there is none."""
+    at = int(np.argmin(given))
+    try:
+        made = family.recalibrated(variance=Fraction(float(given[at])), at_total=Fraction(float(totals[at])))
+        fits = bool(np.all(made.variance_of(totals, step=step) <= ROUNDED * given))
+    except RecordwiseError:
+        return None
+    return made if fits else None

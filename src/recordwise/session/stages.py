@@ -1,0 +1,352 @@
+"""Releases in stages: the same tables with less noise, of which only the rest is paid (T-STAGES)."""
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.ledger.entries import Charge
+from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms.base import Mechanism
+from recordwise.noise.randomness import KEY_BYTES, Secure
+from recordwise.plan.arrays import table_digest
+from recordwise.plan.cost import CellMechanism
+from recordwise.plan.describe import plan_json, table_name
+from recordwise.plan.plan import FoundTotals, Plan, TableTotals
+from recordwise.plan.query import Query
+from recordwise.plan.statistics import Drawable, Total
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.json import PolicyFile
+from recordwise.policy.loss_law import LatticePolicy
+from recordwise.policy.series import Series
+from recordwise.release.draw import PreparedStatistic, PreparedTable
+from recordwise.release.published import Refinement
+from recordwise.release.release import Release
+from recordwise.release.tables import PagePart, page_parts
+
+UNSPENT = "Nothing was spent."
+OWN_PLAN = f"{UNSPENT} Publish it by a plan of its own."
+DECLARED = (
+    f"{UNSPENT} What was published may decide how much to refine only within a declared budget. If this stage was planned "
+    "before the first release, say so: fixed_in_advance = true in [stage], fixed_in_advance=True in Python."
+)
+
+
+def _refused(problem: str, advice: str = OWN_PLAN) -> ParameterError:
+    return ParameterError(parameter="refine", problem=problem, advice=advice)
+
+
+# The totals that a release was made from, as keyed digests in a file of its owner (MATH3 section 4). Neither the key nor the
+# digests are in the ledger, which is public, and the totals themselves are stored nowhere.
+
+
+TOTALS_SUFFIX = ".totals"
+
+
+def totals_file(ledger: Ledger) -> Path:
+    """Return the owner's file of keyed digests, next to a ledger."""
+    return Path(f"{ledger.real_path}{TOTALS_SUFFIX}")
+
+
+def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
+    """Note keyed digests of the totals of a charge.
+
+    A disk that refuses them does not stop the release, which then cannot be refined.
+    """
+    if not ledger.on_disk:
+        return
+    words = np.empty(KEY_BYTES // 8, np.uint64)
+    Secure().fill(words)
+    key = words.tobytes()
+    noted = {"charge": charge.sequence, "head": charge.head.digest, "key": key.hex()}
+    line = json.dumps(noted | {"totals": _digests(key, ledger.series, described, found)}) + "\n"
+    with suppress(OSError):
+        handle = os.open(totals_file(ledger), os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+
+
+def check_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
+    """Refuse totals other than those that a charge was drawn from.
+
+    Told to the owner alone, before anything is charged or written.
+    """
+    noted = _noted(totals_file(ledger), charge)
+    if noted is None:
+        raise _refused(
+            f"has no digest of its totals in {totals_file(ledger).name}, so that nobody can tell whether records are the same",
+            f"{UNSPENT} Releases of earlier versions, and ledgers copied without that file, cannot be refined.",
+        )
+    own = _digests(bytes.fromhex(noted["key"]), ledger.series, described, found)
+    different = [name for name, digest in own.items() if not hmac.compare_digest(noted["totals"].get(name, ""), digest)]
+    if different:
+        raise _refused(
+            "was made from other records: averages of both would be biased",
+            f"{UNSPENT} Refine it on the records it was made from, or publish a revision.",
+        )
+
+
+def _noted(path: Path, charge: Charge) -> dict[str, Any] | None:
+    """Return the latest digests of a charge, or None."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with suppress(ValueError, KeyError, TypeError):
+            noted = json.loads(line)
+            if (noted["charge"], noted["head"]) == (charge.sequence, charge.head.digest):
+                return dict(noted)
+    return None
+
+
+def _digests(
+    key: bytes, series: Series | None, described: Any, found: Iterable[TableTotals | FoundTotals]
+) -> dict[str, str]:
+    """Return the keyed digest of each total of each table with public keys.
+
+    By period, condition and groups, as the ledger describes them; that the cells are the same is checked by themselves.
+    """
+    period = None if series is None else [series.name, series.period, series.revision]
+    made = {}
+    for each in found:
+        if isinstance(each, FoundTotals):
+            continue
+        query = described[each.table.query]
+        form = query["tables"][each.table.level]
+        for total, values in each.exact.reveal().totals.items():
+            about = [period, query["where"], form["by"], form.get("rest"), _total_name(total)]
+            name = json.dumps(about, sort_keys=True, default=str).encode()
+            public = hashlib.sha256(name).hexdigest()
+            made[public] = hmac.new(key, name + b"\0" + _bytes(values), hashlib.sha256).hexdigest()
+    return made
+
+
+def _total_name(total: Total) -> list[Any]:
+    return [type(total).__name__, asdict(total)]
+
+
+def _bytes(values: Any) -> bytes:
+    """Return whole numbers as bytes, the same whatever their type."""
+    numbers = np.asarray(values)
+    if numbers.dtype == object and any(abs(int(each)) >= 2**63 for each in numbers):
+        return ",".join(str(int(each)) for each in numbers).encode()
+    return numbers.astype("<i8").tobytes()
+
+
+# The plan of a further stage: each mechanism becomes the average of what was published and of what is drawn now.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refining:
+    """The release that a further one refines, and when that was decided."""
+
+    release: Release
+    fixed_in_advance: bool = False
+    """Whether its accuracy was decided before the first answers were seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A plan whose tables refine those of a release."""
+
+    refining: Refining
+    charge: Charge
+    """That of the release that is refined."""
+    plan: Plan
+    """As described and published: averages of both answers."""
+    paid: Plan
+    """As charged: the further draws alone."""
+
+    def continuing(self, prepared: PreparedTable, name: str) -> PreparedTable:
+        """Return a table whose draws continue the published answers."""
+        data = self.refining.release[name]
+        drawn = [
+            replace(
+                each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served)
+            )
+            for each in prepared.drawn
+        ]
+        return replace(prepared, drawn=tuple(drawn))
+
+    def parts(self) -> tuple[PagePart, ...]:
+        """Return what the further draws cost, with the noise that is left."""
+        left = {(part.table, part.statistic): part for part in page_parts(self.plan)}
+        return tuple(
+            replace(part, noise=own.noise, mechanisms=own.mechanisms)
+            for part in page_parts(self.paid)
+            for own in (left[part.table, part.statistic],)
+        )
+
+    def refinement(self, firms: FirmPolicy, lattice: LatticePolicy | None) -> Refinement:
+        """Return what the release says about the one that it refines, and what all stages cost."""
+        earlier, known = self.refining.release, self.refining.release.published.refinement
+        before = known.total if known is not None else earlier.policies()
+        first, first_lattice = before.firms, before.lattice
+        assert first is not None
+        all_firms = FirmPolicy(parts=(*first.parts, *firms.parts))
+        fixed = self.refining.fixed_in_advance and (known is None or known.fixed_in_advance)
+        joint = None
+        if fixed and first_lattice is not None and lattice is not None:
+            joint = LatticePolicy(parts=(*first_lattice.parts, *lattice.parts))
+        policy = all_firms.policy()
+        total = PolicyFile.of(policy, policy, privacy_label=earlier.privacy_label, firms=all_firms, lattice=joint)
+        stages = (earlier.digest, *(() if known is None else known.digests))
+        return Refinement(digests=stages, charge=self.charge.sequence, fixed_in_advance=fixed, total=total)
+
+
+def _continuing(drawn: PreparedStatistic, own: CellMechanism, data: pa.Table, *, single: bool) -> CellMechanism:
+    mechanism = own.mechanism
+    answers = _answers(mechanism, drawn.statistic.alias, data)
+    rows = slice(None) if single else own.run.rows
+    earlier = answers[..., rows]
+    if not np.all(np.isfinite(earlier)):
+        raise _refused(f"has answers of {drawn.statistic.alias} that are missing")
+    return replace(own, mechanism=mechanism.continuing(earlier))
+
+
+def _answers(mechanism: Mechanism, alias: str, data: pa.Table) -> FloatArray:
+    """Return the published answers on the scale of their noise."""
+    ends = (
+        ("",)
+        if mechanism.noise_scale is None
+        else ("_noisy_positive", "_noisy_negative")
+        if mechanism.signed
+        else ("_noisy",)
+    )
+    columns = [
+        np.asarray(data.column(alias + end).cast(pa.float64(), safe=False).to_numpy(), np.float64) for end in ends
+    ]
+    return columns[0] if len(columns) == 1 else np.stack(columns)
+
+
+def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool | None = None) -> Stage:
+    """Match a plan with the release that it refines.
+
+    Args:
+        plan: The same tables with less noise; its public sizes are known.
+        refining: The release.
+        ledger: The one that was charged for it.
+        private: Whether the further release is private; None if that is not known yet.
+
+    Raises:
+        ParameterError: Something has no proof, or is not the same in both.
+    """
+    earlier = refining.release
+    if ledger.budget is None and not refining.fixed_in_advance:
+        raise _refused(
+            "needs a budget that was declared before the first charge, or an accuracy fixed in advance", DECLARED
+        )
+    if private is not None and earlier.private != private:
+        raise _refused("is private and the further release is not, or the other way round")
+    if any(plan.selection(table) is not None for table in plan.tables()):
+        raise _refused(
+            "cannot be refined where keys are selected: which cells are listed was decided by the first draw"
+        )
+    series = ledger.series
+    period = (None, 0) if series is None else (series.period, series.revision)
+    if (earlier.published.series.period or None, earlier.published.series.revision) != period:
+        raise _refused("is of another period or revision")
+    charge = _charge_of(earlier, ledger)
+    forms = [_counterpart(each, earlier) for each in plan_json(plan)]
+    refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
+    paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
+    stage = Stage(
+        refining=refining,
+        charge=charge,
+        plan=Plan(schema=plan.schema, queries=tuple(refined)),
+        paid=Plan(schema=plan.schema, queries=tuple(paid)),
+    )
+    _check_cells(stage)
+    return stage
+
+
+def _charge_of(earlier: Release, ledger: Ledger) -> Charge:
+    """Return the charge of a release of this ledger."""
+    events = ledger.history()
+    closed = [each for each in events if each.kind == "released" and each.body.get("digest") == earlier.digest]
+    if not ledger.on_disk or not closed:
+        raise _refused(
+            "was not charged to this ledger, which must be a file", f"{UNSPENT} Use the ledger of that release."
+        )
+    if closed[-1].body.get("mark") != earlier.privacy_label:
+        raise _refused("carries another privacy label than in the ledger")
+    charged = events[int(closed[-1].body["charge"]) - 1]
+    return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
+
+
+def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]:
+    """Return the query of a release that is the same but for its mechanisms."""
+    found = [each for each in earlier.published.plan_forms if _bare(each) == _bare(form)]
+    if not found:
+        names = ", ".join(str(each["name"]) for each in form["tables"])
+        raise _refused(
+            f"has no query with the same condition, tables, shares, sizes and statistics as that of {names}",
+            f"{UNSPENT} A refinement has the queries of the first plan, with less noise; others need a plan of their own.",
+        )
+    return found[0]
+
+
+def _bare(form: Mapping[str, Any]) -> Any:
+    """Return what two stages of a query have in common."""
+    tables = [
+        {name: entry for name, entry in each.items() if name not in ("sized_on", "sizes")}
+        for each in form.get("tables", ())
+    ]
+    statistics = [
+        {name: entry for name, entry in each.items() if not (isinstance(entry, Mapping) and "kind" in entry)}
+        for each in form.get("statistics", ())
+    ]
+    return json.loads(json.dumps([form.get("where"), tables, statistics]))
+
+
+def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
+    """Return a query with refined mechanisms, or with those of the further draws."""
+    from recordwise.mechanisms.grouped import refine
+    from recordwise.mechanisms.registry import mechanism_from_json
+
+    known: dict[str, Any] = {}
+    for each in form["statistics"]:
+        for entry, end in (("mechanism", ""), ("sum", "_sum"), ("count", "_count")):
+            if isinstance(each.get(entry), Mapping):
+                known[f"{each['name']}{end}"] = each[entry]
+
+    def chosen(statistic: Drawable) -> Mechanism:
+        saved = known.get(statistic.alias)
+        before = None if saved is None else mechanism_from_json(saved)
+        if before is None:
+            raise _refused(f"has no mechanism of ours for {statistic.alias}")
+        try:
+            made = refine(before, statistic.mechanism)
+        except ParameterError as error:
+            raise _refused(f"cannot be refined in {statistic.alias}: its mechanism {error.problem}") from None
+        return made.further() if further else made
+
+    drawn = query.draws()
+    return replace(query, statistics=tuple(each.with_mechanisms(chosen, drawn) for each in query.statistics))
+
+
+def _check_cells(stage: Stage) -> None:
+    """Refuse tables whose cells are not those that were published."""
+    earlier = {table.name: table for table in stage.refining.release.tables}
+    for table in stage.plan.tables():
+        name = table_name(stage.plan, table)
+        cells, known = stage.plan.cells(table), earlier[name]
+        same = not table.shape.groups or (
+            tuple(cells.column_names) == known.keys
+            and table_digest(cells) == table_digest(known.data.select(list(known.keys)))
+        )
+        if not same:
+            raise _refused(f"has other cells in {name}")

@@ -1,0 +1,87 @@
+"""``recordwise release --refine``: preliminary, then final, from plan files to what each command says about it."""
+
+import json
+from unittest.mock import patch
+
+import pytest
+
+from build import PLAN, write_records
+from recordwise.errors import OutputError
+from recordwise.release.files import load_release
+from recordwise.release.release import Release
+
+FINAL = (
+    PLAN.replace("rho = 0.1 }", "rho = 0.2 }").replace("rho = 0.5 }", "rho = 1 }")
+    + "\n[examples]\nshop = { emp = 20 }\n"
+)
+
+
+@pytest.fixture
+def place(tmp_path, run):
+    write_records(tmp_path / "records.parquet", 60)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "final.toml").write_text(FINAL)
+    assert run("release", tmp_path / "plan.toml", "--out", tmp_path / "first", "--yes").exit_code == 0
+    return tmp_path
+
+
+def test_a_final_release_pays_the_difference_and_every_command_says_so(place, run):
+    done = run("release", place / "final.toml", "--refine", place / "first", "--out", place / "second", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "only the difference was charged" in done.output
+    assert (
+        run("ledger", "verify", place / "small.ledger", "--against", place / "first", place / "second").exit_code == 0
+    )
+    shown = run("ledger", "show", place / "small.ledger", "--plan", place / "final.toml")
+    assert "refines charge 2" in shown.output
+    told = json.loads(run("ledger", "show", place / "small.ledger", "--plan", place / "final.toml", "--json").output)
+    losses = [each["loss"] for each in told["charges"]["shop"]]
+    assert losses == pytest.approx([0.6, 0.6])
+    found = json.loads(run("loss", place / "second" / "policy.json", "emp=20", "--json").output)
+    assert (found["loss"], found["all_stages"]["loss"]) == pytest.approx((0.6, 1.2))
+    assert found["all_stages"]["epsilon_from"] == "the zCDP loss"
+    assert "all stages" in run("loss", place / "second" / "policy.json", "emp=20").output
+    page = (place / "second" / "report.html").read_text()
+    assert "answers are averages of both draws" in page
+
+
+def test_check_and_resume_know_the_stage_of_a_plan(place, run):
+    stage = '\n[stage]\nrefine = "first"\nfixed_in_advance = true\n'
+    (place / "stage.toml").write_text(FINAL + stage)
+    told = json.loads(run("check", place / "stage.toml", "--json").output)
+    assert [each["loss"] for each in told["examples"]] == pytest.approx([0.6])
+    assert [each["loss_of_all_stages"] for each in told["examples"]] == pytest.approx([1.2])
+    assert run("release", place / "stage.toml", "--out", place / "second", "--yes").exit_code == 0
+    again = run("release", place / "stage.toml", "--out", place / "third", "--yes")
+    assert again.exit_code == 4
+    found = json.loads(run("loss", place / "second" / "policy.json", "emp=20", "--json").output)
+    assert found["all_stages"]["epsilon_from"] == "the exact law of the noise"
+    other = run("release", place / "stage.toml", "--refine", place / "second", "--out", place / "third", "--yes")
+    assert "different folders" in other.output
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("carry = 0.8", "stage.carry: is not available"),
+        ('revise = "first"', "stage.revise: is not available"),
+        ("fixed_in_advance = true", "needs refine"),
+        ('refine = "first"\nfixed_in_advance = 1', "fixed_in_advance"),
+    ],
+)
+def test_what_a_stage_cannot_do_is_refused_by_name(place, run, entry, words):
+    (place / "stage.toml").write_text(f"{FINAL}\n[stage]\n{entry}\n")
+    refused = run("check", place / "stage.toml")
+    assert refused.exit_code == 2
+    assert words in refused.output
+
+
+def test_a_final_release_that_could_not_be_saved_is_resumed_at_no_cost(place, run):
+    arguments = ["release", place / "final.toml", "--refine", place / "first", "--yes"]
+    full = OutputError(folder="second", problem="cannot be written", advice="")
+    with patch.object(Release, "save", side_effect=full):
+        assert run(*arguments, "--out", place / "second").exit_code != 0
+    assert run(*arguments, "--out", place / "second", "--resume").exit_code == 0
+    assert load_release(place / "second").published.refinement.charge == 2
+    told = json.loads(run("ledger", "show", place / "small.ledger", "--json").output)
+    assert sum(each["kind"] == "charged" for each in told["events"]) == 2

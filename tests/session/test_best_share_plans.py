@@ -1,0 +1,118 @@
+"""share = "best": found before anything is charged, from public lists alone, the same again, and stated where it is used."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordwise as rw
+from build import PLAN, records, session, write_records
+from recordwise.errors import AlreadyReleasedError, ParameterError, PlanFileError
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.file import load_plan
+from recordwise.plan.plan import Plan
+from recordwise.session.checks import with_sizes
+from recordwise.session.shares import best_shares
+
+KEYS = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
+LEVELS = """levels = [{ by = [[], "county"], share = "best" }]
+keys = { rows = { county = ["01", "02", "03"] } }
+"""
+
+
+def asked(share: Any = "best") -> Any:
+    return rw.query().levels((), "county", share=share, keys=KEYS).sum("emp", rw.UnitSplit(at=20, rho="0.5"))
+
+
+def shares(query: Any) -> list[Fraction]:
+    return [level.share for level in query.tables()]
+
+
+def plan_file(folder: Path, levels: str = LEVELS) -> Path:
+    write_records(folder / "records.parquet", 200)
+    path = folder / "plan.toml"
+    start, end = PLAN.index("group_by"), PLAN.index("count = ")
+    path.write_text(PLAN[:start] + levels + PLAN[end:])
+    return path
+
+
+def test_the_best_shares_are_charged_published_and_recognized(tmp_path: Path) -> None:
+    with session(records(200), tmp_path / "l") as opened:
+        plan = with_sizes(Plan(schema=opened.schema, queries=(asked(),)))
+        (query,) = plan.queries
+        found = best_shares(plan, 0)
+        assert shares(query) == list(found.axes[0])
+        assert shares(query) != [Fraction(1, 2)] * 2
+        assert opened.policy_of(asked()) == plan_policy(plan)
+        done = opened.run(asked(), refuse_repeat=True)
+        assert opened.spent() == plan_policy(plan)
+        (stated,) = json.loads(json.dumps(opened.history()[-2].body["details"]))
+        assert stated["shares"] == "best"
+        assert [Fraction(each["share"]) for each in stated["tables"]] == shares(query)
+        for same in (asked(), query):
+            with pytest.raises(AlreadyReleasedError):
+                opened.run(same, refuse_repeat=True)
+        opened.run(asked([Fraction(1, 4), Fraction(3, 4)]), refuse_repeat=True)
+    assert [Fraction(each.shape.share) for each in plan.tables()] == shares(query)
+    assert done.policy == plan_policy(plan)
+
+
+def test_a_retry_is_recognized_although_other_shares_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version or machine may find another last digit: the release is the same, and is not paid for twice."""
+    from recordwise.session import shares as module
+
+    with session(records(200), tmp_path / "l") as opened:
+        opened.run(asked(), refuse_repeat=True)
+    other = module.BestShares(
+        query=0, variables=(), axes=((Fraction(1, 5), Fraction(4, 5)),), now=1.0, equal=1.0, sized=False
+    )
+    monkeypatch.setattr(module, "best_shares", lambda *given, **more: other)
+    with session(records(200), tmp_path / "l") as opened, pytest.raises(AlreadyReleasedError):
+        opened.run(asked(), refuse_repeat=True)
+
+
+def test_shares_that_were_changed_after_they_were_found_are_another_release(tmp_path: Path) -> None:
+    with session(records(200), tmp_path / "l") as opened:
+        (query,) = with_sizes(Plan(schema=opened.schema, queries=(asked(),))).queries
+        opened.run(query, refuse_repeat=True)
+        from recordwise.session.shares import with_axis_shares
+
+        changed = with_axis_shares(query, [[Fraction(1, 5), Fraction(4, 5)]])
+        opened.run(changed, refuse_repeat=True)
+        assert opened.history()[-2].body["details"][0]["tables"][0]["share"] == "1/5"
+
+
+def test_a_plan_file_says_best_and_is_written_back_so(tmp_path: Path) -> None:
+    file = load_plan(plan_file(tmp_path))
+    assert file.plan.queries[0].best is not None
+    with rw.Session.from_plan(file) as opened:
+        written = rw.planning.plan_text(
+            file.plan.queries,
+            opened.schema,
+            dataset="small",
+            source="records.parquet",
+            ledger="l",
+            tuned_on="synthetic",
+        )
+    assert 'share = "best"' in written.text
+    checked = rw.planning.check(file)
+    assert checked.file.plan.queries[0].best is not None
+    assert [level.share for level in checked.file.plan.queries[0].tables()] != [Fraction(1, 2)] * 2
+
+
+@pytest.mark.parametrize("given", [("best", None), (None, "best"), ("best", ["1/2", "1/2"])])
+def test_best_is_for_all_levels_of_a_query(given: tuple[Any, Any]) -> None:
+    first, second = given
+    with pytest.raises(ParameterError, match="for some levels of a query only"):
+        rw.query().levels((), "county", share=first, keys=KEYS).levels((), "naics", share=second)
+    with pytest.raises(ParameterError, match='or "best"'):
+        rw.query().levels((), "county", share="equal", keys=KEYS)
+
+
+def test_another_word_in_a_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanFileError, match="share"):
+        load_plan(plan_file(tmp_path, LEVELS.replace('"best"', '"better"')))

@@ -1,0 +1,169 @@
+"""What bugs drawn at random showed to be untested: each test fails with the bug that survived."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import build
+import recordwise as rw
+from disclosure.small_publications import made_cells
+from recordwise.cli.options import load_with_parameters
+from recordwise.disclosure.cells import Dimension
+from recordwise.disclosure.suppress import audit
+from recordwise.errors import ParameterError, RecordwiseError
+from recordwise.mechanisms import Gaussian
+from recordwise.plan.expressions import Case, Compare
+from recordwise.plan.file import load_plan
+from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.statistics.base import _largest
+from recordwise.plan.statistics.ratio import is_nonnegative
+from recordwise.plan.statistics.totals import BinCounts, ExactTable
+from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
+from recordwise.policy import Policy, constant
+from recordwise.policy.columns import MOST_SCALED_STEPS
+from recordwise.policy.columns import Measure as PolicyMeasure
+from recordwise.policy.evaluate.evaluator import NumpyEvaluator
+from recordwise.policy.loss_law import convolved
+from recordwise.release.draw import _scatter_rows
+from recordwise.release.formats.csv import _to, round_digits
+
+
+def test_bins_of_cells_that_are_not_published_leave_with_them() -> None:
+    wanted = object()
+    bins = BinCounts(
+        position=np.array([0, 0, 1, 2]), point=np.array([0, 3, 1, 2]), held=np.array([5, 6, 7, 8], dtype=object)
+    )
+    exact = ExactTable(cells=3, totals={}, bins={wanted: bins})  # type: ignore[dict-item]
+    moved = _scatter_rows(exact, 4, np.array([0, 2]), np.array([3, 1])).bins[wanted]  # type: ignore[index]
+    assert moved.position.tolist() == [1, 3, 3]
+    assert moved.point.tolist() == [2, 0, 3]
+    assert moved.held.tolist() == [8, 5, 6]
+
+
+class OwnNoise(Gaussian):
+    """A mechanism whose policy at a sum says nothing about several records together."""
+
+    loss_of_sum = False
+
+
+def test_one_group_whose_policy_says_nothing_about_sums_decides_for_the_table() -> None:
+    own, plain = OwnNoise(sigma=5), Gaussian(sigma=5)
+    assert rw.ByGroup("naics", {"11": plain, "22": plain}).loss_of_sum
+    assert not rw.ByGroup("naics", {"11": own, "22": plain}).loss_of_sum
+
+
+@pytest.mark.parametrize("missing", ["by", "values"])
+def test_a_mechanism_by_group_needs_its_column_and_its_groups(missing: str, tmp_path: Path) -> None:
+    build.write_records(tmp_path / "records.parquet", rows=10)
+    entries = {"by": 'by = "county"', "values": 'values = { "01" = { kind = "Gaussian", sigma = 5 } }'}
+    for left_out in ("", missing):
+        held = ", ".join(text for name, text in entries.items() if name != left_out)
+        text = build.PLAN.replace('{ kind = "UnitSplit", at = 20, rho = 0.5 }', f'{{ kind = "ByGroup", {held} }}')
+        (tmp_path / "plan.toml").write_text(text)
+        if not left_out:
+            assert load_plan(tmp_path / "plan.toml").plan.queries
+            continue
+        with pytest.raises(RecordwiseError, match=f"(?s)sum.emp.*{missing}"):
+            load_plan(tmp_path / "plan.toml")
+
+
+def test_large_amounts_in_steps_other_than_one_are_counted_outward() -> None:
+    """Next to the largest amounts whose steps floats tell apart, and far beyond."""
+    for step in (Fraction(1), Fraction(2), Fraction(1, 10)):
+        steps = np.array([float(MOST_SCALED_STEPS) * factor for factor in (0.5, 1, 3, 1000)])
+        count = NumpyEvaluator().pieces(steps * float(step), PolicyMeasure("x", step), step)
+        assert (count >= steps).all()
+        assert count == pytest.approx(steps, rel=1e-14)
+        if step == 1:
+            assert count.tolist() == steps.tolist()
+
+
+def test_the_largest_value_of_a_curve_is_found_between_the_points_first_tried() -> None:
+    top = np.array([0.31, 0.702, 1.1])
+    found = _largest(lambda at: 5 - 3 * (at - top) ** 2, np.full(3, 0.2))
+    assert found == pytest.approx(np.full(3, 5.0), abs=1e-9)
+
+
+@pytest.mark.parametrize(("factor", "never_below"), [("45", True), ("44", False), ("1/45", False), ("46", True)])
+def test_a_combination_is_never_below_0_only_if_each_measure_is_counted_so(factor: str, never_below: bool) -> None:
+    measures = {
+        "emp": Measure.of("emp"),
+        "payann": Measure.of("payann"),
+        "rest": Measure.of("rest", derive="payann - 45 * emp"),
+    }
+    schema = Schema.of(unit="id", measures=measures)
+    asked = rw.query().sum("emp", Gaussian(sigma=5)).sum("rest", Gaussian(sigma=5)).statistics
+    terms = (("rest", Fraction(1)), ("emp", Fraction(factor)))
+    assert is_nonnegative(terms, asked, schema) == never_below
+
+
+def test_labels_of_a_case_are_plain_values_whoever_gave_them() -> None:
+    case = Case(branches=((Compare("emp", ">", 5), np.int64(1)),), default=np.int64(0))
+    assert [type(label) for label in case.labels()] == [Fraction, Fraction]
+
+
+@pytest.mark.parametrize(
+    ("value", "direction", "rounded"),
+    [(1.26, np.floor, 1.2), (1.24, np.floor, 1.2), (1.26, np.ceil, 1.3), (1.24, np.ceil, 1.3), (1.3, np.ceil, 1.3)],
+)
+def test_ends_of_intervals_are_rounded_outward_from_both_sides(value: float, direction: object, rounded: float) -> None:
+    assert round_digits(np.array([value]), np.array([1.0]), 1, direction).tolist() == [rounded]
+
+
+def test_codes_above_themselves_are_refused() -> None:
+    with pytest.raises(ParameterError, match="above itself"):
+        Dimension.from_parents("place", {"a": "b", "b": "a", "c": ""})
+
+
+def test_a_cell_that_can_be_bounded_from_below_alone_is_exposed() -> None:
+    """The whole is 10; of the part of 9 a published 8 is in it, so it lies between 8 and 10."""
+    cells = made_cells((Dimension.from_levels("place", [("a", "a1"), ("a", "a2"), ("b", "b1")]),))
+    value = {"": 10.0, "a": 9.0, "a1": 8.0, "a2": 1.0, "b": 1.0, "b1": 1.0}
+    exact = np.array([value[cells.dimensions[0].codes[code]] for (code,) in cells.codes])
+    withheld = np.array([cells.dimensions[0].codes[code] in {"a", "a2", "b", "b1"} for (code,) in cells.codes])
+    system = cells.system(np.where(withheld, 0.0, exact), np.where(withheld, np.inf, exact))
+    place = np.flatnonzero(exact == 9.0)
+    for down, exposed in ((0.5, False), (5.0, True)):
+        assert audit(system, exact, place, np.array([0.5]), np.array([down])).tolist() == [exposed]
+
+
+def test_generated_rows_of_a_unit_collapse_to_its_record() -> None:
+    times = np.array([1, 3, 2, MOST_ROWS])
+    unit, steps = np.repeat(np.arange(4), times), np.array([7, 100, 5, 1000])
+    first = np.concatenate([[0], np.cumsum(times)[:-1]])
+    rows = _by_rule("sum", steps[unit], np.arange(len(unit)) - first[unit], times[unit], np.full(len(unit), 0.5))
+    assert np.bincount(unit, weights=rows).tolist() == steps.tolist()
+
+
+def test_rooms_are_attributes_of_the_package_before_anyone_imports_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in rw.MODULES:  # type: ignore[attr-defined]
+        monkeypatch.delattr(rw, name, raising=False)
+        assert getattr(rw, name).__name__ == f"recordwise.{name}"
+
+
+def test_a_policy_of_nothing_does_not_make_the_epsilon_of_others_larger() -> None:
+    assert Policy().near_gaussian
+    assert (Policy() + constant(1, near_gaussian=True)).near_gaussian
+    assert not (Policy() + constant(1)).near_gaussian
+
+
+def test_a_parameter_given_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"--set year.*twice"):
+        load_with_parameters(tmp_path / "plan.toml", ["year=2025", "year=2026"])
+
+
+def test_values_without_an_error_keep_six_digits() -> None:
+    shown = _to(None, 1, np.rint)(np.array([123456.7, 1.23456789, 0.00123456789]))
+    assert shown.tolist() == [123457.0, 1.23457, 0.00123457]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_rounding_of_a_convolution_is_bounded_by_the_law_with_the_largest_masses(order: int) -> None:
+    """The bound on what a Fourier transform loses grows with the largest norm of the laws, in whichever order they come."""
+    sharp, flat = (0, np.array([1.0]), 1), (0, np.full(4096, 1 / 4096), 1)
+    _, masses, lost = convolved([sharp, flat][::order], 0.1)
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    # Twelve doublings, two laws, and a norm of 1 for the sharp one.
+    assert lost >= 8 * (2 + 2) * 13 * 2.0**-53 * 64
