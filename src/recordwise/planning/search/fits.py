@@ -92,8 +92,8 @@ def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
-    if isinstance(mechanism, ByGroup):
-        return _by_group([table], name, mechanism, lambda own, inner: [fit(own[0], name, inner)])[0]
+    if mechanism.group_numbers is not None:
+        return _by_group([table], name, cast(ByGroup, mechanism), lambda own, inner: [fit(own[0], name, inner)])[0]
     kept = table.kept(name)
     if mechanism.is_sized:
         return _fit_sized(table, mechanism)
@@ -227,9 +227,9 @@ def _only(table: GoalTable, chosen: Any) -> GoalTable:
 
 def in_proportion(each: Calibrated, prototype: Mechanism) -> Calibrated:
     """Return the most noise in proportion to a prototype's that no group of a table forbids."""
-    if not isinstance(prototype, ByGroup) or not isinstance(each.mechanism, ByGroup):
+    if prototype.group_numbers is None:
         return each
-    counted = np.unique(cells_of_groups(each.table, prototype)[each.table.counted])
+    counted = np.unique(cells_of_groups(each.table, cast(ByGroup, prototype))[each.table.counted])
     pairs = [(each.mechanism.inside()[number], prototype.inside()[number]) for number in counted.tolist()]
     factor = min(amount(needed) / amount(given) for needed, given in pairs)
     return replace(each, mechanism=prototype.with_amount(decimal(amount(prototype) * factor)))
@@ -256,8 +256,10 @@ def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism,
 
     A transform has one offset for all.
     """
-    if isinstance(mechanism, ByGroup):
-        return _by_group(tables, name, mechanism, lambda own, inner: best_mechanism(own, name, inner, size))
+    if mechanism.group_numbers is not None:
+        return _by_group(
+            tables, name, cast(ByGroup, mechanism), lambda own, inner: best_mechanism(own, name, inner, size)
+        )
     goal = tables[0].goal
     if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
