@@ -30,7 +30,7 @@ SETTING = (
     "Sum of employees for state and county by total, sector and four-digit industry of Connecticut and Delaware. The keys are the "
     "cells that were published in any year; sizes are the published employment of the year before.",
     "A cell is reliable if its standard deviation is at most 16.5 % of its total. Designs: equal shares and one noise, as drawn; "
-    "the same with the best linear fit; best shares with the fit; and the defaults, which add sized noise (floor 100).",
+    "the same with the best linear fit; best shares with the fit; and the defaults, which also size noise (floor 100).",
     "Each design is scaled to at most the median and the 99th-percentile loss of the first.",
 )
 

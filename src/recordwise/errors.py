@@ -108,18 +108,41 @@ class KindError(ParameterError, TypeError):
 
 
 def expect_kind(value: object, kinds: Any, *, parameter: str, wanted: str, advice: str = "") -> None:
-    """Refuse an argument of another kind, at the call that was given it."""
+    """Refuse an argument of another kind, at the call that was given it.
+
+    Args:
+        value: The argument.
+        kinds: The classes that it may be of.
+        parameter: Its name.
+        wanted: What it must be, in words.
+        advice: What to do.
+    """
     if not isinstance(value, kinds) or (isinstance(value, bool) and kinds not in (bool, object)):
         raise KindError(parameter=parameter, problem=f"must be {wanted}, not {kind_text(value)}", advice=advice)
 
 
 def kind_text(value: object) -> str:
-    """Return what a value is: the name of its class, or that it is a class itself."""
+    """Return what a value is.
+
+    Args:
+        value: Anything.
+
+    Returns:
+        The name of its class, or that it is a class itself.
+    """
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def near_name(name: str, known: Iterable[str]) -> str:
-    """Return ``: did you mean 'state'?`` where a known name is near, and nothing elsewhere."""
+    """Return a question for the known name that is nearest.
+
+    Args:
+        name: What was written.
+        known: The names that there are.
+
+    Returns:
+        ``: did you mean 'state'?`` where one is near, and nothing elsewhere.
+    """
     import difflib
 
     folded = {each.casefold(): each for each in known}

@@ -10,7 +10,6 @@ from build import exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, ParameterError
 from recordwise.plan import Plan, Schema, query
-from recordwise.release.files import load_release
 from recordwise.session.owner import history_losses
 
 PAIR = Schema.of(unit=["utility", "state"], measures={"kwh": 1}, columns={"state": "text"})
@@ -138,7 +137,7 @@ def test_check_page_and_release_say_that_the_pair_is_protected(tmp_path):
     stated = json.loads((tmp_path / "o" / "release.json").read_text())["schema"]
     assert (stated["unit"], stated["protects"]) == (["utility", "state"], said)
     assert said in (tmp_path / "o" / "report.html").read_text()
-    assert load_release(tmp_path / "o").tables[0].data.num_rows == 2
+    assert rw.read(tmp_path / "o").tables[0].data.num_rows == 2
     again = CliRunner().invoke(app, ["release", plan, "--out", str(tmp_path / "p"), "--yes"])
     assert again.exit_code == 4, again.output  # the same release, recognized
     (tmp_path / "plan.toml").write_text(PLAN.replace('["utility", "state"]', '"utility"'))

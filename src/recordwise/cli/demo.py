@@ -34,7 +34,6 @@ def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, 
     """Publish two years of ten made-up states, and show what it gives and costs."""
     import json
 
-    from recordwise.cli.published import save
     from recordwise.cli.screen import progress
 
     started, rows = time.monotonic(), read_number(establishments)
@@ -45,7 +44,7 @@ def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, 
         plans, releases = zip(*(published(folder, year, tell) for year in YEARS))
         tell("comparing the years")
         change = releases[1].change(releases[0])
-        save(change, folder / "change")
+        change.save(folder / "change", formats=["csv"])
         reliable = reliability(folder, plans[1], releases[1], rows)
     found = {
         "folder": str(folder),

@@ -3,7 +3,7 @@
 The eight functions are ``check``, ``explain``, ``compare``, ``recommend``, ``recommend_within``, ``frontier``, ``evaluate`` and
 ``rehearse``. What else is shown is made by a user: goals (``Goal``, ``plan_goals``), candidates (``families``),
 baselines (``PercentRule``, ``MultiplicativeNoise``, ``clamped``) and plan files (``plan_text``). The classes of results
-can be imported from here, for annotations.
+can be imported from here, for annotations, and so can ``best_shares``, which ``check`` and plans with ``share = "best"`` use.
 Use public, generated or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
 Imports the session and everything below it.
 
@@ -53,6 +53,8 @@ from recordwise.planning.simulate.evaluate import evaluate
 from recordwise.planning.simulate.rehearse import Rehearsal as Rehearsal
 from recordwise.planning.simulate.rehearse import rehearse
 from recordwise.planning.sweep import Sweep as Sweep
+from recordwise.session.shares import BestShares as BestShares
+from recordwise.session.shares import best_shares as best_shares
 
 __all__ = [
     "Goal",
