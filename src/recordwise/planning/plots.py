@@ -471,8 +471,8 @@ def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Fi
     figure, axes = paper(curves, title, found.privacy_label)
     for place, (name, own) in enumerate(curves.items()):
         width = 2.6 if place == 0 else 1.4
-        marker = MARKERS[0] if place == 0 else ""
-        axes.plot(losses, own, marker, color=COLORS[place], linestyle=DASHES[place], linewidth=width, label=name)
+        style: dict[str, Any] = {"color": COLORS[place], "linestyle": DASHES[place], "linewidth": width}
+        axes.plot(losses, own, marker=MARKERS[0] if place == 0 else "", markersize=4, label=name, **style)
     if found.today is not None:
         axes.plot(
             [found.today.loss(found.rank_by)],
