@@ -186,7 +186,8 @@ def test_the_page_looks_the_public_size_of_a_cell_up_from_county_and_industry(vi
     for county, industry in SIZED_CELLS:
         for place, text in enumerate(("500", "20000", county, industry)):
             page.fill(f"#q{place}", text)
-        shown = numbers(page)
+        pairs = zip(page.locator("#bands dt").all_text_contents(), page.locator("#bands dd").all_text_contents())
+        shown = numbers(page) | dict(pairs)
         rho = policy.loss({"emp": 500, "pay": 20_000, "county": county, "industry": industry})
         assert read(shown["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
         (emp,) = (

@@ -97,6 +97,12 @@ all_other = "publish"
 count = { kind = "Gaussian", rho = 0.4 }
 
 [[queries]]
+levels = [{ by = [[], "county"] }, { by = [[], "naics"] }]
+table_share = [0.1, 0.2, 0.3, 0.4]
+keys = "codes"
+count = { kind = "Gaussian", rho = 0.35 }
+
+[[queries]]
 group_by = [{ part = "year", of = "opened" }]
 keys = { select = { rho = 0.5, delta = 1e-6, pieces = { emp = 50 } } }
 count = { kind = "Gaussian", rho = 0.7 }
@@ -181,6 +187,10 @@ CHANGES: Changes = {
     "Group.expression": [[('{ part = "year", of = "opened" }', '"naics"')]],
     "Query.groups": [
         [('group_by = [{ part = "year", of = "opened" }]', 'group_by = [{ part = "year", of = "opened" }, "naics"]')]
+    ],
+    "Query.table_shares": [
+        [("table_share = [0.1, 0.2, 0.3, 0.4]", "table_share = [0.2, 0.1, 0.3, 0.4]")],
+        [("table_share = [0.1, 0.2, 0.3, 0.4]\n", "")],
     ],
     "Choice.share": [[('share = ["1/4", "3/4"]', 'share = ["1/2", "1/2"]')]],
     "Query.best": [[('share = ["1/4", "3/4"]', 'share = "best"')]],

@@ -1,5 +1,6 @@
 """Shares chosen for fitted errors: against a fine grid of splits, and through recommend."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.planning import Goal, plan_goals, recommend
+from recordwise.planning import Goal, plan_goals, plan_text, recommend
 from recordwise.planning.scope import level_shares
 from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares, fitted_split
 from recordwise.postprocess.linear import AnswerTree, Crossing
@@ -65,8 +66,8 @@ def test_slopes_are_those_of_the_variances(seed, sized):
 
 
 @pytest.mark.theorem("T-FITSHARES")
-@pytest.mark.parametrize("sized", [False, True])
-def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_grid(sized):
+@pytest.mark.parametrize("sized, margins", [(False, False), (True, False), (False, True)])
+def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_grid(sized, margins):
     rng = np.random.default_rng(9)
     places, kinds = np.vstack([np.ones((1, 3)), np.eye(3)]), np.vstack([np.kron(np.eye(2), np.ones((1, 2))), np.eye(4)])
     blocks = [np.kron(one, two) for one in (places[1:], places[:1]) for two in (kinds[2:], kinds[:2])]
@@ -86,6 +87,9 @@ def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_g
         reach=rng.uniform(1, 30, len(rows)),
         may_miss=(0,) * 4,
     )
+    if margins:
+        # Goals about both margins alone, which no product of shares serves well.
+        tree = replace(tree, reach=np.where((tree.level == 1) | (tree.level == 2), 10.0, np.inf))
     query = (
         rw.query()
         .levels(rw.prefix("county", [1, 2]))
@@ -94,9 +98,42 @@ def test_the_split_of_tables_that_cross_is_within_a_hundredth_of_the_best_on_a_g
     found = fitted_split(query, tree)
     assert sum(table.share for table in found.tables()) == 1
     best = tree.squared_ratios(level_shares(found)).max()
+
+    def worst(shares):
+        """From the inverses of all normal equations."""
+        parts = [rows[tree.level == n].T / tree.variance[tree.level == n] @ rows[tree.level == n] for n in range(4)]
+        covariance = np.linalg.inv(np.einsum("sl,lij->sij", shares, np.array(parts)))
+        return (np.einsum("ij,sjk,ik->si", rows, covariance, rows) / tree.reach**2).max(axis=1)
+
+    steps = 1 + np.array(
+        [(a, b, c, 46 - a - b - c) for a in range(47) for b in range(47 - a) for c in range(47 - a - b)]
+    )
     grid = np.linspace(0.01, 0.99, 50)
-    others = [np.outer([a, 1 - a], [b, 1 - b]).ravel() for a in grid for b in grid]
-    assert best <= 1.01 * min(float(tree.squared_ratios(each).max()) for each in others)
+    products = np.array([np.outer([a, 1 - a], [b, 1 - b]).ravel() for a in grid for b in grid])
+    assert best == pytest.approx(worst(level_shares(found)[None])[0], rel=1e-9)
+    assert best <= 1.01 * worst(steps / 50).min()
+    assert best < (0.9 if margins else 1) * worst(products).min()
+
+
+def test_each_table_of_crossing_levels_has_its_own_share_in_plans_and_releases(session, tmp_path):
+    keys = rw.Keys.product(county=["01", "02", "03"], naics=["311", "312", "313", "321", "441", "442"])
+    crossed = rw.query().levels((), "county").levels((), "naics", keys=keys).sum("emp", rw.Gaussian(sigma=3))
+    shares = ["1/10", "1/5", "3/10", "2/5"]
+    query = crossed.with_shares(*shares)
+    assert [str(level.share) for level in query.tables()] == shares
+    record = {"emp": 30, "county": "01", "naics": "311"}
+    assert session.policy_of(query).loss(record) == session.policy_of(crossed).loss(record) == 50
+    release = session.run(query, rng=Seeded(2))
+    spread = [float(np.unique(table.data.column("sum_emp_sd").to_numpy())[0]) for table in release.tables]
+    np.testing.assert_allclose(spread, [(9 / float(Fraction(share))) ** 0.5 for share in shares], rtol=1e-6)
+    made = plan_text([query], session.schema, dataset="d", source="t.csv", ledger="l", tuned_on="synthetic")
+    (tmp_path / "plan.toml").write_text(made.text)
+    assert rw.load_plan(tmp_path / "plan.toml").plan.queries[0].tables() == query.tables()
+    for wrong in (shares[:3], ["1/2"] * 4, ["0", "1/5", "2/5", "2/5"]):
+        with pytest.raises(ParameterError, match="share"):
+            crossed.with_shares(*wrong)
+    with pytest.raises(ParameterError, match="before the shares"):
+        query.levels("firm")
 
 
 def test_goals_about_tables_that_cross_are_met_by_the_release(session):

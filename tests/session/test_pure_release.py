@@ -298,3 +298,26 @@ def test_an_unsplit_table_needs_no_measure() -> None:
         release = opened.run_external(lambda table: table.num_rows, split=None, rho=1, where="county = '02'")
     assert release.policy.loss({"county": "01"}) == 0
     assert release.policy.loss({"county": "02"}) == 1
+
+
+def test_the_owner_sees_pure_epsilons_of_units_over_the_periods(tmp_path: Path) -> None:
+    frames = {"2025": {"id": [1, 2], "emp": [10, 120]}, "2026": {"id": [2, 3], "emp": [60, 5]}}
+
+    def on(ledger: str, period: str) -> rw.Session:
+        return session(records(), tmp_path / ledger, series=rw.Series(name="patterns", period=period))
+
+    for period in frames:
+        with on("pure.ledger", period) as opened:
+            policy = opened.run(PURE).policy.pure()
+        with on("mixed.ledger", period) as opened:
+            opened.run(MIXED if period == "2026" else PURE)
+    with on("pure.ledger", "2026") as opened:
+        found = opened.owner.history_losses(frames, pure=True)
+    losses = [[float(policy.loss({"emp": emp})) for emp in sizes] for sizes in ((10, 120), (60, 5))]
+    assert losses[0][1] == pytest.approx(1 / 4 + 120 / 500)
+    assert found.total.tolist() == pytest.approx([losses[0][0], losses[0][1] + losses[1][0], losses[1][1]])
+    with on("mixed.ledger", "2026") as opened:
+        looks = len(opened.history())
+        with pytest.raises(ParameterError, match="no pure epsilon"):
+            opened.owner.history_losses(frames, pure=True)
+        assert len(opened.history()) == looks

@@ -171,6 +171,11 @@ class ByGroup(Mechanism):
         return compose([*parts, others.where(complement(among(self.column, groups)))])
 
 
+def as_grouped(mechanism: Mechanism) -> ByGroup | None:
+    """Return a mechanism if it is one for each group, else None."""
+    return mechanism if isinstance(mechanism, ByGroup) else None
+
+
 def _check(mechanisms: Sequence[object]) -> None:
     """Refuse what cannot be drawn for some cells of a table and not for others.
 

@@ -544,7 +544,7 @@ def _table(plan: Plan, table: PlannedTable) -> Any:
 
 def _share(query: Query, level: Level) -> str:
     """Return the share of a table; for the best shares that they are, so that finding them again elsewhere changes nothing."""
-    if query.best is None or not query.best.holds(query.axes):
+    if query.best is None or query.table_shares or not query.best.holds(query.axes):
         return fraction_text(level.share)
     return "best for complete keys" if query.best.complete else "best"
 

@@ -6,9 +6,10 @@ Every method returns a new one, and SQL text becomes the same value.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from recordwise.errors import KindError, ParameterError, expect_kind, kind_text
-from recordwise.exact.numbers import Number, rational
+from recordwise.exact.numbers import Number, positive, rational
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.expressions import (
@@ -72,6 +73,8 @@ class Query:
     """What readers see above its tables."""
     median: tuple[str, ...] = ()
     """The counts and sums that also get a median-unbiased estimate, NAME_median."""
+    table_shares: tuple[Fraction, ...] = ()
+    """The share of each table, in the order of ``tables()``; without it the shares of levels multiply."""
 
     def named(self, name: str, *, title: str = "") -> "Query":
         """Set the query's name, used in file names, and its title.
@@ -181,6 +184,8 @@ class Query:
         Returns:
             A new query.
         """
+        if self.table_shares:
+            raise ParameterError(parameter="levels", problem="must be given before the shares of tables")
         best = Best() if share == BEST else None
         if isinstance(share, str) and best is None:
             raise ParameterError(parameter="share", problem='must be numbers that add up to 1, or "best"')
@@ -192,6 +197,28 @@ class Query:
             )
         stated = None if best is not None or isinstance(share, str) else share
         return replace(self, axes=(*self.axes, axis(choices_of(choices), stated)), best=best)
+
+    def with_shares(self, *shares: Number) -> "Query":
+        """Give each table a share of its own, where levels of several codes cross.
+
+        Args:
+            shares: A share for each of ``tables()``, in its order; they add up to 1.
+
+        Returns:
+            A new query.
+
+        Raises:
+            ParameterError: There is not one for each table, or they do not add up to 1.
+        """
+        plain = replace(self, table_shares=())
+        parts = tuple(positive(each, parameter="share") for each in shares)
+        if len(parts) != len(plain.tables()) or sum(parts) != 1:
+            raise ParameterError(
+                parameter="share",
+                problem=f"must be {len(plain.tables())} numbers that add up to 1, one for each table",
+                advice="Write thirds as '1/3'.",
+            )
+        return replace(self, table_shares=parts, best=None)
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or selections.
@@ -418,7 +445,10 @@ class Query:
 
     def tables(self) -> tuple[Level, ...]:
         """The tables this query publishes, one for each combination of levels."""
-        return levels_of(self.groups, self.axes)
+        found = levels_of(self.groups, self.axes)
+        if not self.table_shares:
+            return found
+        return tuple(replace(level, share=share) for level, share in zip(found, self.table_shares, strict=True))
 
     def __repr__(self) -> str:
         asked = ", ".join(each.alias for each in self.statistics) or "no statistic yet"

@@ -155,20 +155,22 @@ def carried_plan(
 
 def _shape(query: Query) -> Any:
     """What a query is recognized by."""
-    axes = query.axes if query.best is None else [[each.group for each in axis] for axis in query.axes]
-    return query.condition, query.groups, axes, query.all_other, query.name, query.statistics
+    shares = None if query.best is not None else [level.share for level in query.tables()]
+    groups = [[each.group for each in axis] for axis in query.axes]
+    return query.condition, query.groups, groups, shares, query.all_other, query.name, query.statistics
 
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
     """Return a query's entry with new mechanisms and shares."""
-    if (old.statistics, old.axes) == (new.statistics, new.axes):
+    if (old.statistics, old.tables()) == (new.statistics, new.tables()):
         return raw
     if "sql" in raw:
         return raw | {"mechanisms": _sql_mechanisms(raw["mechanisms"], old, new)}
     form = query_form(new, raw.get("keys"))
     found = {name: each for name, each in raw.items() if name not in STATISTICS}
-    if old.axes != new.axes:
-        found["levels"] = form["levels"]
+    if old.tables() != new.tables():
+        found.pop("table_share", None)
+        found |= {name: form[name] for name in ("levels", "table_share") if name in form}
     return found | {name: form[name] for name in STATISTICS if name in form}
 
 

@@ -178,7 +178,7 @@ def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]
 
 def at_level(query: Query, level: Level) -> Query:
     """One table of a query, as a query of its own."""
-    return replace(query, groups=level.groups, axes=(), all_other=None, name="", title="")
+    return replace(query, groups=level.groups, axes=(), table_shares=(), all_other=None, name="", title="")
 
 
 def describes_plan(given: Any) -> bool:

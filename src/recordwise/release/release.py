@@ -454,9 +454,9 @@ class Release:
         label, tables = self.privacy_label, self.tables
         said = as_saved(self.published, tables, self.words, privacy_label=label, digest=self.digest, head=self.head)
         every = (*tables, *self.basic_tables)
-        return said.with_names(self.name_columns(every)) if self.words.names else said
+        return said.with_names(self._name_columns(every)) if self.words.names else said
 
-    def name_columns(self, tables: Sequence[ReleasedTable]) -> dict[str, list[str]]:
+    def _name_columns(self, tables: Sequence[ReleasedTable]) -> dict[str, list[str]]:
         """The columns of names that files have in addition to each table."""
         return {table.name: list(name_columns(table, self.words).values()) for table in tables}
 

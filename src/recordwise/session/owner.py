@@ -225,6 +225,7 @@ class Owner:
             plan.queries[table.query],
             groups=table.shape.groups,
             axes=(),
+            table_shares=(),
             key_lists=(Keys(selection=ANY_CELL),),
             all_other=None,
         )
@@ -237,20 +238,25 @@ class Owner:
         outside = sorted((row for row in rows if row[0] not in listed), key=lambda row: -row[1])
         return outside[:at_most]
 
-    def history_losses(self, records: Mapping[str, Any]) -> "HistoryLosses":
+    def history_losses(self, records: Mapping[str, Any], *, pure: bool = False) -> "HistoryLosses":
         """Return the units' losses over all charged periods of a series.
 
         A look at confidential records.
 
         Args:
             records: The records of each charged period, by its name: frames with the unit and the columns its policy depends on.
+            pure: Whether the losses are pure epsilons, which add up over periods too (T-PURE).
 
         Returns:
             The losses of all units, by period and in all.
-        """
 
+        Raises:
+            ParameterError: Pure epsilons are asked for, and the charge of a period has none.
+        """
+        spent = self._looks.ledger.spent_by_period()
+        policies = {period: policy.pure() if pure else policy for period, policy in spent.items()}
         self._looks.enter("owner.history_losses")
-        return history_losses(self._looks.ledger.spent_by_period(), records, self._schema.unit_columns)
+        return history_losses(policies, records, self._schema.unit_columns)
 
     def loss_summary(
         self, policy: Policy, *, edges: Sequence[float] = EDGES, data: str = "confidential"

@@ -519,4 +519,4 @@ def with_axis_shares(query: Query, shares: Sequence[Sequence[Fraction]]) -> Quer
     axes = [
         tuple(Choice(choice.group, share) for choice, share in zip(axis, own)) for axis, own in zip(query.axes, shares)
     ]
-    return replace(query, axes=tuple(axes))
+    return replace(query, axes=tuple(axes), table_shares=())

@@ -175,12 +175,23 @@ def _all_other(read: Query, node: Node) -> Query | None:
     return None if word is None else replace(read, all_other=word)
 
 
+def _table_share(read: Query, node: Node) -> Query | None:
+    """The share of each table, where levels cross."""
+    if read.best is not None:
+        node.problem('cannot be given beside share = "best"')
+        return None
+    shares = [each.number() for each in node.items()]
+    given = [share for share in shares if share is not None]
+    return node.attempt(lambda: read.with_shares(*given)) if len(given) == len(shares) else None
+
+
 NAMES = (Entry("name", Node.text), Entry("title", Node.text))
 MEDIAN = Entry("median", lambda node: node.each(Node.text))
 SHAPES = (
     Entry("where", _where),
     Entry("group_by", _group),
     Entry("levels", read_levels),
+    Entry("table_share", lambda read, node: _table_share(read, node)),
     Entry("all_other", _all_other, old="rest"),
 )
 KEYS = Entry("keys", query_keys)

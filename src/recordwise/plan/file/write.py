@@ -388,6 +388,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     if query.axes:
         best = query.best is not None and query.best.holds(query.axes)
         form["levels"] = [_axis(axis) | ({"share": BEST} if best else {}) for axis in query.axes]
+    if query.table_shares:
+        form["table_share"] = list(query.table_shares)
     if query.groups or query.axes:
         form["keys"] = keys
     if query.all_other is not None:

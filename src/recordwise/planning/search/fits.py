@@ -20,7 +20,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.grouped import ByGroup
+from recordwise.mechanisms.grouped import ByGroup, as_grouped
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
@@ -92,8 +92,8 @@ def fit(table: GoalTable, name: str, mechanism: Mechanism) -> Calibrated:
     The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
     one decides instead.
     """
-    if isinstance(mechanism, ByGroup):
-        return _by_group([table], name, mechanism, lambda own, inner: [fit(own[0], name, inner)])[0]
+    if (grouped := as_grouped(mechanism)) is not None:
+        return _by_group([table], name, grouped, lambda own, inner: [fit(own[0], name, inner)])[0]
     kept = table.kept(name)
     if mechanism.is_sized:
         return _fit_sized(table, mechanism)
@@ -227,9 +227,10 @@ def _only(table: GoalTable, chosen: Any) -> GoalTable:
 
 def in_proportion(each: Calibrated, prototype: Mechanism) -> Calibrated:
     """Return the most noise in proportion to a prototype's that no group of a table forbids."""
-    if not isinstance(prototype, ByGroup) or not isinstance(each.mechanism, ByGroup):
+    grouped = as_grouped(prototype)
+    if grouped is None or as_grouped(each.mechanism) is None:
         return each
-    counted = np.unique(cells_of_groups(each.table, prototype)[each.table.counted])
+    counted = np.unique(cells_of_groups(each.table, grouped)[each.table.counted])
     pairs = [(each.mechanism.inside()[number], prototype.inside()[number]) for number in counted.tolist()]
     factor = min(amount(needed) / amount(given) for needed, given in pairs)
     return replace(each, mechanism=prototype.with_amount(decimal(amount(prototype) * factor)))
@@ -256,8 +257,8 @@ def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism,
 
     A transform has one offset for all.
     """
-    if isinstance(mechanism, ByGroup):
-        return _by_group(tables, name, mechanism, lambda own, inner: best_mechanism(own, name, inner, size))
+    if (grouped := as_grouped(mechanism)) is not None:
+        return _by_group(tables, name, grouped, lambda own, inner: best_mechanism(own, name, inner, size))
     goal = tables[0].goal
     if not mechanism.offers("with_offset") or goal.measure == COUNT:
         return tuple(fit(table, name, mechanism) for table in tables)
@@ -608,7 +609,8 @@ class PlanFits:
 
 
 def _with_split(query: Query, split: Query) -> Query:
-    return replace(query, axes=split.axes)
+    best = None if split.table_shares else query.best
+    return replace(query, axes=split.axes, table_shares=split.table_shares, best=best)
 
 
 def plan_fits(

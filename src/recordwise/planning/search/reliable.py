@@ -143,7 +143,7 @@ class Scalable:
         sizes = [noise_size(each) for each in mechanisms]
         units = [with_noise_size(each, 1.0) for each in mechanisms]
         return (
-            tuple(each.axes for each in self.queries),
+            tuple((each.axes, each.table_shares) for each in self.queries),
             units,
             [round(float(np.log(each / sizes[0])), 3) for each in sizes],
         )

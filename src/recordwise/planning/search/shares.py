@@ -4,6 +4,7 @@
 alone count; ``allocation`` for all tables of a plan or of goals whose mechanisms are kept.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -45,7 +46,7 @@ from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
-from recordwise.session.shares import least_split, tree_of_tables, with_axis_shares
+from recordwise.session.shares import tree_of_tables, with_axis_shares
 
 UNITS = 10**6
 """Shares have six decimals."""
@@ -59,20 +60,37 @@ BUDGET = "budget"
 def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Sequence[FloatArray] = ()) -> Query:
     """Return the query with the cheapest split found.
 
-    The cost is a function of the shares of its tables. Shares are a product over the axes of the query, so that
-    a start is the split along each axis that comes closest to it. The query's present split is always among the
-    starts: the result is never worse.
+    The cost is a function of the shares of its tables. Shares are first a product over the axes of the query, so that
+    a start is the split along each axis that comes closest to it; where axes cross, each table then gets its own, from
+    the best product on. The query's present split is always among the starts: the result is never worse.
     """
-    from scipy.optimize import minimize
-
     lengths = [len(axis) for axis in query.axes]
     if max(lengths, default=1) == 1:
         return query
+    best = _searched(cost, lengths, [_logits(each, lengths) for each in (level_shares(query), *starts)])
+    rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
+    if crosses(query):
+        count = [math.prod(lengths)]
+        free = _searched(cost, count, [np.log(level_shares(rounded)), np.log(level_shares(query))])
+        own = query.with_shares(*exact_shares(_axis_levels(free, count)))
+        rounded = min(own, rounded, key=lambda each: cost(level_shares(each)))
+    return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
+
+
+def crosses(query: Query) -> bool:
+    """Return whether levels of several codes cross, so that tables may have shares of their own."""
+    return sum(len(axis) > 1 for axis in query.axes) > 1
+
+
+def _searched(
+    cost: Callable[[FloatArray], float], lengths: Sequence[int], candidates: Sequence[FloatArray]
+) -> FloatArray:
+    """Return the logarithms of shares, a product over some lengths, with the least cost found."""
+    from scipy.optimize import minimize
 
     def value(logits: FloatArray) -> float:
         return float(np.log(cost(_axis_levels(logits, lengths))))
 
-    candidates = [_logits(each, lengths) for each in (level_shares(query), *starts)]
     best = min(candidates, key=value)
     for _ in range(ROUNDS):
         found = minimize(
@@ -81,8 +99,7 @@ def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Seq
         if found.fun >= value(best) - 1e-6:
             break
         best = np.asarray(found.x)
-    rounded = with_axis_shares(query, [exact_shares(each) for each in _axes(best, lengths)])
-    return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
+    return best
 
 
 def _axes(logits: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
@@ -412,20 +429,10 @@ def _with_a_column(part: PlanTotals) -> pa.Table:
 def fitted_split(query: Query, tree: LevelTree) -> Query:
     """Return the query with the split that makes its fitted errors smallest (T-FITSHARES).
 
-    Exactly along one axis. Of several, shares are a product over the axes, and the best is searched for.
+    Where levels cross, each table has a share of its own.
     """
-    if sum(len(axis) > 1 for axis in query.axes) <= 1:
-        return _with_shares(query, exact_shares(fitted_shares([tree]).shares))
-    goals, count = np.unique(tree.level[np.isfinite(tree.reach)]), tree.tables
-
-    def costs(shares: FloatArray) -> FloatArray:
-        return np.asarray(np.array(_split([tree], shares, 0.0).ratios)[goals] ** 2, np.float64)
-
-    finest = np.arange(count) == int(np.argmax(np.bincount(tree.level)))
-    starts = [level_shares(query), np.full(count, 1 / count), finest.astype(np.float64)]
-    axes = least_split(costs, [len(axis) for axis in query.axes], starts)
-    found = with_axis_shares(query, [exact_shares(each) for each in axes])
-    return min(found, query, key=lambda each: float(np.max(costs(level_shares(each)))))
+    shares = exact_shares(fitted_shares([tree]).shares)
+    return query.with_shares(*shares) if crosses(query) else _with_shares(query, shares)
 
 
 def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:

@@ -384,7 +384,7 @@ def _ask(view: View) -> dict[str, Any]:
     policy, start = view.release.policy, view.start
     rho = loss_or_infinity(policy, start)
     return {
-        "questions": [_question(each, start[each.name]) for each in view.questions],
+        "questions": [_question(each, start[each.name], view.content.words.unit(each.name)) for each in view.questions],
         "lead": lead(rho, (), policy.delta(start) if math.isfinite(rho) else 0.0),
         "gauge": charts.gauge(),
         "little": charts.LITTLE,
@@ -393,9 +393,10 @@ def _ask(view: View) -> dict[str, Any]:
     }
 
 
-def _question(question: Question, start: Any) -> dict[str, Any]:
+def _question(question: Question, start: Any, unit: str) -> dict[str, Any]:
     return {
         "label": question.label,
+        "unit": "" if question.kind != "amount" else unit,
         "options": question.options,
         "start": start,
         "inputmode": "" if question.kind in ("text", "date") else Html(' inputmode="decimal"'),
@@ -445,11 +446,16 @@ def _tables(view: View) -> dict[str, Any]:
         "accuracy": accuracy_rows(known, notes(view.published.flags, view.release.parts), view.content),
         "several_tables": len(known) > 1,
         "names": [table.described.title for table in view.tables],
+        "counts": [_cell_count(table.described.data.num_rows) for table in view.tables],
         "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
         "packed": Html(view.packed),
         "has_history": any(table.history for table in view.tables),
         "files": view.files,
     }
+
+
+def _cell_count(rows: int) -> str:
+    return "1 cell" if rows == 1 else f"{rows:,} cells"
 
 
 def _loss_section(view: View) -> dict[str, Any]:

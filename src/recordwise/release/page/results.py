@@ -160,8 +160,13 @@ def headlines(content: Content) -> list[dict[str, str]]:
             if entry.name in table.table.variables and entry.name not in found:
                 said = _grand_total(table, entry) if table.data.num_rows == 1 else _summed(content, table, entry)
                 if said is not None:
-                    found[entry.name] = {"title": entry.title, "unit": _own_unit(entry), **said}
+                    found[entry.name] = {"title": entry.title, "unit": _counted(_own_unit(entry)), **said}
     return list(found.values())
+
+
+def _counted(unit: str) -> str:
+    """A unit behind a number: one that begins with a number is multiplied."""
+    return f"\N{MULTIPLICATION SIGN} {unit}" if unit[:1].isdigit() else unit
 
 
 def _own_unit(entry: Entry) -> str:

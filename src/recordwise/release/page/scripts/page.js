@@ -174,9 +174,11 @@
 
   // The answer.
   const amounts = data.fields.filter(field => field.kind === "amount");
+  // What a number of a measure is a number of: its unit where one is declared, "66 employees" and not "66 employment".
+  const inUnits = ({name, label}) => (/^\d/.test(data.units[name] ?? "") ? "× " : "") + (data.units[name] || label);
   const bandText = each => each.high === null
-    ? fill("open band", {low: amountText(each.low, each.field), label: each.field.label})
-    : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: each.field.label});
+    ? fill("open band", {low: amountText(each.low, each.field), label: inUnits(each.field)})
+    : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: inUnits(each.field)});
   const toldText = each => {
     const label = each.field.label, unit = data.units[each.field.name] ? " (" + data.units[each.field.name] + ")" : "";
     if (each.low === each.high) return fill("told exactly", {label, unit});
@@ -214,8 +216,10 @@
     if (exact.from) rows.push(["pure ε, at δ = 0", figure(exact.pure)]);
     const sizes = new Map();
     for (const [about, words] of model.sizes) sizes.set(about, (sizes.get(about) ?? new Set()).add(words(record)));
-    rows.push(...[...sizes].map(([about, found]) => ["public size of your cell (" + about + ")", [...found].join("; ")]));
-    find("#numbers").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+    const listed = pairs => pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+    find("#numbers").replaceChildren(...listed(rows));
+    find("#bands").hidden = !sizes.size;
+    find("#bands dl").replaceChildren(...listed([...sizes].map(([about, found]) => ["public size of your cell (" + about + ")", [...found].join("; ")])));
     find("#gauge").setAttribute("cx", place([1e-3, 1e3, 12, 428], rho));
   };
 
@@ -233,7 +237,7 @@
       for (const end of ["x1", "x2"]) line.setAttribute(end, x);
       line.setAttribute("visibility", "visible");
       const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + "%"));
-      const told = "At " + grouped(size, 6) + " " + chart.field.label + ": loss " + figure(chart.losses[here]) +
+      const told = "At " + grouped(size, 6) + " " + inUnits(chart.field) + ": loss " + figure(chart.losses[here]) +
         (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
       find(".readout", root).textContent = told;
       slider.setAttribute("aria-valuetext", told);
@@ -276,7 +280,7 @@
     ...Object.fromEntries(amounts.map(({name, step: [up, down]}) => [name, Math.round(record[name] * times * down / up) * up / down])),
   });
   const compare = (record, rho) => {
-    const sizes = amounts.map(field => amountText(record[field.name], field) + " " + field.label).join(" and ");
+    const sizes = amounts.map(field => amountText(record[field.name], field) + " " + inUnits(field)).join(" and ");
     say("#same-told", "If your loss of " + figure(rho) + " were guaranteed to everyone with the same noise, no establishment could count for more than " + sizes + ".");
     for (const row of all("#same-table tbody tr")) {
       const times = +row.dataset.factor, cells = row.querySelectorAll("td");

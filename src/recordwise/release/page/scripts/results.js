@@ -191,6 +191,24 @@
     redraw();
     window.recordwise.ready.then(redraw);
   };
+  // Codes of an establishment are chosen by name: the lists of the tables' codes are offered.
+  const offered = new Set();
+  const offer = (control, column) => {
+    const shown = tables.find(each => each.names.includes(column)), place = shown?.names.indexOf(column);
+    if (!shown || !shown.labels[place]) return;
+    const id = "codes-" + [...new Set(tables.flatMap(each => each.names))].indexOf(column);
+    if (!offered.has(id)) {
+      offered.add(id);
+      document.body.append(make("datalist", {id}, ...codesOf(shown, place).values.filter(value => value !== null).slice(0, MOST).map(value => make("option", {value}, shown.labels[place].get(value) ?? ""))));
+    }
+    control.setAttribute("list", id);
+  };
+  const offerCodes = () => {
+    data.fields.forEach((field, at) => { if (field.kind === "text") offer(find("#q" + at), field.name); });
+    for (const control of all("#members input.place")) offer(control, control.dataset.name);
+  };
+  window.recordwise.ready.then(offerCodes);
+  find("#add")?.addEventListener("click", offerCodes);
   startRanking();
   startArea();
   startMap();

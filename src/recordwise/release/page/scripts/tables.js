@@ -150,6 +150,7 @@
     const anew = () => { first = 0; browse(); window.recordwise.pick?.(null); };
     find("#which").addEventListener("change", anew);
     find("#find").addEventListener("input", anew);
+    for (const button of all(".table-name")) button.addEventListener("click", () => { find("#which").value = button.dataset.table; find("#find").value = ""; anew(); find("#cells").scrollIntoView({block: "center"}); });
     find("#previous").addEventListener("click", () => { first -= ROWS; browse(); });
     find("#next").addEventListener("click", () => { first += ROWS; browse(); });
     find("#save").addEventListener("click", () => {
