@@ -1,5 +1,6 @@
 """What bugs drawn at random showed to be untested: each test fails with the bug that survived."""
 
+import contextlib
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from recordwise.cli.options import load_with_parameters
 from recordwise.disclosure.cells import Dimension
 from recordwise.disclosure.suppress import audit
 from recordwise.errors import ParameterError, RecordwiseError
+from recordwise.exact.functions import x
+from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import Gaussian
+from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses
 from recordwise.plan.expressions import Case, Compare
 from recordwise.plan.file import load_plan
 from recordwise.plan.schema import Measure, Schema
@@ -21,11 +25,13 @@ from recordwise.plan.statistics.base import _largest
 from recordwise.plan.statistics.ratio import is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
-from recordwise.policy import Policy, constant
-from recordwise.policy.columns import MOST_SCALED_STEPS
+from recordwise.policy import Policy, constant, gaussian_sum, split
+from recordwise.policy.columns import MOST_SCALED_STEPS, ConditionColumn
 from recordwise.policy.columns import Measure as PolicyMeasure
+from recordwise.policy.conditions import among, both, either
 from recordwise.policy.evaluate.evaluator import NumpyEvaluator
 from recordwise.policy.loss_law import convolved
+from recordwise.policy.policy import constants_of
 from recordwise.release.draw import _scatter_rows
 from recordwise.release.formats.csv import _to, round_digits
 
@@ -167,3 +173,50 @@ def test_rounding_of_a_convolution_is_bounded_by_the_law_with_the_largest_masses
     assert masses.sum() == pytest.approx(1, abs=1e-9)
     # Twelve doublings, two laws, and a norm of 1 for the sharp one.
     assert lost >= 8 * (2 + 2) * 13 * 2.0**-53 * 64
+
+
+def test_masses_between_grid_points_are_no_smaller_than_the_law_s() -> None:
+    """All blocks together hold everything, rounded up by less than a twentieth."""
+    number = ValueNumber(part=0, measure=PolicyMeasure("emp"), lattice=Fraction(1), exponent=(x / 30) ** Fraction(1, 2))
+    _, masses = _fat_losses(number, 7)
+    assert 1 <= masses.sum() < 1.05
+
+
+@pytest.mark.parametrize(("low", "high", "reach"), [(7, 14, 4), (7, 13, 3), (6, 14, 4), (5, 14, 5), (4, 14, None)])
+def test_a_window_is_stated_as_plus_or_minus_within_one_step_of_the_middle(
+    low: int, high: int, reach: int | None
+) -> None:
+    window = ValueWindow(
+        measure="emp",
+        value=Fraction(10),
+        low=Fraction(low),
+        high=Fraction(high),
+        step=Fraction(1),
+        least=Fraction(0),
+        confidence=0.95,
+    )
+    assert window.reach == reach
+
+
+def test_no_records_lose_nothing() -> None:
+    for step in (1, 2):
+        measure = PolicyMeasure("emp", Fraction(step))
+        policy = gaussian_sum(measure, sigma=5) + split(1, {measure: 10})
+        assert policy.loss({"emp": []}).shape == (0,)
+
+
+def test_constants_inside_and_and_or_are_found() -> None:
+    county, state = ConditionColumn("county"), ConditionColumn("state")
+    some = either(among(county, ["01"]), both(among(state, ["02"]), among(county, ["03"])))
+    assert set(constants_of(constant(1).where(some), "county")) == {"01", "03"}
+
+
+def test_the_ledger_s_file_is_complete_after_a_release(tmp_path: Path) -> None:
+    """A copy of the file alone, made while the ledger is open, has every entry."""
+    path = tmp_path / "own.ledger"
+    with build.session(build.records(50), ledger=path, budget=build.generous()) as session:
+        release = session.run(build.question())
+        (tmp_path / "copy.ledger").write_bytes(path.read_bytes())
+    with contextlib.closing(Ledger.existing(tmp_path / "copy.ledger")) as copied:
+        assert release.head is not None
+        assert copied.history()[-1].digest == release.head.digest
