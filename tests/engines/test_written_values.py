@@ -150,6 +150,7 @@ def test_hostile_dates_are_read_as_python_reads_them_or_refused(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_ten_thousand_hostile_values_on_both_engines(opens, tmp_path):
     compare_numbers(opens, tmp_path, 900)
     compare_dates(opens, tmp_path, 600)

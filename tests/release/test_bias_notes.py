@@ -86,7 +86,7 @@ def test_the_note_of_a_basic_table_states_it_by_size_class_and_says_the_same_aga
     assert "Estimated for this release" in text
     assert "cells of 0 are 0.1" in text
     assert "standard errors of emp_best" in text
-    saved = rw.load_release(basic.save(tmp_path / "out")).published
+    saved = rw.read(basic.save(tmp_path / "out")).published
     assert saved.basic == notes[0]
     assert saved.fit == basic.published.fit
     assert basic.published.fit is not None

@@ -418,7 +418,7 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     right.set(xlabel=f"what each stage adds to the mean {words} of the plan")
     left.set_yticks(rows, names)
     shown_values = [groups[group].value for groups in every.values() for group in names if group in groups]
-    _spread_out(left, np.abs(np.array(shown_values, float)))
+    _spread_out(left, np.array(shown_values, float))
     for axes in (left, right):
         axes.grid(which="major", axis="x", color="#DDDDDD", linewidth=0.8)
         axes.set_axisbelow(True)
@@ -431,13 +431,15 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     return figure
 
 
-def _spread_out(axes: Any, sizes: Any) -> None:
+def _spread_out(axes: Any, values: Any) -> None:
     """Put values of several orders of magnitude on a logarithmic scale that has a 0."""
-    positive = sizes[np.isfinite(sizes) & (sizes > 0)]
-    if positive.size and positive.max() > MOST_LINEAR * positive.min():
-        least = 10.0 ** np.floor(np.log10(positive.min()))
-        axes.set_xscale("symlog", linthresh=least, linscale=0.3)
+    known = values[np.isfinite(values)]
+    sizes = np.abs(known[known != 0])
+    if sizes.size and sizes.max() > MOST_LINEAR * sizes.min():
+        least = 10.0 ** np.floor(np.log10(sizes.min()))
+        axes.set_xscale("symlog", linthresh=least)
         axes.xaxis.set_major_formatter(_number_text)
+        axes.set_xlim(-1.6 * sizes.max() if known.min() < 0 else -least / 5, 1.6 * sizes.max())
 
 
 # The frontier as a figure: losses against the share of the cells that is reliable, with today's plan on it.
@@ -471,8 +473,8 @@ def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Fi
     figure, axes = paper(curves, title, found.privacy_label)
     for place, (name, own) in enumerate(curves.items()):
         width = 2.6 if place == 0 else 1.4
-        marker = MARKERS[0] if place == 0 else ""
-        axes.plot(losses, own, marker, color=COLORS[place], linestyle=DASHES[place], linewidth=width, label=name)
+        style: dict[str, Any] = {"color": COLORS[place], "linestyle": DASHES[place], "linewidth": width}
+        axes.plot(losses, own, marker=MARKERS[0] if place == 0 else "", markersize=4, label=name, **style)
     if found.today is not None:
         axes.plot(
             [found.today.loss(found.rank_by)],
