@@ -109,6 +109,24 @@ def test_sums_of_tables_that_cross_are_those_of_one_table(opened: Any) -> None:
     assert not exact
 
 
+def test_where_keys_are_complete_the_most_accurate_of_the_tables_that_cross_is_added_up(
+    chromium: Any, tmp_path: Path
+) -> None:
+    release = made(tmp_path).consistent(method="ols", complete=True)
+    release.save(tmp_path / "out")
+    page = chromium.new_context().new_page()
+    page.goto((tmp_path / "out" / "report.html").as_uri())
+    page.evaluate("window.recordwise.ready")
+    value, sd, *_ = page.evaluate(SUM, ["both", 1, {}])
+    tables = [each.data.to_pandas() for each in release.tables if each.name.startswith("crossed")]
+    errors = [float(np.sqrt((rows["both_sd"] ** 2).sum())) for rows in tables]
+    best = int(np.argmin(errors))
+    assert min(errors) < 0.9 * max(errors)
+    assert sd == pytest.approx(errors[best], rel=1e-4)
+    assert value == pytest.approx(tables[best]["both"].sum(), rel=1e-4)
+    page.context.close()
+
+
 def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
     page, release = opened
     field = page.get_by_label("county", exact=True).first

@@ -44,6 +44,8 @@ class Results:
     """Why tables say nothing about each other, if so."""
     queries: Mapping[str, int] = field(default_factory=dict)
     """The number of the query of each table."""
+    complete: bool = False
+    """Whether the keys are declared to list every cell, so that finer tables add up to coarser ones."""
 
 
 def results_of(release: "Release", content: Content) -> Results:
@@ -57,7 +59,8 @@ def results_of(release: "Release", content: Content) -> Results:
     found = [tree for query in queries if (tree := _tree(release, query, content, complete=complete)) is not None]
     joined = any(np.any(up != NONE) for tree in found for up in tree.parents.values())
     several = any(len(query.tables) > 1 for query in queries)
-    return Results(trees=tuple(found), note=OPEN if several and found and not joined else "", queries=numbers)
+    note = OPEN if several and found and not joined else ""
+    return Results(trees=tuple(found), note=note, queries=numbers, complete=complete)
 
 
 def _tree(release: "Release", query: PublishedQuery, content: Content, *, complete: bool) -> Tree | None:
@@ -119,6 +122,7 @@ def results_json(results: Results, content: Content, tables: Sequence[str]) -> d
         "trees": trees,
         "z": NormalDist().inv_cdf((1 + content.confidence) / 2),
         "note": results.note,
+        "complete": results.complete,
         "statistics": _statistics(results, content),
         "ranked": number.get(_ranked(content), 0),
         "map": _map(content, number),

@@ -96,18 +96,24 @@
     const columns = Object.keys(where), telling = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
       .filter(({shown, chosen}) => shown.query === query && chosen >= 0 && shown.halves[chosen] !== null && columns.every(column => shown.names.includes(column)));
     if (!telling.length) return {problem: "No single table has all of these columns."};
-    const {shown, number, chosen} = telling.reduce((one, other) => other.shown.all < one.shown.all ? other : one), at = placeOf(shown, chosen);
+    // Of tables that cross, where the keys list every cell, each adds up to the same, and the most accurate one is taken; else the coarsest.
+    const sums = telling.map(({shown, number, chosen}) => {
+      const at = placeOf(shown, chosen), weights = new Float64Array(shown.size).fill(1);
+      for (const column of columns) {
+        const place = shown.names.indexOf(column), {codes, values} = codesOf(shown, place), kept = values.map(value => where[column].has(value));
+        for (let row = 0; row < shown.size; row++) if (!kept[codes[row]]) weights[row] = 0;
+      }
+      const raw = {value: 0, variance: 0, largest: 1}, y = numbersOf(shown, at), sd = numbersOf(shown, at + 3);
+      let count = 0;
+      for (let row = 0; row < shown.size; row++) if (weights[row]) { count++; raw.value += y[row]; raw.variance += sd[row] ** 2; }
+      return {shown, number, chosen, weights, raw, count};
+    });
+    const coarsest = sums.reduce((one, other) => other.shown.all < one.shown.all ? other : one), whole = sums.filter(({shown, count}) => shown.size === shown.all && count);
+    const tree = data.results.trees.find(each => each.tables.includes(coarsest.number) && each.names[name] && each.tables.every(one => tables[one].parents));
+    const {shown, number, chosen, weights, raw, count} = tree || !data.results.complete || !whole.length ? coarsest
+      : whole.reduce((one, other) => other.raw.variance < one.raw.variance ? other : one);
     if (shown.size < shown.all) return {problem: "This page does not hold all cells of the table; recordwise ask does."};
-    const weights = new Float64Array(shown.size).fill(1);
-    for (const column of columns) {
-      const place = shown.names.indexOf(column), {codes, values} = codesOf(shown, place), kept = values.map(value => where[column].has(value));
-      for (let row = 0; row < shown.size; row++) if (!kept[codes[row]]) weights[row] = 0;
-    }
-    const count = weights.reduce((sum, each) => sum + each, 0), y = numbersOf(shown, at), sd = numbersOf(shown, at + 3);
     if (!count) return {problem: "No cell has all of these codes."};
-    const raw = {value: 0, variance: 0, largest: 1};
-    for (let row = 0; row < shown.size; row++) if (weights[row]) { raw.value += y[row]; raw.variance += sd[row] ** 2; }
-    const tree = data.results.trees.find(each => each.tables.includes(number) && each.names[name] && each.tables.every(one => tables[one].parents));
     const found = tree ? inTree(tree, tree.names[name], weights, number) : raw, error = Math.sqrt(found.variance);
     const better = tree && found.variance < raw.variance * (1 - 1e-9), reach = data.results.z * error + shown.halves[chosen] * found.largest;
     return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better};
@@ -116,7 +122,7 @@
     const from = grouped(found.count, 0) + (found.count === 1 ? " cell" : " cells") + " of the table " + found.table.title;
     const how = found.better ? "The best estimate of " + from + ", from all tables that say something about it; recordwise ask gives the same."
       : found.exact ? "The sum of " + from + "; no other table says more, and recordwise ask gives the same."
-      : "The sum of " + from + ", the coarsest that has these columns. recordwise ask also uses the other tables, and may be more accurate.";
+      : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables, and may be more accurate.";
     return [found.title + ": " + cellText(found.value) + ", with a standard error of " + cellText(found.sd) + " from noise (" + percent(data.level, 0) + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + " " + data.results.note];
   };
   const startArea = () => {
