@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 
 import recordwise as rw
 from experiments.frame import Claim, Reproduction, Tell, data_folder, data_note
-from recordwise.noise.randomness import Seeded
-from recordwise.planning.search.reliable import class_names
+from recordwise.noise import Seeded
 from recordwise.synthetic import CountyTable, establishments
 
 RUNS, STEPS = 1, 3
@@ -25,6 +24,16 @@ STATES, YEARS = ("09", "10"), (2018, 2019)
 SIGMA = 150
 """The noise of the plainest design: a loss of about 1 at 200 employees."""
 RELIABLE = 0.165
+CLASSES = (
+    "below 1",
+    "1 to 9",
+    "10 to 99",
+    "100 to 999",
+    "1,000 to 9,999",
+    "10,000 to 99,999",
+    "100,000 to 999,999",
+    "more",
+)
 PLAIN, FITTED, SHARED, DEFAULT = "equal shares, one noise", "the same, fitted", "best shares, fitted", "defaults"
 SETTING = (
     "Sum of employees for state and county by total, sector and four-digit industry of Connecticut and Delaware. The keys are the "
@@ -141,7 +150,7 @@ def _reliable(released: Any, sds: str, records: pa.Table) -> dict[str, object]:
         found[table.name] = float(good[held].mean())
     totals, good = (np.concatenate(each) for each in zip(*every))
     place = np.floor(np.log10(totals)).astype(int) + 1
-    by_size = {class_names()[each]: float(good[place == each].mean()) for each in np.unique(place)}
+    by_size = {CLASSES[each]: float(good[place == each].mean()) for each in np.unique(place)}
     return {"all": float(good.mean()), **found, **by_size}
 
 

@@ -269,8 +269,8 @@ def size_from_the_records(patch: Patch) -> None:
     """The noise of a cell follows its exact total instead of its public size."""
     exact: Any = publisher._prepare
 
-    def by_totals(plan: Any, found: Any, confidence: float) -> Any:
-        prepared = exact(plan, found, confidence)
+    def by_totals(plan: Any, found: Any, confidence: float, stage: Any) -> Any:
+        prepared = exact(plan, found, confidence, stage)
         (each,) = prepared.drawn
         sized, totals = each.statistic.mechanism, next(iter(found.exact.reveal().totals.values()))
         band = np.searchsorted([float(edge) for edge in sized.edges(1e6)], np.abs(totals), side="right") - 1
@@ -380,7 +380,7 @@ def charged_to_the_first_record(patch: Patch) -> None:
 
 
 def resumed_by_drawing(patch: Patch) -> None:
-    def run(self: publisher.Publisher, plan: Any) -> Any:
+    def run(self: publisher.Publisher, plan: Any, refining: Any = None) -> Any:
         return self.run(plan, rng=Secure(), confidence=0.95, tell=lambda _: None)
 
     patch.setattr(publisher.Publisher, "resume", run)
@@ -393,8 +393,8 @@ def forgotten_release(patch: Patch) -> None:
 def words_in_the_digest(patch: Patch) -> None:
     whole: Any = vars(publisher)["release_identity"]
 
-    def with_words(plan: Any, described: Any, *more: Any) -> Any:
-        found = whole(plan, described, *more)
+    def with_words(plan: Any, described: Any, *more: Any, **named: Any) -> Any:
+        found = whole(plan, described, *more, **named)
         return replace(found, digest=f"{found.digest} {[query.title for query in plan.queries]}")
 
     patch.setattr(publisher, "release_identity", with_words)

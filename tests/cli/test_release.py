@@ -50,7 +50,7 @@ def test_a_format_nobody_knows_is_refused_before_anything_is_spent(folder, run):
         result = run(*words, folder / "plan.toml")
         assert result.exit_code == 2
         assert (
-            "unknown format: 'json_lines'. Choose from parquet, csv, xlsx, sas, sas8, stata, sdmx-csv, cbp."
+            "unknown format: 'json_lines'. Choose from parquet, csv, xlsx, sas, sas8, stata, sdmx-csv, long, cbp, r."
             in result.stderr
         )
     assert not (folder / "small.ledger").exists()

@@ -154,7 +154,7 @@ def test_plans_with_the_names_of_earlier_versions_are_read_alike(load):
             load(text.replace(name, f'{old} = "accept"\n{name}'))
 
 
-LISTED = "dataset source table ledger tuned_on tuning_reason max_outside memory_limit engine"
+LISTED = "dataset source table ledger reserve tuned_on tuning_reason max_outside memory_limit engine"
 DOCUMENTED = {
     "Top level": [each for each in SECTIONS if each.name in LISTED.split()],
     "`[csv]`": CSV,

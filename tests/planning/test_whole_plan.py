@@ -199,6 +199,6 @@ def test_a_grid_is_compared_by_itself(session, how):
 
 
 def test_planning_shows_its_functions_and_what_users_make():
-    functions = {"check", "compare", "evaluate", "frontier", "recommend", "recommend_within", "rehearse"}
+    functions = {"check", "compare", "evaluate", "explain", "frontier", "recommend", "recommend_within", "rehearse"}
     made = {"Goal", "MultiplicativeNoise", "PercentRule", "clamped", "families", "plan_goals", "plan_text"}
     assert set(dir(rw.planning)) == functions | made

@@ -321,7 +321,7 @@ def test_forms_are_written_as_they_are_read():
         "SUM(emp)",
         "emp, payann",
         "",
-        "emp FROM t",
+        "emp; payann",
     ):
         with pytest.raises(SqlError):
             parse_linear(text)

@@ -245,7 +245,7 @@ def test_the_split_for_fitted_errors_takes_sized_noise_by_cell(tmp_path):
         for table in release.tables:
             counted = totals[table.name] >= 50
             sd = table.data.column("sum_emp_best_sd").to_numpy()[counted]
-            worst = max(worst, float(np.max(1.959964 * sd / (0.1 * totals[table.name][counted]))))
+            worst = max(worst, float(np.max(1.959964 * sd / (0.1 * totals[table.name][counted] - 0.5))))
         assert worst == pytest.approx(found.worst, rel=2e-3)
         advice = recommend(opened, goal, candidates={"sized": SIZED}, fitted=True, complete=True, data="public")
         assert all(each.share_met == 1 for each in advice.best.calibrated)

@@ -222,7 +222,8 @@ def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
         yield Check(name, "is NULL", _is_null(raw))
     if stored.kind == "steps":
         for problem, code in FAULTS.items():
-            yield Check(name, problem.format(measure.step), exp.EQ(this=raw, expression=constant(code)))
+            broken = exp.EQ(this=raw, expression=constant(code))
+            yield Check(name, problem.format(measure.step), broken, advice=_value_advice(measure, problem))
         return
     # A comparison with NULL is not true, so only floats need an additional test: NaN is above every bound.
     known: exp.Expr = exp.true()
@@ -238,19 +239,25 @@ def _measure_checks(measure: Measure, stored: StorageType) -> Iterator[Check]:
     least = exp.Neg(this=exp.Paren(this=limit.copy())) if measure.signed else constant(0)
     above, below = exp.GT(this=raw, expression=limit), exp.LT(this=raw.copy(), expression=least)
     if not measure.signed:
-        signed = f"If {name} may be negative, say so: signed = true."
-        yield Check(name, NEGATIVE, _and(known, below), advice=signed)
+        yield Check(name, NEGATIVE, _and(known, below), advice=_value_advice(measure, NEGATIVE))
     beyond = exp.Paren(this=exp.or_(above, below)) if measure.signed else above
     yield Check(name, BEYOND, _and(known, beyond))
     inside = _and(known, exp.not_(below.copy()), exp.not_(above.copy()))
     off = _off_lattice(measure, stored, raw)
     if off is not None:
         # CASE keeps the arithmetic away from values that would overflow; those are counted as beyond the bound.
-        finer = f"If {name} has values between, declare a finer step, such as 0.01."
-        yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]), advice=finer)
+        outside = exp.Case(ifs=[exp.If(this=inside, true=off)])
+        yield Check(name, OFF.format(measure.step), outside, advice=_value_advice(measure, OFF))
 
 
-DATE_ADVICE = 'If dates of {name} are not written 2024-12-31, say how: date = "%d.%m.%Y".'
+def _value_advice(measure: Measure, problem: str) -> str:
+    """Return what to declare if the values are right."""
+    if problem == NEGATIVE and not measure.signed:
+        return f"If {measure.name} may be negative, say so: signed = true."
+    return f"If {measure.name} has values between, declare a finer step." if problem == OFF else ""
+
+
+DATE_ADVICE = 'If dates of {name} are not written year-month-day, say how: date = "%d.%m.%Y".'
 
 
 def _number_advice(measure: Measure) -> str:

@@ -276,6 +276,8 @@ def _quoted_names(text: str) -> str:
 
 
 def _quoted_name(piece: str) -> str:
+    if piece[0] != '"' and re.search("[,;'`]", piece):
+        raise SqlError(construct="a sign that no name has outside double quotes", advice=LINEAR_ADVICE)
     whole = piece[0] in '"-+*/()' or re.fullmatch(r"[0-9]*[.]?[0-9]+[.]?", piece)
     return piece if whole else '"' + piece + '"'
 
