@@ -298,6 +298,8 @@ def test_other_records_are_refused_and_the_file_of_digests_is_the_owners(first, 
     totals = {str(each) for each in build.records(200).column("emp").to_pylist()}
     noted = [json.loads(line) for line in kept.read_text().splitlines()]
     assert all(len(each) == 64 for line in noted for each in line["totals"].values())
+    # One digest for all tables and statistics of the query: that of a single total could be found by trying numbers.
+    assert all(len(line["totals"]) == 1 for line in noted)
     assert not totals & {each for line in noted for each in line["totals"].values()}
     table = build.records(200).to_pydict()
     table["emp"][0] += 1
@@ -310,7 +312,9 @@ def test_other_records_are_refused_and_the_file_of_digests_is_the_owners(first, 
         other.run(asked(1), refine=earlier)
     with build.session(build.records(200), tmp_path / "stages.ledger", build.generous()) as again:
         assert len(again.history()) == events
+        kept.chmod(0o644)
         again.run(asked(1), refine=earlier)
+        assert kept.stat().st_mode & 0o777 == 0o600
         kept.unlink()
         with pytest.raises(ParameterError, match="no digest of its totals"):
             again.run(asked(Fraction(1, 2)), refine=earlier)

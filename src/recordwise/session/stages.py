@@ -71,8 +71,11 @@ def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[
     noted = {"charge": charge.sequence, "head": charge.head.digest, "key": key.hex()}
     line = json.dumps(noted | {"totals": _digests(key, ledger.series, described, found)}) + "\n"
     with suppress(OSError):
-        handle = os.open(totals_file(ledger), os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(totals_file(ledger), flags, 0o600)
         try:
+            # One that was there before may have been readable by others.
+            os.fchmod(handle, 0o600)
             os.write(handle, line.encode())
         finally:
             os.close(handle)
@@ -115,12 +118,12 @@ def _noted(path: Path, charge: Charge) -> dict[str, Any] | None:
 def _digests(
     key: bytes, series: Series | None, described: Any, found: Iterable[TableTotals | FoundTotals]
 ) -> dict[str, str]:
-    """Return the keyed digest of each total of each table with public keys.
+    """Return one keyed digest of all totals of each query with public keys, under a digest of what they are.
 
-    By period, condition and groups, as the ledger describes them; that the cells are the same is checked by themselves.
+    All totals of a query together: next to its key, the digest of a few numbers could be found again by trying them.
     """
     period = None if series is None else [series.name, series.period, series.revision]
-    made = {}
+    texts: dict[int, list[tuple[bytes, bytes]]] = {}
     for each in found:
         if isinstance(each, FoundTotals):
             continue
@@ -129,8 +132,15 @@ def _digests(
         for total, values in each.exact.reveal().totals.items():
             about = [period, query["where"], form["by"], form.get("rest"), _total_name(total)]
             name = json.dumps(about, sort_keys=True, default=str).encode()
-            public = hashlib.sha256(name).hexdigest()
-            made[public] = hmac.new(key, name + b"\0" + _bytes(values), hashlib.sha256).hexdigest()
+            texts.setdefault(each.table.query, []).append((name, _bytes(values)))
+    made = {}
+    for several in texts.values():
+        several.sort()
+        public = hashlib.sha256(b"\n".join(name for name, _ in several)).hexdigest()
+        # The length in front of each part: no other parts give the same bytes.
+        parts = [part for pair in several for part in pair]
+        whole = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+        made[public] = hmac.new(key, whole, hashlib.sha256).hexdigest()
     return made
 
 
