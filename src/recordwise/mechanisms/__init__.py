@@ -13,7 +13,7 @@ In reading order:
 - ``transforms``: roots, logarithms and functions of your own
 - ``inverses``: unbiased estimates from transformed answers
 - ``sized``: noise in proportion to the public size of a cell
-- ``grouped``: a mechanism for each public group
+- ``grouped``: mechanisms made of others, one for each public group or two draws of the same totals
 - ``quantile``: noisy trees of counts on a public grid
 - ``key_selection``: which keys are published
 - ``external``: mechanisms from elsewhere
