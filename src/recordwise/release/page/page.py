@@ -29,7 +29,7 @@ from recordwise.policy.render.html import Html
 from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cells, terms_lines
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
-from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
+from recordwise.release.page.cells import accuracy_rows, first_shown, first_view, notes, with_titles
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.results import headlines, results_json
 from recordwise.release.page.value_change import change_js, has_band, numbers_js
@@ -447,7 +447,8 @@ def _tables(view: View) -> dict[str, Any]:
         "several_tables": len(known) > 1,
         "names": [table.described.title for table in view.tables],
         "counts": [_cell_count(table.described.data.num_rows) for table in view.tables],
-        "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
+        "chosen": (chosen := first_shown(view.tables)),
+        "first": first_view(view.tables[chosen], level) if any(table.data.num_rows for table in view.tables) else None,
         "packed": Html(view.packed),
         "has_history": any(table.history for table in view.tables),
         "files": view.files,
