@@ -21,7 +21,7 @@ from recordwise.exact.text import cell_text, number_text, percent_text, share_te
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.release.content import Content, DescribedTable
+from recordwise.release.content import Content, DescribedTable, basic_first, short_titles
 from recordwise.release.dictionary import STATUS, has_status, status_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
 from recordwise.release.page.results import Results, heading, on_page
@@ -78,7 +78,7 @@ class PageTable:
     def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """What the script knows before it has read the compressed cells."""
         titles = {each.name: each.title for each in self.described.columns}
-        table = self.described.table
+        table, telling = self.described.table, self.described.telling_keys() or self.keys
         return {
             "name": table.name,
             "title": self.described.title,
@@ -87,7 +87,7 @@ class PageTable:
             "texts": [pa.types.is_string(self.data.column(name).type) for name in self.keys],
             "variables": [[each.name, each.accurate, each.fitted, each.title, each.status] for each in self.variables],
             "rows": rows,
-            "telling": [name in telling_keys(self.described) for name in self.keys],
+            "telling": [name in telling for name in self.keys],
             "basic": not any(each.accurate for each in self.variables) and bool(self.status),
             "held": self.data.num_rows,
             "all": table.data.num_rows,
@@ -174,31 +174,12 @@ def _with_trees(tables: Sequence[PageTable], results: Results, orders: Sequence[
 
 def page_content(content: Content) -> Content:
     """Return what the page shows: basic tables first, and titles without what all of them share."""
-    tables = sorted(content.tables, key=lambda each: not each.title.endswith(BASIC_END))
-    begins = {each.title.removesuffix(BASIC_END).removesuffix(RESEARCH_END).partition(", by ")[0] for each in tables}
-    short = [_short_title(each) for each in tables]
-    if len(tables) > 1 and len(begins) == 1 and len(set(short)) == len(short):
-        tables = [replace(each, title=title) for each, title in zip(tables, short)]
-    return replace(content, tables=tuple(tables))
+    tables = basic_first(content.tables)
+    short = short_titles(tables, research=WITH_INTERVALS)
+    return replace(content, tables=tuple(replace(each, title=title) for each, title in zip(tables, short)))
 
 
-BASIC_END, RESEARCH_END, WITH_INTERVALS = " (basic)", " (research)", ", with intervals"
-
-
-def _short_title(described: DescribedTable) -> str:
-    """Return by which of its keys a table tells cells apart."""
-    titles = {each.name: each.title for each in described.columns}
-    words = " by ".join(titles[name] for name in described.table.keys if name in telling_keys(described)) or "Total"
-    end = next((end for end in (BASIC_END, RESEARCH_END) if described.title.endswith(end)), "")
-    return words + (WITH_INTERVALS if end == RESEARCH_END else "")
-
-
-def telling_keys(described: DescribedTable) -> frozenset[str]:
-    """Return the keys with more than one code in the table."""
-    table = described.table
-    names = _key_names(table)
-    found = {name for name in names if pc.count_distinct(table.data.column(name), mode="all").as_py() > 1}
-    return frozenset(found or (names if table.data.num_rows > 1 else ()))
+WITH_INTERVALS = ", with intervals"
 
 
 def first_shown(tables: Sequence[PageTable]) -> int:

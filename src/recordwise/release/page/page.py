@@ -20,6 +20,7 @@ from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.mechanisms.inference import ValuePolicy
+from recordwise.plan.publication import Labels
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import PURE_PRELUDE, firm_js, knots_js, prelude_of, terms_js
@@ -384,7 +385,7 @@ def _ask(view: View) -> dict[str, Any]:
     policy, start = view.release.policy, view.start
     rho = loss_or_infinity(policy, start)
     return {
-        "questions": [_question(each, start[each.name], view.content.words.unit(each.name)) for each in view.questions],
+        "questions": [_question(each, start[each.name], view.content.words) for each in view.questions],
         "lead": lead(rho, (), policy.delta(start) if math.isfinite(rho) else 0.0),
         "gauge": charts.gauge(),
         "little": charts.LITTLE,
@@ -393,16 +394,19 @@ def _ask(view: View) -> dict[str, Any]:
     }
 
 
-def _question(question: Question, start: Any, unit: str) -> dict[str, Any]:
+def _question(question: Question, start: Any, words: Labels) -> dict[str, Any]:
     return {
         "label": question.label,
-        "unit": "" if question.kind != "amount" else unit,
+        "unit": "" if question.kind != "amount" else words.unit(question.name),
         "options": question.options,
         "start": start,
         "inputmode": "" if question.kind in ("text", "date") else Html(' inputmode="decimal"'),
         "typed": _input_text(start) if isinstance(start, (int, float)) else start,
-        "hint": _hint(question),
+        "hint": CHOSEN if question.kind == "text" and words.values(question.name) else _hint(question),
     }
+
+
+CHOSEN = "type its name and choose, or enter the code"
 
 
 def _input_text(start: float) -> str:
