@@ -310,7 +310,7 @@ def picture(name: str, rows: list[Row]) -> Picture:
     right.legend(frameon=False, fontsize=8)
     tidy(right, title="What can be used", xlabel="% of the cells", ylabel="")
     caption = (
-        "The median width of what an attacker can tell of the largest establishment of a cell, for a competitor and for an insider; "
+        "The median width of what an attacker can tell of the largest establishment of a cell, for a competitor and an insider; "
         f"below the gray line it is known to within a tenth, and {LEAST} stands for an exact value. Right: cells within a tenth, "
         "and cells withheld."
     )

@@ -105,7 +105,7 @@ def test_a_workbook_is_read_like_a_csv_file(publication) -> None:
     book.save(publication / "emp.xlsx")
     named = text.replace('"emp.csv"', '"emp.xlsx"\nsheet = "Employment"')
     assert np.array_equal(attack(with_empty_code(publication, named)).high, plain.high)
-    with pytest.raises(ParameterError, match="has no sheet 'Pay'. It has Notes, Employment"):
+    with pytest.raises(ParameterError, match=r"has no sheet 'Pay'\. It has Notes, Employment"):
         attack(with_empty_code(publication, named.replace('"Employment"', '"Pay"')))
 
 
