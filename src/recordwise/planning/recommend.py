@@ -66,6 +66,7 @@ from recordwise.planning.search.goals import (
     has_amount,
     level_sizes,
     mechanism_for,
+    pure_families,
     read_goals,
     sized_families,
     tables_of,
@@ -175,14 +176,19 @@ def plan_advice(
     firms: bool,
 ) -> tuple[tuple[RankedCandidate, ...], dict[str, str], PlanAdvice]:
     """Return every candidate for a whole plan, those that meet no goal, and the one to take."""
+    left = left_of(session, plan)
+    pure = left.budget is not None and left.budget.is_pure
+    if pure and search.candidates is None:
+        search = replace(search, candidates=pure_families())
     fits, infeasible = plan_fits(view, plan, goals, search)
     assigned = fits.assignments()
     splits = {name: fits.split(chosen) for name, chosen in assigned.items()}
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
     calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
     found = _measured(session, view, calibrated, queries, None, firms=firms)
+    found, infeasible = _pure_ones(found, infeasible) if pure else (found, infeasible)
     found, infeasible = with_best_clamp(found, infeasible, search.rank_by)
-    left, order = left_of(session, plan), ranked(found, search.rank_by)
+    order = ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
     best, own = None, order[0].name
     for each in order[:MOST_TRIED]:
@@ -207,6 +213,21 @@ def plan_advice(
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
 
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _pure_ones(
+    found: Sequence[RankedCandidate], infeasible: Mapping[str, str]
+) -> tuple[tuple[RankedCandidate, ...], dict[str, str]]:
+    """Keep what a budget in pure epsilon can cover."""
+    kept = tuple(each for each in found if each.policy.pure_problem() is None)
+    if not kept:
+        raise ParameterError(
+            parameter="candidates",
+            problem=f"have no pure epsilon, which the budget is stated in: {found[0].policy.pure_problem()}",
+            advice="Give all statistics Laplace noise, GeneralizedGaussian(shape=1, ...), or transforms with laplace_scale.",
+        )
+    others = {each.name: "no pure epsilon, which the budget is stated in" for each in found if each not in kept}
+    return kept, {**infeasible, **others}
 
 
 def _reserve_words(left: Left) -> str:
