@@ -139,7 +139,19 @@ def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
 
 
 @plan.command()
-@plan_command(*GOAL, "rank_by", *LEVELS, "clamps", "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
+@plan_command(
+    *GOAL,
+    "rank_by",
+    *LEVELS,
+    "clamps",
+    "keep_mechanisms",
+    "by_table",
+    "offset",
+    "firms",
+    "new_budget",
+    *WRITTEN,
+    "plot",
+)
 def recommend(options: SimpleNamespace) -> None:
     """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
@@ -155,12 +167,13 @@ def recommend(options: SimpleNamespace) -> None:
 
     if options.clamps and (options.by_table or options.keep_mechanisms):
         raise ParameterError(parameter="--clamps", problem="is for the families of a whole plan")
-    if options.out is not None and (options.by_table or options.keep_mechanisms):
-        raise ParameterError(parameter="--out", problem="is for the plan of the best family")
+    for name, given in (("--out", options.out is not None), ("--new-budget", options.new_budget)):
+        if given and (options.by_table or options.keep_mechanisms):
+            raise ParameterError(parameter=name, problem="is for the plan of the best family")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with Session.from_plan(file, data=options.data) as session:
         goals = read_goals(session, file, options)
-        shared: dict[str, Any] = {**fits(file, options), "data": options.data}
+        shared: dict[str, Any] = {**fits(options), "data": options.data}
         if options.keep_mechanisms:
             return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
         shared |= {"rank_by": options.rank_by, "firms": options.firms}
@@ -169,7 +182,12 @@ def recommend(options: SimpleNamespace) -> None:
             found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
         else:
             found = recommended(
-                session, goals, plan=file, candidates=families(clamps=True) if options.clamps else None, **shared
+                session,
+                goals,
+                plan=file,
+                candidates=families(clamps=True) if options.clamps else None,
+                new_budget=options.new_budget,
+                **shared,
             )
     if not print_as_json(found, options.as_json):
         screen.heading(f"Families that meet the goals, smallest {options.rank_by} loss first")
@@ -243,7 +261,7 @@ def frontier(options: SimpleNamespace) -> None:
         "statistics": options.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
         "at_least": by_measure(options.at_least, "--at-least") or 0,
-        **fits(file, options),
+        **fits(options),
         "data": options.data,
     }
     at = _records(options.loss_at or [])
