@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray, IntArray
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
@@ -30,7 +30,7 @@ from recordwise.postprocess.linear import (
     moved_variance,
     rank_of,
 )
-from recordwise.release.nesting import Nesting
+from recordwise.release.nesting import IntArray, Nesting
 from recordwise.release.published import PublishedStatistic
 
 NORMAL_STEPS = 1000
