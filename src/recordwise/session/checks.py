@@ -225,7 +225,7 @@ def with_shares(plan: Plan) -> Plan:
     made = list(plan.queries)
     for number, query in enumerate(plan.queries):
         if query.best is not None and query.best.found is None:
-            shares = best_shares(plan, number, complete=query.best.complete)
+            shares = best_shares(plan, number, goal=dict(query.best.goal) or None, complete=query.best.complete)
             made[number] = replace(shares.applied(query), best=replace(query.best, found=shares.axes))
     return replace(plan, queries=tuple(made))
 

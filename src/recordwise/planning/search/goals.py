@@ -11,7 +11,10 @@ from typing import Any, Required, TypedDict, Unpack
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from recordwise.errors import ParameterError
+from recordwise.errors import (
+    ParameterError,
+    own_errors_of,
+)
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
@@ -51,6 +54,7 @@ from recordwise.session.owner import FOR_OWNER, OwnerView
 FULL = Fraction(1)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Goal:
     """A bound on the relative error of a table's cells.
