@@ -215,7 +215,7 @@ EXAMPLES: dict[str, str] = {
     "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",
     "plan recommend": "recordwise plan recommend plan.toml --within 0.1 --share 0.9 --out new.toml",
     "plan frontier": "recordwise plan frontier plan.toml --data synthetic",
-    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --baseline multiplicative --rows 100000",
+    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --against suppression,multiplicative --rows 100000",
 }
 
 

@@ -4,6 +4,7 @@ Each command is a function of what was asked for, made into a command of the opt
 """
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -369,7 +370,7 @@ def evaluate(options: SimpleNamespace) -> None:
             by=read_by(options.by),
             baselines={
                 name: read_baseline(name, file, options.clamp_to, options.clamped_rho)
-                for name in options.baseline or ()
+                for name in named_baselines(options.baseline or ())
             },
             fit=read_fit(options.fit, file),
             tables=options.table or (),
@@ -428,6 +429,17 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
     return lambda release: release.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules)
 
 
+def named_baselines(given: Sequence[str]) -> list[str]:
+    """Return what was named: option by option, or several in one, with commas between them."""
+    whole = (RELEASE, PLAN)
+    return [
+        name.strip()
+        for text in given
+        for name in ([text] if text.startswith(whole) else text.split(","))
+        if name.strip()
+    ]
+
+
 def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: str) -> Any:
     """What the plan is compared with."""
     from recordwise.disclosure.rules import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule
@@ -454,8 +466,8 @@ def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: 
     if text.startswith(PLAN):
         return _queries(text.removeprefix(PLAN))
     raise ParameterError(
-        parameter="--baseline",
-        problem=f"is not known: '{text}'",
+        parameter="--against",
+        problem=f"does not know '{text}'",
         advice=f"Use {', '.join(older)}, {CLAMPED}, {MULTIPLIED}, {RELEASE}FOLDER or {PLAN}FILE.",
     )
 

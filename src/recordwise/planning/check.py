@@ -308,7 +308,8 @@ def _best_shares(file: PlanFile) -> Iterator[BestShares]:
 def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
     """Yield where another family of noise would cost every example less."""
     known = Known(plan=file.plan, usual=usual_sizes(file.plan, file.examples), last=last)
-    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples):
+    pure = file.budget is not None and file.budget.is_pure
+    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples, pure=pure):
         yield each.text()
 
 

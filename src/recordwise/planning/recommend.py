@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, share_text
@@ -27,13 +25,10 @@ from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.losses import (
     BALANCED,
-    HARDLY,
     LEAST,
-    PARTS,
     QUANTILES,
     RANK_WORDS,
     Left,
-    Losses,
     LossPair,
     budget_words,
     firm_losses,
@@ -46,6 +41,7 @@ from recordwise.planning.losses import (
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
+from recordwise.planning.search.cheaper import what_would_have_to_give
 from recordwise.planning.search.fits import (
     Calibrated,
     FittedGoals,
@@ -64,11 +60,11 @@ from recordwise.planning.search.goals import (
     CLAMPED,
     Goal,
     GoalTable,
-    amount,
     families,
     has_amount,
     level_sizes,
     mechanism_for,
+    pure_families,
     read_goals,
     sized_families,
     tables_of,
@@ -179,14 +175,19 @@ def plan_advice(
     new_budget: bool = False,
 ) -> tuple[tuple[RankedCandidate, ...], dict[str, str], PlanAdvice]:
     """Return every candidate for a whole plan, those that meet no goal, and the one to take."""
+    left = left_of(session, plan, new_budget=new_budget)
+    pure = left.budget is not None and left.budget.is_pure
+    if pure and search.candidates is None:
+        search = replace(search, candidates=pure_families())
     fits, infeasible = plan_fits(view, plan, goals, search)
     assigned = fits.assignments()
     splits = {name: fits.split(chosen) for name, chosen in assigned.items()}
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
     calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
     found = _measured(session, view, calibrated, queries, None, firms=firms)
+    found, infeasible = _pure_ones(found, infeasible) if pure else (found, infeasible)
     found, infeasible = with_best_clamp(found, infeasible, search.rank_by)
-    left, order = left_of(session, plan, new_budget=new_budget), ranked(found, search.rank_by)
+    order = ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
     best, own, complete = None, order[0].name, _complete(plan, search)
     for each in order[:MOST_TRIED]:
@@ -211,6 +212,21 @@ def plan_advice(
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
 
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _pure_ones(
+    found: Sequence[RankedCandidate], infeasible: Mapping[str, str]
+) -> tuple[tuple[RankedCandidate, ...], dict[str, str]]:
+    """Keep what a budget in pure epsilon can cover."""
+    kept = tuple(each for each in found if each.policy.pure_problem() is None)
+    if not kept:
+        raise ParameterError(
+            parameter="candidates",
+            problem=f"have no pure epsilon, which the budget is stated in: {found[0].policy.pure_problem()}",
+            advice="Give all statistics Laplace noise, GeneralizedGaussian(shape=1, ...), or transforms with laplace_scale.",
+        )
+    others = {each.name: "no pure epsilon, which the budget is stated in" for each in found if each not in kept}
+    return kept, {**infeasible, **others}
 
 
 def _complete(plan: PlanLike, search: Search) -> bool:
@@ -376,57 +392,6 @@ def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> P
         problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
         advice=f"{kept if names else ''}{most} {more}".strip(),
     )
-
-
-# What would have to give for a smaller loss.
-
-
-GOOD = 1.0
-
-
-def what_would_have_to_give(
-    losses: Losses, calibrated: Sequence[Calibrated], costs: Mapping[str, float], *, sized: bool
-) -> Iterator[str]:
-    """Yield ways to reduce the largest losses to 1.
-
-    A looser goal, fewer cells, sizes, fewer statistics.
-    """
-    part = next(each for each, _ in PARTS if losses.quantile(1 - each) > HARDLY)
-    loss = losses.quantile(1 - part)
-    factor = np.sqrt(loss / GOOD)
-    widths = sorted({float(each.table.goal.within) for each in calibrated})
-    wider = ", ".join(f"{figure(each * factor)} instead of {figure(each)}" for each in widths)
-    yield f"A looser goal: errors {figure(factor)} times as large (within {wider}) bring that loss to about {figure(GOOD)}."
-    fewer = _with_fewer_cells(calibrated)
-    if fewer is not None and fewer > 1.05:
-        yield f"Fewer cells: if only half of them had to meet the goal, the loss would be about {figure(fewer)} times smaller."
-    if not sized:
-        yield (
-            "Sized noise: where something public is known about the size of each cell (Keys.of(..., size=...)), noise in "
-            "proportion to it usually costs the least."
-        )
-    if len(costs) > 1:
-        most, share = max(costs.items(), key=lambda each: each[1])[0], max(costs.values()) / sum(costs.values())
-        yield f"Fewer statistics or levels: {most} alone takes {share_text(share, 0)} of it."
-
-
-def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
-    """Return the least loss reduction if half of the cells may miss."""
-    found = []
-    for each in calibrated:
-        half = replace(each.table, may_miss=max(each.table.may_miss, len(each.table.totals) // 2))
-        if not has_amount(each.mechanism):
-            return None
-        try:
-            found.append((amount(fit(half, "", each.mechanism).mechanism) / _alone(each)) ** 2)
-        except InfeasibleError:
-            return None
-    return min(found, default=None)
-
-
-def _alone(each: Calibrated) -> float:
-    """Return the noise that the table could have alone."""
-    return amount(fit(each.table, "", each.mechanism).mechanism)
 
 
 # The recommendation: the family that meets the goals with the least loss, and why.

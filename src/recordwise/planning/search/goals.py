@@ -46,6 +46,7 @@ from recordwise.planning.scope import (
     scope_of,
     with_statistic,
 )
+from recordwise.policy.columns import Measure
 from recordwise.session import Session
 from recordwise.session.checks import query_with_sizes
 from recordwise.session.owner import FOR_OWNER, OwnerView
@@ -494,6 +495,14 @@ def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> d
         raise ParameterError(parameter="clamps", problem="must be a list of bounds, or True for the usual ones")
     cut = {f"{CLAMPED}{prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in bounds}
     return planning_families(offset=offset) | cut
+
+
+def pure_families() -> dict[str, Any]:
+    """Return the families whose losses are pure, for budgets in pure epsilon, and Laplace noise itself."""
+    laplace = {"Laplace": GeneralizedGaussian(shape=1, scale=1)}
+    return laplace | {
+        name: each for name, each in families().items() if each.policy(Measure("x")).pure_problem() is None
+    }
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
