@@ -12,6 +12,8 @@ MISSPELLED: dict[str, Any] = {"sigm": 1}
 OTHERS: dict[str, dict[str, Any]] = {
     name: {name: 1} for name in ("measure", "key", "aliass", "floo", "plann", "roh", "withn", "x")
 }
+LOOSE: Any = rw
+"""The package without its types, which would refuse these calls before they are made."""
 COUNT, SPLIT = rw.Gaussian(rho="0.1"), rw.UnitSplit(at=5, rho=1)
 
 
@@ -54,22 +56,22 @@ WRONG = {
         lambda: session(**OTHERS["measure"]),
         "'measure' is no argument of Session: did you mean 'measures'",
     ),
-    "nothing": (lambda: rw.Session(*[]), "Session needs source"),
+    "nothing": (lambda: LOOSE.Session(), "Session needs source"),
     "of a query": (
         lambda: rw.query().group_by("state", **OTHERS["key"]),
         "'key' is no argument of Query.group_by: did you mean 'keys'",
     ),
     "of a sum": (lambda: rw.query().sum("sales", SPLIT, **OTHERS["aliass"]), "did you mean 'alias'"),
-    "no mechanism": (lambda: rw.query().sum(*["sales"]), "Query.sum needs mechanism"),
-    "too many": (lambda: rw.query().sum(*["sales", SPLIT, 5]), "Query.sum was called with arguments that it does not"),
+    "no mechanism": (lambda: LOOSE.query().sum("sales"), "Query.sum needs mechanism"),
+    "too many": (lambda: LOOSE.query().sum("sales", SPLIT, 5), "Query.sum was called with arguments that it does not"),
     "of sized noise": (lambda: rw.Sized(mechanism=COUNT, **OTHERS["floo"]), "did you mean 'floor'"),
-    "by position": (lambda: rw.UnitSplit(*[5]), "UnitSplit was called with arguments that it does not take"),
+    "by position": (lambda: LOOSE.UnitSplit(5), "UnitSplit was called with arguments that it does not take"),
     "of planning": (
-        lambda: rw.planning.recommend(*[1, 2], **OTHERS["plann"]),
+        lambda: LOOSE.planning.recommend(1, 2, **OTHERS["plann"]),
         "no argument of recommend: did you mean 'plan'",
     ),
     "of a goal": (lambda: rw.planning.Goal("sales", rw.query(), **OTHERS["withn"]), "did you mean 'within'"),
-    "of a policy": (lambda: rw.policy.constant(**OTHERS["roh"]), "no argument of constant: did you mean 'rho'"),
+    "of a policy": (lambda: LOOSE.policy.constant(**OTHERS["roh"]), "no argument of constant: did you mean 'rho'"),
     "of reading": (lambda: rw.read("x", **OTHERS["x"]), "'x' is no argument of read. It takes folder_or_zip"),
     "a plan": (lambda: rw.load_plan(5), "path must be the path of a plan file"),
     "a release": (lambda: rw.read(5), "folder_or_zip must be the path"),
