@@ -77,6 +77,11 @@ def share_text(share: float, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def share_decimals(error: float) -> int:
+    """Return the decimals of a percentage that its error leaves a meaning: two digits of the error."""
+    return 1 if not 0 < error < 1 else min(8, max(1, -math.floor(math.log10(error)) - 1))
+
+
 def coarse_share_text(share: float) -> str:
     """A share as a reader remembers it: 97%, 12%, 0.4%, < 0.1%; 0% and 100% only if exact."""
     if share in (0.0, 1.0):
