@@ -149,6 +149,13 @@ def cell_text(value: float | None) -> str:
     return _trim_zeros(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
 
 
+def meaningful_text(value: float, unit: float) -> str:
+    """Return a number from 100 on, rounded to the power of ten at most a unit."""
+    if not unit >= 1 or not math.isfinite(unit) or abs(value) < 100:
+        return cell_text(value)
+    return f"{round(value, -math.floor(math.log10(unit))):,.0f}"
+
+
 def size_text(value: float) -> str:
     """A size on an axis: 1,000, 1 million."""
     for unit, word in UNITS:
