@@ -1,0 +1,12 @@
+"""The studio: choose on a screen what a publication shows and what it gives away.
+
+A plan and records (public, generated or, after a look is entered in the ledger, confidential) come in; a plan file that ``check``
+accepts and a report for the committee go out. Nothing is released here. Imports planning and everything below it.
+
+In reading order:
+
+- ``form``: frozen dataclasses as JSON, with a schema
+- ``trade``: the trade file, everything the page shows
+- ``state``: the state of the page as one value, and its pure step
+- ``view``: every text that the page shows in a state
+"""
