@@ -9,4 +9,9 @@ In reading order:
 - ``trade``: the trade file, everything the page shows
 - ``state``: the state of the page as one value, and its pure step
 - ``view``: every text that the page shows in a state
+- ``page``: the page's own files, and all of them in one file as a report
+- ``worker``: one thread for heavy work, with progress and cancel
+- ``desk``: what the server does for its page, in one folder
+- ``guard``: who may talk to the server
+- ``server``: the server for one browser on this machine
 """
