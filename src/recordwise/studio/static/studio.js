@@ -39,7 +39,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     const value = Number(within.value.replace("%", "").trim());
     const fine = value > 0 && value < Infinity;
     within.setAttribute("aria-invalid", String(!fine));
-    say("#within-hint", fine ? "the nearest goal that was worked out" : "Write a percentage such as 10.");
+    say("#within-hint", fine ? "type a percentage" : "Write a percentage such as 10.");
     if (fine) act({kind: "move", number: nearest(value)});
     if (fine) within.value = view(trade, state.now).texts.within;
   });
@@ -49,6 +49,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     headline("A typical loss", keyed("side/now/typical"), make("span", {}, "half of the ", trade.about, " lose less; a test finds such a one in ", keyed("side/now/typical/chance"), " of cases, 5% by chance")),
     headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"))),
     headline("The budget lasts", keyed("years"), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
+  say("#key-cells", trade.statuses[0] + " cells");
   const drawFrontier = now => {
     const key = JSON.stringify(now.mechanisms);
     if (!curves.has(key)) {
@@ -95,7 +96,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
       make("tbody", {}, place.cells.map((cell, at) => {
         const now = draw("line", {class: "dot now", y1: 10, y2: 10}), from = draw("line", {class: "from", x1: 50, y1: 10, y2: 10});
         noiseRows.push({now, from, number, at, cell});
-        return make("tr", {}, make("th", {scope: "row"}, cell.name), keyed(`place/${number}/${at}/exact`, "td"),
+        return make("tr", {}, make("th", {scope: "row"}, cell.name, make("span", {class: "fine"}, trade.statistics[cell.statistic].label)), keyed(`place/${number}/${at}/exact`, "td"),
           make("td", {class: "drawn"}, draw("svg", {class: "row", viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true"}, draw("line", {class: "grid", x1: 50, x2: 50, y1: 0, y2: 20}), from, now)),
           keyed(`place/${number}/${at}/drawn`, "td", {class: "value"}));
       }))))));
@@ -184,7 +185,7 @@ const headline = (title, number, fine) => make("div", {}, make("dt", {}, title),
 const baselineTables = trade => {
   if (!trade.baselines.length) return [];
   const sizes = number => trade.statistics[trade.baselines[number].statistic].sizes;
-  return [make("h3", {}, "Older rules on the same cells"), ...trade.baselines.map((each, number) => scrolling(each.name, make("table", {class: "sides"},
+  return [make("h3", {}, "Older rules on the same cells"), ...trade.baselines.map((each, number) => scrolling(each.name, make("table", {class: "sides older"},
     make("caption", {}, `${each.name}: ${trade.statistics[each.statistic].label}, withholds `, keyed(`baseline/${number}/withheld`), " of all cells"),
     make("thead", {}, make("tr", {}, ["cells of", "withheld", "error of the others"].map((text, at) => make("th", {scope: "col", class: at ? null : "left"}, text)))),
     make("tbody", {}, sizes(number).map((size, at) => make("tr", {}, make("th", {scope: "row"}, size.name), keyed(`baseline/${number}/${at}/withheld`, "td"), keyed(`baseline/${number}/${at}/error`, "td")))))))];
