@@ -57,6 +57,21 @@ def prose_text(value: Fraction | float) -> str:
     return f"{float(value):,.6g}"
 
 
+def exact_text(value: Fraction) -> str:
+    """An exact number with thousands separators: a decimal where there is one, otherwise a fraction."""
+    rest, digits = value.denominator, 0
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest, power = rest // prime, power + 1
+        digits = max(digits, power)
+    if rest != 1:
+        return f"{value.numerator:,}/{value.denominator}"
+    whole, part = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole:,}" + (f".{part:0{digits}d}" if digits else "")
+
+
 def digits_text(value: float, digits: int) -> str:
     """So many significant digits."""
     return f"{value:.{digits}g}"
