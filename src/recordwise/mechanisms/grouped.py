@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, sqrt_upper
 from recordwise.mechanisms.accuracy import MOST_SUMMED, short
@@ -73,6 +73,7 @@ class ByGroup(Mechanism):
     default: Mechanism | None
     length: int | None
 
+    @own_argument_errors
     def __init__(
         self,
         by: str,

@@ -454,9 +454,11 @@ class Left:
         return largest_allowed(covered, LEAST, Fraction(1), rounded=two_digits, rounds=HALVINGS)
 
 
-def left_of(session: Session, plan: PlanLike) -> Left:
-    """Return the budget of the session or the plan's ledger."""
+def left_of(session: Session, plan: PlanLike, *, new_budget: bool = False) -> Left:
+    """Return the budget of the session or the plan's ledger; none, if it is to get a new one."""
     reserve = usual_reserve(plan) if isinstance(plan, PlanFile) else 0
+    if new_budget:
+        return _new_budget(session, plan, reserve)
     if isinstance(plan, PlanFile) and session.budget is None:
         with plan_ledger(plan) as ledger:
             is_new = not _charged(ledger.history())
@@ -472,6 +474,23 @@ def left_of(session: Session, plan: PlanLike) -> Left:
         is_new=not _charged(session.history()),
         reserve=reserve,
     )
+
+
+def _new_budget(session: Session, plan: PlanLike, reserve: int) -> Left:
+    """Return no budget for a plan file whose own was never charged."""
+    if not isinstance(plan, PlanFile):
+        raise ParameterError(
+            parameter="new_budget", problem="is for a plan file", advice="Give plan=rw.load_plan(...)."
+        )
+    with plan_ledger(plan) as ledger:
+        charged = _charged(ledger.history())
+    if charged or _charged(session.history()):
+        raise ParameterError(
+            parameter="new_budget",
+            problem="is for a budget to which nothing was charged",
+            advice="A budget that was charged is raised in public: recordwise ledger amend PLAN --reason TEXT.",
+        )
+    return Left(budget=None, refused=lambda policy: None, is_new=True, reserve=plan.reserve or reserve)
 
 
 def usual_reserve(file: PlanFile) -> int:

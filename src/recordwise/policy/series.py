@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import (
+    ParameterError,
+    own_errors_of,
+)
 from recordwise.policy.bands import BandTable
 from recordwise.policy.policy import Policy
 
@@ -51,6 +54,7 @@ def _exists(length: str, parts: list[int]) -> bool:
     return True
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """The series of a release, its period and its declared budgets.

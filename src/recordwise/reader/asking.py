@@ -18,7 +18,7 @@ from recordwise.exact.text import digits_text
 from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import Field
 from recordwise.plan.statistics.base import SUM
-from recordwise.postprocess.linear import LinearModel, MovedSums, rank_of
+from recordwise.postprocess.linear import LinearModel, rank_of
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import MOST_CODES, Among, Question, Regions, with_label
 from recordwise.release.consistent import joint_queries
@@ -28,6 +28,7 @@ from recordwise.release.release import Release
 from recordwise.release.spread import (
     REFITS,
     AnswerNoise,
+    MovedSums,
     Shape,
     adds_up,
     chunks,
@@ -449,14 +450,12 @@ def _moved_ends(model: Model, cells: Cells, confidence: float, stated: float) ->
     lows, highs, block = [], [], max(1, MOST_MOVED // size)
     for start in range(0, cells.rows.shape[0], block):
         rows = cells.rows[start : start + block]
-        weights = model.linear.influences(rows)
-        moved = MovedSums(
+        moved = MovedSums.of(
+            model.linear.influences(rows),
+            model.linear.spread,
             value=np.asarray(rows @ model.estimates),
-            fitted=np.einsum("ij,j->i", weights**2, model.linear.spread),
-            weights=weights,
             totals=np.maximum(model.estimates, 0.0),
-            used=model.linear.spread,
-            variances=model.noise.variance,
+            variances=model.noise.variance_at,
         )
         own = Shape(rows @ shape.offset, np.asarray(rows @ shape.log.astype(np.float64)) > 0, shape.reach)
         found = total_intervals(moved, own, *(_added(rows, each) for each in ends))

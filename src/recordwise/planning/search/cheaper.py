@@ -47,7 +47,11 @@ class Cheaper:
 
 
 def cheaper_families(
-    plan: Plan, totals: Callable[[PlannedTable, Any], FloatArray], examples: Mapping[str, Mapping[str, Any]]
+    plan: Plan,
+    totals: Callable[[PlannedTable, Any], FloatArray],
+    examples: Mapping[str, Mapping[str, Any]],
+    *,
+    pure: bool = False,
 ) -> Iterator[Cheaper]:
     """Yield, for each sum whose noise follows no sizes, the family that costs all examples less, if there is one.
 
@@ -55,6 +59,7 @@ def cheaper_families(
         plan: The plan.
         totals: The totals of a small, a middle and a large cell of a table.
         examples: Example records by name; without any nothing is said.
+        pure: Whether losses are in pure epsilon, as under a pure budget.
     """
     for number, query in enumerate(plan.queries):
         *others, finest = [each for each in plan.tables() if each.query == number]
@@ -62,7 +67,9 @@ def cheaper_families(
             plain = part.contribution == SUM and not part.mechanism.is_sized and part.mechanism.to is None
             if plain and not policy_measure(str(part.of), plan.schema).signed:
                 try:
-                    found = _cheaper(plan, finest, part, totals(finest, part), examples, several=bool(others))
+                    found = _cheaper(
+                        plan, finest, part, totals(finest, part), examples, several=bool(others), pure=pure
+                    )
                 except RecordwiseError:
                     # Thresholds that differ by group, or an example without the measure.
                     continue
@@ -78,6 +85,7 @@ def _cheaper(
     examples: Mapping[str, Mapping[str, Any]],
     *,
     several: bool,
+    pure: bool,
 ) -> Cheaper | None:
     own, step, measure = (
         part.mechanism.at_share(table.shape.share),
@@ -86,7 +94,7 @@ def _cheaper(
     )
 
     def losses(mechanism: Mechanism) -> FloatArray:
-        policy = mechanism.policy(measure)
+        policy = mechanism.policy(measure).pure() if pure else mechanism.policy(measure)
         return np.array([float(policy.loss(record)) for record in examples.values()])
 
     given, now = own.variance_of(totals, step=step), losses(own)
@@ -94,7 +102,7 @@ def _cheaper(
     for family in families(offset=two_digits(float(totals[1]))).values():
         # Fat tails get fatter where a loss is split over levels.
         made = None if several and not has_amount(family) else _with_variance(family, given, totals, step)
-        if made is None:
+        if made is None or (pure and made.policy(measure).pure_problem() is not None):
             continue
         then = losses(made)
         if np.all(then <= CLEARLY * now) and (best is None or np.prod(then) < best[0]):

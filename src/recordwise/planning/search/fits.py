@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import KeysError, ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
@@ -23,6 +23,8 @@ from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.grouped import ByGroup, as_grouped
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.cost import records_of, statistic_policy
+from recordwise.plan.expressions import Best, Choice
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
@@ -60,6 +62,7 @@ from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import tracked
 from recordwise.session.owner import OwnerView, ValueCounts
+from recordwise.session.shares import best_shares
 
 # The most noise for which the cells of one table meet its goal (T-MOST-NOISE).
 
@@ -462,12 +465,16 @@ class QueryCost:
 
     def split(self, fits: Sequence[StatisticFit]) -> Query:
         """Return the query with its cheapest split, if all have goals."""
+        if not self.may_split(fits):
+            return self.query
+        return best_split(self.query, self.cost(fits), starts=[self._start(each) for each in fits])
+
+    def may_split(self, fits: Sequence[StatisticFit]) -> bool:
+        """Return whether all that is drawn has goals at all levels, so that nothing else depends on the shares."""
         drawn = {each.alias for each in self.query.draws()}
         levels = len(self.query.tables())
         whole = all(len(each.target.goal.levels) == levels for each in fits)
-        if levels == 1 or not whole or drawn != {each.target.asked.statistic.alias for each in fits}:
-            return self.query
-        return best_split(self.query, self.cost(fits), starts=[self._start(each) for each in fits])
+        return levels > 1 and whole and drawn == {each.target.asked.statistic.alias for each in fits}
 
     def _start(self, fit: StatisticFit) -> FloatArray:
         """Return each level's separate need as a start."""
@@ -609,8 +616,75 @@ class PlanFits:
 
 
 def _with_split(query: Query, split: Query) -> Query:
-    best = None if split.table_shares else query.best
-    return replace(query, axes=split.axes, table_shares=split.table_shares, best=best)
+    return replace(query, axes=split.axes, table_shares=split.table_shares, best=split.best)
+
+
+NEAR = 1.1
+"""Shares that public lists decide are taken where they cost at most this much more."""
+TRIES = 3
+
+
+def with_public_shares(
+    fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], *, complete: bool
+) -> tuple[Query, ...]:
+    """Return the split with ``share = "best"`` in each query where it costs hardly more (T-FITSHARES).
+
+    Such shares follow from public lists and sizes, and are found again when the plan is read.
+    """
+    made = tuple(split)
+    for number, cost in fits.costs.items():
+        own = [fit for place, fit in chosen.items() if place[0] == number]
+        if not cost.may_split(own):
+            continue
+        price = cost.cost(own)
+        found = [
+            each
+            for goal in _share_goals(own)
+            if (each := _public_split(fits, chosen, made, number, Best(complete=complete, goal=goal))) is not None
+        ]
+        best = min(found, key=lambda each: price(level_shares(each)), default=None)
+        if best is not None and price(level_shares(best)) <= NEAR * price(level_shares(made[number])):
+            made = (*made[:number], best, *made[number + 1 :])
+    return made
+
+
+def _share_goals(own: Sequence[StatisticFit]) -> list[tuple[tuple[Fraction, Fraction], ...]]:
+    """Return the goals that best shares may state: none, and that of all statistics where they have one."""
+    stated = {(Fraction(each.target.goal.at_least), Fraction(each.target.goal.within)) for each in own}
+    return [(), *([tuple(stated)] if len(stated) == 1 and min(stated)[0] > 0 else [])]
+
+
+def _public_split(
+    fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], number: int, best: Best
+) -> Query | None:
+    """Return a query with its best shares, if they are the same for the noise that these shares need."""
+    plan, last = fits.scope.plan, split[number]
+    equal = [tuple(Choice(each.group, Fraction(1, len(axis))) for each in axis) for axis in last.axes]
+    open_ = replace(last, axes=tuple(equal), table_shares=(), best=best)
+    found = None
+    for _ in range(TRIES):
+        queries = list(fits.queries(chosen, (*split[:number], last, *split[number + 1 :])))
+        queries[number] = replace(queries[number], axes=open_.axes, table_shares=(), best=best)
+        try:
+            shares = best_shares(
+                replace(plan, queries=tuple(queries)), number, goal=dict(best.goal) or None, complete=best.complete
+            )
+        except (KeysError, ParameterError):
+            return None
+        if not shares.variables:
+            return None
+        if shares.axes == found:
+            return last
+        found = shares.axes
+        last = replace(shares.applied(open_), best=replace(best, found=found))
+    return None
+
+
+def read_fits(plan: PlanLike | None, fitted: bool | None, complete: bool | None) -> tuple[bool, bool]:
+    """Return whether errors are those of fitted levels, and whether keys are complete; by default as a plan's basic tables say."""
+    basic = plan.basic if isinstance(plan, PlanFile) else None
+    known = bool(complete) or (basic is not None and basic.complete and complete is None)
+    return known if fitted is None else fitted, known
 
 
 def plan_fits(
