@@ -298,7 +298,7 @@ def page_html(view: View) -> str:
     context |= _results(view) | {
         "periods": view.periods,
         "series": view.published.series,
-        "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
+        "content_policy": f"{NO_REQUESTS}; style-src {script_hash(style)}; script-src {script_hash(script)}",
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
@@ -323,7 +323,7 @@ def _script(view: View) -> str:
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
 
-def _hash(text: str) -> str:
+def script_hash(text: str) -> str:
     """A hash that allows only this exact text to run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
