@@ -313,11 +313,17 @@ class Answer:
         if shared and self.release["digest"] != other.release["digest"]:
             raise ParameterError(
                 parameter="other",
-                problem="is of a release that shares its noise with this one: one refines the other",
+                problem="is of a release that shares its noise with this one: one refines, carries or corrects the other",
                 advice="Use the latest stage of each period.",
             )
         for each in (self, other):
             each._require_linear()
+
+    def _carried(self, before: "Answer") -> float | None:
+        """Return the part of an earlier answer's error that this one has; None where it does not follow it."""
+        digest, _, carry = self.release.get("follows", "").partition(" ")
+        same = self.labels == before.labels and self.of.partition(":")[2] == before.of.partition(":")[2]
+        return float(carry) if digest and digest == before.release["digest"] and same else None
 
     def growth(self, before: "Answer") -> "Answer":
         """Return the growth since an earlier release, as a share.
@@ -343,12 +349,17 @@ class Answer:
             The growth rates, first all labels since the first of them.
         """
         for each in before:
-            self._require_independent(each)
+            if self._carried(each) is None:
+                self._require_independent(each)
         times, count = len(before), len(self)
         spread = np.zeros((2 * times * count, 2 * times * count))
         spread[: times * count, : times * count] = np.tile(self.covariance, (times, times))
         for place, each in enumerate(before, times):
-            spread[place * count : (place + 1) * count, place * count : (place + 1) * count] = each.covariance
+            own = slice(place * count, (place + 1) * count)
+            spread[own, own] = each.covariance
+            # Both fits have the same weights, so that errors are carried as answers are (T-SERIES).
+            common = (self._carried(each) or 0.0) * np.tile(each.covariance, (1, times))
+            spread[own, : times * count], spread[: times * count, own] = common, common.T
         found = _quotients(
             np.tile(self.values, times),
             np.concatenate([each.values for each in before]),

@@ -20,8 +20,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.grouped import ByGroup, as_grouped
-from recordwise.mechanisms.sized import Sized
+from recordwise.mechanisms.sized import ByGroup, Sized, as_grouped
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
