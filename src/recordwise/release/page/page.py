@@ -210,8 +210,20 @@ def _band_sizes(published: Published) -> dict[str, str]:
 
 
 def _stages(published: Published) -> dict[str, str]:
-    """Return what a refinement shares with earlier releases, and what all of them cost (T-STAGES)."""
-    found = published.refinement
+    """Return what a release shares with those that it refines or follows, and what that costs (T-STAGES, T-SERIES)."""
+    found, step = published.refinement, published.step
+    if step is not None:
+        before = f"release {(*published.follows, '')[0]}, ledger entry {step.follows}"
+        about = {
+            "start": "the next period will carry noise of this release; the losses on this page pay for leaving it then, too",
+            "carry": f"carries noise of {before}: a change between both is more accurate than either. The losses on this page pay "
+            "for coming into a table and for leaving it",
+            "revise": f"corrects {before}: the losses on this page are those of records that were added, removed or moved",
+        }[step.kind]
+        stays = (
+            {} if step.kind == "start" else {"Loss of units that stay, by what changed": policy_text(step.staying())}
+        )
+        return {"Series": about, **stays}
     if found is None:
         return {}
     return {
