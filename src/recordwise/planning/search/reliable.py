@@ -22,9 +22,9 @@ from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.planning.losses import Losses, loss_at, policy_losses, read_rank
+from recordwise.planning.losses import Losses, RecordSample, loss_at, policy_losses, read_rank
 from recordwise.planning.scope import COUNT, TODAY, Scope, level_shares, with_choice
-from recordwise.planning.search.fits import RecordSample, Search, levels_by_place, plan_fits
+from recordwise.planning.search.fits import Search, levels_by_place, plan_fits
 from recordwise.planning.search.goals import (
     Goals,
     GoalTable,

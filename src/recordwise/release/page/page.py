@@ -210,8 +210,20 @@ def _band_sizes(published: Published) -> dict[str, str]:
 
 
 def _stages(published: Published) -> dict[str, str]:
-    """Return what a refinement shares with earlier releases, and what all of them cost (T-STAGES)."""
-    found = published.refinement
+    """Return what a release shares with those that it refines or follows, and what that costs (T-STAGES, T-SERIES)."""
+    found, step = published.refinement, published.step
+    if step is not None:
+        before = f"release {(*published.follows, '')[0]}, ledger entry {step.follows}"
+        about = {
+            "start": "the next period will carry noise of this release; the losses on this page pay for leaving it then, too",
+            "carry": f"carries noise of {before}: a change between both is more accurate than either. The losses on this page pay "
+            "for coming into a table and for leaving it",
+            "revise": f"corrects {before}: the losses on this page are those of records that were added, removed or moved",
+        }[step.kind]
+        stays = (
+            {} if step.kind == "start" else {"Loss of units that stay, by what changed": policy_text(step.staying())}
+        )
+        return {"Series": about, **stays}
     if found is None:
         return {}
     return {
@@ -298,7 +310,7 @@ def page_html(view: View) -> str:
     context |= _results(view) | {
         "periods": view.periods,
         "series": view.published.series,
-        "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
+        "content_policy": f"{NO_REQUESTS}; style-src {script_hash(style)}; script-src {script_hash(script)}",
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
@@ -323,7 +335,7 @@ def _script(view: View) -> str:
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
 
-def _hash(text: str) -> str:
+def script_hash(text: str) -> str:
     """A hash that allows only this exact text to run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 

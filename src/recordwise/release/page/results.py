@@ -1,7 +1,9 @@
 """The results on the page: headline numbers, ranked cells, sums and a map."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -212,59 +214,9 @@ def _rounded(value: float, low: float | None, high: float | None) -> dict[str, s
 # Tiles for the states, where the codes of a table are those of the states.
 
 
-TILES = {
-    "01": ("AL", "Alabama", 6, 6),
-    "02": ("AK", "Alaska", 0, 0),
-    "04": ("AZ", "Arizona", 1, 5),
-    "05": ("AR", "Arkansas", 4, 5),
-    "06": ("CA", "California", 0, 4),
-    "08": ("CO", "Colorado", 2, 4),
-    "09": ("CT", "Connecticut", 10, 3),
-    "10": ("DE", "Delaware", 9, 4),
-    "11": ("DC", "District of Columbia", 8, 5),
-    "12": ("FL", "Florida", 8, 7),
-    "13": ("GA", "Georgia", 7, 6),
-    "15": ("HI", "Hawaii", 0, 7),
-    "16": ("ID", "Idaho", 1, 2),
-    "17": ("IL", "Illinois", 5, 2),
-    "18": ("IN", "Indiana", 5, 3),
-    "19": ("IA", "Iowa", 4, 3),
-    "20": ("KS", "Kansas", 3, 5),
-    "21": ("KY", "Kentucky", 5, 4),
-    "22": ("LA", "Louisiana", 4, 6),
-    "23": ("ME", "Maine", 10, 0),
-    "24": ("MD", "Maryland", 8, 4),
-    "25": ("MA", "Massachusetts", 9, 2),
-    "26": ("MI", "Michigan", 6, 2),
-    "27": ("MN", "Minnesota", 4, 2),
-    "28": ("MS", "Mississippi", 5, 6),
-    "29": ("MO", "Missouri", 4, 4),
-    "30": ("MT", "Montana", 2, 2),
-    "31": ("NE", "Nebraska", 3, 4),
-    "32": ("NV", "Nevada", 1, 3),
-    "33": ("NH", "New Hampshire", 10, 1),
-    "34": ("NJ", "New Jersey", 8, 3),
-    "35": ("NM", "New Mexico", 2, 5),
-    "36": ("NY", "New York", 8, 2),
-    "37": ("NC", "North Carolina", 6, 5),
-    "38": ("ND", "North Dakota", 3, 2),
-    "39": ("OH", "Ohio", 6, 3),
-    "40": ("OK", "Oklahoma", 3, 6),
-    "41": ("OR", "Oregon", 0, 3),
-    "42": ("PA", "Pennsylvania", 7, 3),
-    "44": ("RI", "Rhode Island", 9, 3),
-    "45": ("SC", "South Carolina", 7, 5),
-    "46": ("SD", "South Dakota", 3, 3),
-    "47": ("TN", "Tennessee", 5, 5),
-    "48": ("TX", "Texas", 3, 7),
-    "49": ("UT", "Utah", 1, 4),
-    "50": ("VT", "Vermont", 9, 1),
-    "51": ("VA", "Virginia", 7, 4),
-    "53": ("WA", "Washington", 0, 2),
-    "54": ("WV", "West Virginia", 6, 4),
-    "55": ("WI", "Wisconsin", 5, 1),
-    "56": ("WY", "Wyoming", 2, 3),
-}
+TILES: dict[str, list[Any]] = json.loads(
+    files("recordwise.release.page").joinpath("scripts", "tiles.json").read_text("utf-8")
+)
 """For each code of a state its letters, name, column and row."""
 STATES = ("state", "st", "fipstate", "statefp", "state_code")
 MOST_STATES = 56
