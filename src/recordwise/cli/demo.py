@@ -344,7 +344,7 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
     )
     typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
     typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
-    typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
+    typer.echo(f"  $ recordwise studio {folder}/plan-{YEARS[1]}.toml")
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.
