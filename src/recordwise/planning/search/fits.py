@@ -19,8 +19,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.grouped import ByGroup, as_grouped
-from recordwise.mechanisms.sized import Sized
+from recordwise.mechanisms.sized import ByGroup, Sized, as_grouped
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.expressions import Best, Choice
 from recordwise.plan.file.read import PlanFile

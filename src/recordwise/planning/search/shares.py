@@ -154,6 +154,25 @@ class GoalLevels:
             variance[rows] = float(checked_sigma(each)) ** 2
         return replace(self.tree, variance=variance)
 
+    def under(self, mechanism: Mechanism, shares: Sequence[Fraction], step: Fraction) -> LevelTree:
+        """Return the tree under additive noise of any law, each level at its own share of the loss.
+
+        Args:
+            mechanism: The mechanism, sized or not.
+            shares: The share of each level, exactly as in the query.
+            step: The step of the data.
+
+        Returns:
+            The tree, whose levels then have a share of 1 each.
+        """
+        variance = np.zeros(len(self.tree.level))
+        for number, share in enumerate(shares):
+            rows = np.flatnonzero(self.tree.level == number)
+            sizes = None if self.sizes is None else self.sizes[rows]
+            for each, some in by_band(mechanism.at_share(share), sizes):
+                variance[rows[some]] = float(each.variance_of(np.zeros(1), step=step)[0])
+        return replace(self.tree, variance=variance)
+
 
 def checked_sigma(mechanism: Mechanism) -> Fraction:
     """Return the sigma of a mechanism, or raise if not Gaussian."""
