@@ -124,7 +124,7 @@ def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv:
     else:
         _show_ranks(found, rank)  # type: ignore[arg-type]
     if verified:
-        screen.note("Every file is the one that was saved, by its digest.")
+        screen.paragraph("Every file is the one that was saved, by its digest.")
     screen.paragraph(found.citation)
 
 
@@ -151,6 +151,7 @@ def _show(found: "Answer") -> None:
         screen.heading(found.question[:1].upper() + found.question[1:])
         rows = [[label, *row] for label, row in zip(found.labels, found.texts)]
         screen.table(["", "value", "standard error", "low", "high"], rows)
+        screen.paragraph(f"To quote: {found.sentence}")
     for note in found.notes:
         screen.note(note)
 
