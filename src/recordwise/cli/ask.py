@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 CODES = re.compile(r"[^\s=!<>()']+=[^\s=!<>()']+")
 """The short form of a condition: a column and its codes."""
-RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
 
 
 @ends_well
@@ -160,6 +159,7 @@ def _show_ranks(found: "Ranks", count: int) -> None:
     """Print the ranks that each may have, and who is among the largest."""
     from recordwise.cli import screen
     from recordwise.exact.text import number_text
+    from recordwise.reader.derived import RANK_SETS
 
     screen.paragraph(found.sentence(count))
     columns = found.table.to_pylist()
