@@ -487,7 +487,9 @@ class Maximum(Atom):
 
 def _pure_problem(atom: Atom, coefficient: Fraction) -> str | None:
     if atom.pure() is None:
-        return f"its part '{atom.kind}' is Gaussian or a zCDP budget"
+        where = ", ".join(f"'{each.name}'" for each in atom.measures())
+        part = f"what it loses by {where}" if where else "a part that is the same for every record"
+        return f"{part} is Gaussian or a zCDP budget"
     return None if coefficient.denominator == 1 else "it was scaled by a fraction"
 
 

@@ -316,11 +316,17 @@ class Answer:
         if shared and self.release["digest"] != other.release["digest"]:
             raise ParameterError(
                 parameter="other",
-                problem="is of a release that shares its noise with this one: one refines the other",
+                problem="is of a release that shares its noise with this one: one refines, carries or corrects the other",
                 advice="Use the latest stage of each period.",
             )
         for each in (self, other):
             each._require_linear()
+
+    def _carried(self, before: "Answer") -> float | None:
+        """Return the part of an earlier answer's error that this one has; None where it does not follow it."""
+        digest, _, carry = self.release.get("follows", "").partition(" ")
+        same = self.labels == before.labels and self.of.partition(":")[2] == before.of.partition(":")[2]
+        return float(carry) if digest and digest == before.release["digest"] and same else None
 
     def growth(self, before: "Answer") -> "Answer":
         """Return the growth since an earlier release, as a share.
@@ -346,7 +352,8 @@ class Answer:
             The growth rates, first all labels since the first of them.
         """
         for each in before:
-            self._require_independent(each)
+            if self._carried(each) is None:
+                self._require_independent(each)
         kept = self._clear(self.labels, np.all([each._different for each in before], axis=0))
         mine, earlier, times = self._rows(kept), [each._rows(kept) for each in before], len(before)
         now = Side(np.tile(mine.values, times), np.tile(mine.covariance, (times, times)), np.tile(mine.halves, times))
@@ -355,7 +362,10 @@ class Answer:
             _blocks([each.covariance for each in earlier]),
             np.concatenate([each.halves for each in earlier]),
         )
-        found = _quotients(now, then, np.zeros_like(now.covariance), self._z)
+        # Both fits have the same weights, so that errors are carried as answers are (T-SERIES).
+        carried = [self._carried(each) or 0.0 for each in before]
+        common = [part * np.tile(own.covariance, (times, 1)) for part, own in zip(carried, earlier)]
+        found = _quotients(now, then, np.concatenate(common, axis=1), self._z)
         ends = {name: each - 1 if name in ("values", "lows", "highs") else each for name, each in found.items()}
         labels = (
             mine.labels if times == 1 else tuple(f"{label}, since {name}" for name in names for label in mine.labels)

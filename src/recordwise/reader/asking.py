@@ -543,6 +543,7 @@ def _about(release: Release) -> dict[str, str]:
         "digest": release.digest,
         "privacy_label": release.privacy_label,
         "stages": " ".join(sorted(release.published.lineage(release.digest))),
+        "follows": _followed(release),
         "version": version("recordwise"),
         **marked,
     }
@@ -631,3 +632,16 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
         for row in some
     ]
     return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]
+
+
+def _followed(release: Release) -> str:
+    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing."""
+    step, follows = release.published.step, release.published.follows
+    if step is None or not follows or step.relisted:
+        return ""
+    drawn = [
+        each.mechanism() for query in release.published.queries for each in query.statistics if each.noise is not None
+    ]
+    # With the variances of before, fits have the weights of before.
+    same = all(getattr(each, "keeps_variance", False) for each in drawn)
+    return f"{follows[0]} {float(step.carry)!r}" if same else ""

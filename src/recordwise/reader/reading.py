@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import ParameterError, SourceError, expect_kind
+from recordwise.errors import (
+    ParameterError,
+    SourceError,
+    expect_kind,
+    own_argument_errors,
+)
 from recordwise.release.release import Release
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ MOST_BYTES = 2**34
 """What the files of a zip may take when they are unpacked."""
 
 
+@own_argument_errors
 def read(folder_or_zip: str | Path) -> "ReaderRelease":
     """Return a published release for reading and asking.
 
