@@ -112,6 +112,7 @@ def gls(design: Any, values: Any, variances: Any, asked: Any) -> tuple[Any, Any]
 
 @pytest.mark.theorem("T-ASK")
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60))])
+@pytest.mark.sampled
 def test_totals_are_those_of_dense_generalized_least_squares(opened: Any, seed: int) -> None:
     chance = Random(seed)
     query, kind = random_query(chance)
