@@ -18,7 +18,7 @@ from recordwise.exact.numbers import ball, working_precision
 from recordwise.mechanisms.accuracy import lattice_cdf
 from recordwise.mechanisms.base import Noisy
 from recordwise.mechanisms.certified_loss import Nodes, certified_losses, less_beyond
-from recordwise.mechanisms.grouped import Refined, averaged_reach
+from recordwise.mechanisms.combined import Refined, averaged_reach
 from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, joint_loss, joint_reach
 from recordwise.mechanisms.inverses import (
     ExponentialInverse,

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from recordwise.exact.text import share_text
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.publication import VALUE_SIGN
-from recordwise.release.content import Content, DescribedTable
+from recordwise.release.content import RESEARCH_END, Content, DescribedTable, basic_first, short_titles
 from recordwise.release.dictionary import headings
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
@@ -262,9 +262,11 @@ class Xlsx:
     def same(self, content: Content, path: Path) -> bool:
         """Return whether each table's sheets hold its rows."""
 
-        numbers = sheets_of(path)
-        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
-        for name, (each, start, count) in zip(sheet_names([each.name for each, _, _ in parts]), parts):
+        numbers, sheets = sheets_of(path), named_sheets(content)
+        if any(name not in numbers for name, _ in sheets):
+            # Sheets of earlier versions are named after files.
+            sheets = named_sheets(content, by_file=True)
+        for name, (each, start, count) in sheets:
             rows = meaningful(each.table, each.data.slice(start, count))
             # Workbooks of earlier versions have the names of columns as heads.
             if name not in numbers or not same_sheet(
@@ -272,6 +274,21 @@ class Xlsx:
             ):
                 return False
         return True
+
+
+Sheet = tuple[str, tuple[DescribedTable, int, int]]
+"""The name of a sheet, and its table with the first row and the number of rows."""
+
+
+def named_sheets(content: Content, *, by_file: bool = False) -> list[Sheet]:
+    """Return the sheets of the tables, basic ones first; named in words where names of files are too long."""
+    tables = list(content.tables) if by_file else basic_first(content.tables)
+    names = [each.name for each in tables]
+    if not by_file and max(map(len, names), default=0) > LONGEST_NAME:
+        names = short_titles(tables, research=RESEARCH_END)
+    wanted = dict(zip((each.name for each in tables), names))
+    parts = [(each, *part) for each in tables for part in sheet_ranges(each)]
+    return list(zip(sheet_names([wanted[each.name] for each, _, _ in parts]), parts))
 
 
 def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
@@ -309,8 +326,7 @@ class _Writer:
         self.number = book.add_format({"num_format": "#,##0.##"})
         self.named = any(VALUE_SIGN in name for name in content.words.labels)
         self.adds = any(map(_may_be_summed, content.tables))
-        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
-        self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
+        self.sheets = named_sheets(content)
 
     def write_all(self) -> None:
         self._cover()
@@ -377,6 +393,8 @@ class _Writer:
         about = "This sheet has one table: the sheets of the workbook."
         rows += [[AREA, "Add up cells of your own choice, with the error of the sum"]] if self.adds else []
         sheet = self._add_sheet(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
+        sheet.set_column(0, 0, 32)
+        sheet.set_column(1, 1, 90)
         for at, (name, title) in enumerate(rows, ABOVE + 1):
             sheet.write_url(at, 0, f"internal:'{name}'!A1", string=name)
             sheet.write_string(at, 1, title, self.wrapped)
@@ -401,10 +419,11 @@ class _Writer:
                 sheet.write_string(at, column, text, self.text)
 
     def _dictionary(self) -> None:
-        names = ["Table", "Heading", "Name in files", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
+        names = ["Sheet", "Heading", "Name in files", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
         rows = [
-            [table.name, head, *entry.to_json().values()]
-            for table in self.content.tables
+            [name, head, *entry.to_json().values()]
+            for name, (table, start, _) in self.sheets
+            if not start
             for head, entry in zip(headings(table.columns), table.columns)
         ]
         about = "This sheet has one table: what each column of each table means."
@@ -418,6 +437,9 @@ class _Writer:
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
         names = headings(table.columns)
         sheet = self._add_sheet(name, table.title, about, names, count)
+        for at, entry in enumerate(table.columns):
+            # A code is short, its name is not.
+            sheet.set_column(at, at, 28 if entry.name.endswith(NAME) else 12 if entry.name in table.table.keys else 18)
         if not count:
             return
         sheet.write_string(ABOVE + count, len(names) - 1, "rows", self.text)
