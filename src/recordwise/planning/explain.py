@@ -218,9 +218,7 @@ class Cells:
 
     def by_table(self, words: Labels) -> tuple[Status, ...]:
         """Return the cells of the main statistic by table."""
-        return tuple(
-            self.status(_table_words(each.part, words), self.ratios(each, 1.0)) for each in self.main_tables()
-        )
+        return tuple(self.status(_table_words(each.part, words), self.ratios(each, 1.0)) for each in self.main_tables())
 
     def by_variable(self, words: Labels) -> tuple[Status, ...]:
         """Return the cells of every statistic."""
