@@ -14,6 +14,7 @@ In reading order:
 - ``make``: the computation of a trade file
 - ``view``: every text that the page shows in a state
 - ``page``: the page's own files, and all of them in one file as a report
+- ``begin``: a first plan from a file of the folder, by a form
 - ``worker``: one thread for heavy work, with progress and cancel
 - ``desk``: what the server does for its page, in one folder
 - ``guard``: who may talk to the server
