@@ -47,7 +47,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
   find("#headlines").replaceChildren(
     headline(capital(trade.statuses[0]) + " cells", keyed(`all/${trade.main}/0`), main.label + ", all tables"),
     headline("A typical loss", keyed("side/now/typical"), make("span", {}, "half of the ", trade.about, " lose less; a test finds such a one in ", keyed("side/now/typical/chance"), " of cases, 5% by chance")),
-    headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"))),
+    headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"), " of cases")),
     headline("The budget lasts", keyed("years"), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
   say("#key-cells", trade.statuses[0] + " cells");
   const drawFrontier = now => {
