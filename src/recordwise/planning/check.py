@@ -45,7 +45,7 @@ from recordwise.plan.describe import (
     unrecognizable,
 )
 from recordwise.plan.file.node import hiding
-from recordwise.plan.file.read import PlanFile, load_plan
+from recordwise.plan.file.read import STAGES, PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
@@ -60,6 +60,7 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
+from recordwise.session.carried import read_following
 from recordwise.session.checks import (
     check_release_sizes,
     explain_refusal,
@@ -68,7 +69,7 @@ from recordwise.session.checks import (
     size_sources,
     with_sizes,
 )
-from recordwise.session.session import plan_ledger
+from recordwise.session.session import plan_ledger, stage_of
 from recordwise.session.shares import BestShares, best_shares, public_sizes
 from recordwise.session.stages import Refining, read_stage
 
@@ -76,6 +77,10 @@ DELTA = 1e-5
 LEAST_SHARE = 0.0005
 """Smaller relative errors look the same."""
 NOT_LOOKED_AT = "not looked at"
+FITTED = (
+    "These are the errors of the research tables, each as it is drawn. Basic tables combine all levels, so that coarse cells are "
+    "at least as accurate as the sum of their parts: recordwise explain shows their errors."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -175,6 +180,8 @@ class Check(Result):
             told = ", ".join(f"{name} {brief_text(size)}" for name, size in usual.items())
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
         yield from (each.text() for each in self.shares)
+        if self.file.basic is not None and self.file.basic.complete and len(self.file.plan.tables()) > 1:
+            yield FITTED
 
     def reserve_text(self) -> str:
         """Say what the plan keeps for revisions, and what that costs; empty where it keeps nothing."""
@@ -276,13 +283,17 @@ def check(
 
 def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
     """Return what a plan pays for, and where it refines a release what both cost together (T-STAGES)."""
-    if file.stage is None:
+    folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
+    earlier = {name: load_release(folder) for name, folder in folders.items() if folder is not None}
+    fixed = file.stage is not None and file.stage.fixed_in_advance
+    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed)
+    if asked is None:
         return file.plan, None
-    earlier = load_release(file.stage.refine)
     with plan_ledger(file) as ledger:
-        refining = Refining(release=earlier, fixed_in_advance=file.stage.fixed_in_advance)
-        stage = read_stage(file.plan, refining, ledger)
-    return stage.paid, plan_policy(stage.plan)
+        if isinstance(asked, Refining):
+            stage = read_stage(file.plan, asked, ledger)
+            return stage.paid, plan_policy(stage.plan)
+        return read_following(file.plan, asked, ledger).plan, None
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:
@@ -291,16 +302,19 @@ def _best_shares(file: PlanFile) -> Iterator[BestShares]:
     for number, query in enumerate(plan.queries):
         tables = [each for each in plan.tables() if each.query == number]
         if len(tables) > 1 and all(plan.selection(each) is None for each in tables):
-            sized = any(public_sizes(plan, tables[0], each) is not None for each in query.draws())
-            found = best_shares(plan, number, complete=complete) if sized else None
-            if found is not None and found.sized:
+            # Without sizes nothing is known about errors, but for tables that are fitted together, by the numbers of their cells.
+            known = complete or any(public_sizes(plan, tables[0], each) is not None for each in query.draws())
+            goal = () if query.best is None else query.best.goal
+            found = best_shares(plan, number, goal=dict(goal) if goal else None, complete=complete) if known else None
+            if found is not None and found.variables and (found.sized or complete):
                 yield found
 
 
 def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
     """Yield where another family of noise would cost every example less."""
     known = Known(plan=file.plan, usual=usual_sizes(file.plan, file.examples), last=last)
-    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples):
+    pure = file.budget is not None and file.budget.is_pure
+    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples, pure=pure):
         yield each.text()
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,18 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
 from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import band_forms
-from recordwise.ledger.ledger import LedgerStatement
 from recordwise.mechanisms.external import DeclaredClass
-from recordwise.plan.arrays import numpy_of
+from recordwise.plan.arrays import array_from_list, null_as, numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
 from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Step
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
+
+if TYPE_CHECKING:
+    from recordwise.ledger.ledger import LedgerStatement
 
 FORMAT = 1
 LEVEL = 0.95
@@ -260,8 +263,8 @@ class CodeList:
     def level(self, name: str) -> pa.Array:
         """Return the value of a level for each listed code."""
         listed = self.values[name]
-        values = pa.array(listed["values"])
-        return values.take(pa.array(listed["codes"])) if "codes" in listed else values
+        values = array_from_list(listed["values"])
+        return values.take(array_from_list(listed["codes"])) if "codes" in listed else values
 
     def table(self) -> pa.Table:
         """Return a row for each finest code and a column for each level, the finest last."""
@@ -295,11 +298,14 @@ class CodeLists:
 
     def count_below(self, group: PublishedGroup, source: str, column: pa.ChunkedArray) -> FloatArray:
         """Count the values of the level ``source`` below each value of a coarser level."""
-        pairs = pa.table(self._pair(group, source), names=["fine", "coarse"])
-        different = pairs.group_by(["fine", "coarse"]).aggregate([])
-        counts = different.group_by("coarse").aggregate([("fine", "count")])
-        found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
-        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
+        # Tables group by loading what is needed for data sets, and with it pandas.
+        fine, coarse = (each.dictionary_encode(null_encoding="encode") for each in self._pair(group, source))
+        places = np.asarray(numpy_of(fine.indices), np.int64), np.asarray(numpy_of(coarse.indices), np.int64)
+        told = np.asarray(numpy_of(pc.is_valid(fine.dictionary)), bool)[places[0]]
+        different = np.unique(places[1][told] * len(fine.dictionary) + places[0][told])
+        counts = np.bincount(different // max(len(fine.dictionary), 1), minlength=len(coarse.dictionary))
+        found = np.asarray(null_as(pc.index_in(column, value_set=coarse.dictionary), -1), np.int64)
+        return np.append(counts, 0).astype(np.float64)[found]
 
     def _pair(self, group: PublishedGroup, source: str) -> list[pa.Array]:
         listed = self.lists[str(group.hierarchy)]
@@ -448,6 +454,10 @@ class AboutPlan(TypedDict, total=False):
     is_pure: bool
     """Whether all noise has a pure loss."""
     refinement: Refinement | None
+    step: Step | None
+    """What a draw of a series costs by a unit's records before and now (T-SERIES)."""
+    follows: Sequence[str]
+    """The digests of the releases that it follows, the latest first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,7 +478,7 @@ class Published:
         *,
         dataset: str,
         tuning: Tuning | None = None,
-        ledger: LedgerStatement | None = None,
+        ledger: "LedgerStatement | None" = None,
         looks: Mapping[str, int] | None = None,
         versions: Mapping[str, str] | None = None,
         **about: Unpack[AboutPlan],
@@ -484,7 +494,7 @@ class Published:
             form |= {"ledger_storage": ledger.storage}
         if looks is not None:
             form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
-        series, refinement = about.get("series"), about.get("refinement")
+        series, refinement, step = about.get("series"), about.get("refinement"), about.get("step")
         others = {
             "versions": versions,
             "plan": about.get("plan"),
@@ -495,6 +505,8 @@ class Published:
             "hierarchies": list(about.get("hierarchies", ())) or None,
             "series": None if series is None else series.to_json(),
             "refines": None if refinement is None else refinement.to_json(),
+            "step": None if step is None else step.to_json(),
+            "follows": list(about.get("follows", ())) or None,
             "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
         }
         return cls(form | {name: entry for name, entry in others.items() if entry is not None})
@@ -543,8 +555,18 @@ class Published:
         return Refinement.read(self.form["refines"]) if "refines" in self.form else None
 
     def lineage(self, digest: str) -> frozenset[str]:
-        """Return the digests of a release and of all that it refines, whose noise it shares."""
-        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests)))
+        """Return the digests of a release and of all that it refines or follows, whose noise it shares."""
+        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests), *self.follows))
+
+    @cached_property
+    def step(self) -> Step | None:
+        """What its draw costs by a unit's records before and now; None where it stands alone (T-SERIES)."""
+        return Step.from_json(self.form["step"]) if "step" in self.form else None
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """The digests of the releases whose noise it carries, the latest first."""
+        return tuple(map(str, self.form.get("follows", ())))
 
     @cached_property
     def fit(self) -> FitNote | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
-from recordwise.exact.text import cell_text
+from recordwise.exact.text import cell_text, meaningful_text
 from recordwise.plan.arrays import numpy_of
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry, value_column
@@ -149,9 +149,14 @@ def _statistics(results: Results, content: Content) -> list[dict[str, Any]]:
 
 def _ranked(content: Content) -> str:
     """The table whose largest cells are shown first: of few keys and few cells."""
-    shown = [each for each in content.tables if each.table.variables and each.table.keys]
+    listed = [each for each in content.tables if each.table.variables and each.table.keys]
+    shown = [each for each in listed if _has_intervals(each)] or listed
     enough = [each for each in shown if each.data.num_rows >= FEWEST] or shown
     return min(enough, key=lambda each: (len(each.table.keys), each.data.num_rows)).name if enough else ""
+
+
+def _has_intervals(table: DescribedTable) -> bool:
+    return any(f"{name}_low" in table.data.column_names for name in table.table.variables)
 
 
 # Headline numbers: the grand total where there is one, otherwise the sum of the coarsest table.
@@ -159,7 +164,8 @@ def _ranked(content: Content) -> str:
 
 def headlines(content: Content) -> list[dict[str, str]]:
     """Return the total of each statistic with its interval, where there is one."""
-    by_size = sorted((each for each in content.tables if each.table.variables), key=lambda each: each.data.num_rows)
+    told = [each for each in content.tables if each.table.variables]
+    by_size = sorted(told, key=lambda each: (each.data.num_rows, not _has_intervals(each)))
     found: dict[str, dict[str, str]] = {}
     for table in by_size:
         for entry in table.columns:
@@ -183,7 +189,7 @@ def _grand_total(table: DescribedTable, entry: Entry) -> dict[str, str] | None:
     row = table.data.to_pylist()[0]
     column = value_column(table.table, entry.name)
     value, low, high = (row.get(column + end) for end in ("", "_low", "_high"))
-    return None if value is None else {"value": cell_text(value), "interval": _interval(low, high), "of": ""}
+    return None if value is None else _rounded(value, low, high) | {"of": ""}
 
 
 def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, str] | None:
@@ -193,16 +199,16 @@ def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, 
     values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
     reach = NormalDist().inv_cdf((1 + content.confidence) / 2) * float(np.sqrt(np.sum(sds**2))) + half
     total = float(values.sum())
-    interval = _interval(total - reach, total + reach)
-    return {
-        "value": cell_text(total),
-        "interval": interval,
-        "of": f"all {table.data.num_rows:,} cells of {table.title}",
-    }
+    told = _rounded(total, total - reach, total + reach)
+    return told | {"of": f"all {table.data.num_rows:,} cells of {table.title}"}
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{cell_text(low)} to {cell_text(high)}"
+def _rounded(value: float, low: float | None, high: float | None) -> dict[str, str]:
+    """Return a number and its interval in the digits that mean something: to a twentieth of the interval."""
+    if low is None or high is None:
+        return {"value": cell_text(value), "interval": ""}
+    told = [meaningful_text(each, (high - low) / 20) for each in (value, low, high)]
+    return {"value": told[0], "interval": f"{told[1]} to {told[2]}"}
 
 
 # Tiles for the states, where the codes of a table are those of the states.
