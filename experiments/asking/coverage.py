@@ -1,4 +1,4 @@
-"""How often intervals of totals, shares, ratios, growth, differences, ranks and slopes hold, through real releases."""
+"""How often intervals of totals, shares, ratios, growth, differences, ranks and slopes hold."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,36 +9,47 @@ import pyarrow as pa
 import recordwise as rw
 from experiments.frame import Tell
 from recordwise.noise import Seeded
-from recordwise.reader import ReaderRelease
-from recordwise.reader.answers import Answer
+from recordwise.reader import Answer, ReaderRelease
 
 SIZES = (10, 100, 1000, 10_000)
 GROWN = (11, 103, 1050, 9800)
 """The employment of the four counties of every state, before and now."""
+PAY = 40
+"""The pay of each worker."""
 TOGETHER = 100
 """States that are asked about in one question."""
 NOISES = {
     "Gaussian": rw.Gaussian(sigma=9),
     "Gaussian of 1.4 steps": rw.Gaussian(sigma=1),
+    "Gaussian of .4 steps": rw.Gaussian(sigma="0.3"),
     "log": rw.LogTransform(offset=20, sigma="0.12"),
     "root": rw.RootTransform(degree=2, sigma="0.5"),
 }
+RANKED, CLOSE = 20, 60.0
+"""Counties that are ranked, and the standard error of each."""
 ROWS = 150
 RELIABILITIES = (0.9, 0.5, 0.1)
 SLOPE = 2.0
-LEVEL = 0.95
+LEVEL, NORMAL = 0.95, 1.959964
 Row = dict[str, Any]
 
 
 def released(states: int, totals: Sequence[int], seed: int) -> ReaderRelease:
     """States that are all alike, with their counties: each is a release of a small tree with noise of its own."""
     counties = [f"{state:04d}{place}" for state in range(states) for place in range(len(SIZES))]
-    table = pa.table({"id": np.arange(len(counties)), "county": counties, "emp": np.tile(totals, states)})
-    asked = rw.query().levels(rw.prefix("county", [4, 5]), keys=rw.Keys.of({"county": counties}))
+    emp = np.tile(totals, states)
+    table = pa.table({"id": np.arange(len(counties)), "county": counties, "emp": emp, "pay": PAY * emp})
+    levels = rw.prefix("county", [4, 5])
+    asked = rw.query().levels(levels, keys=rw.Keys.of({"county": counties})).sum("pay", rw.Gaussian(sigma=200))
     for number, noise in enumerate(NOISES.values()):
         asked = asked.sum("emp", noise, alias=f"emp{number}")
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", dataset=f"states {seed}") as session:
-        return ReaderRelease.of(session.run(asked, rng=Seeded(seed)))
+    sizes = rw.Keys.of({"county": counties, "size": emp}, size="size", sized_on="public: last year")
+    sized = (
+        rw.query().levels(levels, keys=sizes).sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100), alias="sized")
+    )
+    measures = {"emp": 1, "pay": 1}
+    with rw.Session(table, unit="id", measures=measures, tuned_on="synthetic", dataset=f"states {seed}") as session:
+        return ReaderRelease.of(session.run([asked, sized], rng=Seeded(seed)))
 
 
 class Tally:
@@ -46,23 +57,36 @@ class Tally:
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str], list[int]] = {}
+        self.told: dict[tuple[str, str], int] = {}
 
     def add(self, kind: str, size: object, held: Any) -> None:
         found = self.held.setdefault((kind, str(size)), [0, 0])
         found[0] += int(np.sum(held))
         found[1] += int(np.size(held))
 
-    def interval(self, kind: str, found: Answer, truth: Any) -> None:
-        """Count by the size of the county, which is its last digit."""
+    def interval(self, kind: str, found: Answer, truth: Any, asked: int = 0) -> None:
+        """Count by the size of the county, which is its last digit.
+
+        Of ``asked`` ratios those that are not told hold: their sets have no end.
+        """
+        places = np.array([int(label[4]) for label in found.labels])
+        held = (found.lows <= np.asarray(truth)[places]) & (np.asarray(truth)[places] <= found.highs)
         for at, size in enumerate(SIZES):
-            chosen = np.array([int(label[4]) == at for label in found.labels])
-            if chosen.any():
-                held = (found.lows <= truth[at]) & (truth[at] <= found.highs)
-                self.add(kind, f"{size:,}", held[chosen])
+            told = held[places == at]
+            if len(told) or asked:
+                self.add(kind, f"{size:,}", np.append(told, np.ones(max(asked - len(told), 0), bool)))
+                self.told[kind, f"{size:,}"] = self.told.get((kind, f"{size:,}"), 0) + len(told)
 
     def rows(self) -> list[Row]:
         return [
-            {"kind": kind, "size": size, "held": held, "of": of, "coverage": round(held / of, 4)}
+            {
+                "kind": kind,
+                "size": size,
+                "told": self.told.get((kind, size), of),
+                "of": of,
+                "held": held,
+                "coverage": round(held / of, 4),
+            }
             for (kind, size), (held, of) in self.held.items()
         ]
 
@@ -71,24 +95,22 @@ def some_states(tally: Tally, now: ReaderRelease, before: ReaderRelease, states:
     """Every kind of interval in some states."""
     where: dict[str, Any] = {"county4": list(states)}
     asked: dict[str, Any] = {"by": "county5", "complete": True}
-    found: dict[str, Answer] = {}
-    for number, noise in enumerate(NOISES):
-        found[noise] = now.total(f"emp{number}", where, **asked)
-        tally.interval(f"total, {noise}", found[noise], GROWN)
-        part = now.total(f"emp{number}", {"county5": list(_three(states))}, by="county4", complete=True)
-        tally.add(f"region, {noise}", "3 counties", (part.lows <= sum(GROWN[:3])) & (sum(GROWN[:3]) <= part.highs))
-    clear = {"county5": [f"{state}{at}" for state in states for at in (1, 2, 3)]}
-    tally.interval("growth", now.growth("emp0", before, where=clear, **asked), np.divide(GROWN, SIZES) - 1)
+    three = {"county5": [f"{state}{at}" for state in states for at in range(3)]}
+    for name, noise in (*((f"emp{number}", noise) for number, noise in enumerate(NOISES)), ("sized", "sized Gaussian")):
+        tally.interval(f"total, {noise}", now.total(name, where, **asked), GROWN)
+        part = now.total(name, three, by="county4", complete=True)
+        tally.add(f"three counties, {noise}", "1,164", (part.lows <= sum(GROWN[:3])) & (sum(GROWN[:3]) <= part.highs))
+    totals = now.total("emp0", where, **asked)
+    tally.interval("total, cut at 0", now.total("emp0", where, nonnegative=True, **asked), GROWN)
+    tally.interval("growth", now.growth("emp0", before, where=where, **asked), np.divide(GROWN, SIZES) - 1, len(states))
+    paid = now.total("pay", where, **asked).per(totals)
+    tally.interval("pay per worker", paid, np.full(len(SIZES), float(PAY)), len(states))
     for state in states:
-        _one_state(tally, found["Gaussian"].only([f"{state}{at}" for at in range(len(SIZES))]))
-
-
-def _three(states: Sequence[str]) -> Iterator[str]:
-    return (f"{state}{at}" for state in states for at in range(3))
+        _one_state(tally, totals.only([f"{state}{at}" for at in range(len(SIZES))]))
 
 
 def _one_state(tally: Tally, own: Answer) -> None:
-    """Differences, ratios, shares and ranks of the counties of a state."""
+    """Differences, ratios and shares of the counties of a state."""
     last = own.labels[-1]
     for at, (label, size) in enumerate(zip(own.labels[:-1], SIZES)):
         less, ratio = own.difference(label, last), own.ratio(label, last)
@@ -96,9 +118,6 @@ def _one_state(tally: Tally, own: Answer) -> None:
         tally.add("ratio", f"{size:,}", ratio.low <= GROWN[at] / GROWN[-1] <= ratio.high)
     whole = own.combined(np.vstack([np.eye(len(own)), np.ones(len(own))]), [*own.labels, "state"])
     tally.interval("share", whole.shares(), np.divide(GROWN, sum(GROWN)))
-    ranks, true = own.rank(), np.arange(len(own), 0, -1)
-    tally.add("rank, one alone", "each", (ranks.best <= true) & (true <= ranks.worst))
-    tally.add("ranks, all at once", "all", bool(np.all((ranks.all_best <= true) & (true <= ranks.all_worst))))
 
 
 def covered(runs: int, seed: int, tell: Tell) -> list[Row]:
@@ -109,6 +128,21 @@ def covered(runs: int, seed: int, tell: Tell) -> list[Row]:
         tell(f"states {first + 1} to {min(first + TOGETHER, runs)} of {runs}")
         some_states(tally, now, before, [f"{state:04d}" for state in range(first, min(first + TOGETHER, runs))])
     return tally.rows()
+
+
+def ranks(runs: int, seed: int, tell: Tell) -> list[Row]:
+    """Rank sets of counties of real sizes, whose errors overlap."""
+    tell("ranks")
+    chance, tally, widths = np.random.default_rng(seed), Tally(), []
+    sizes = np.round(np.exp(np.linspace(6.0, 9.5, RANKED)))
+    true = np.arange(RANKED, 0, -1)
+    for number in range(runs):
+        drawn = answer_of(sizes + chance.normal(0, CLOSE, RANKED), np.eye(RANKED) * CLOSE**2, f"run {number}").rank()
+        tally.add("rank, one alone", "each", (drawn.best <= true) & (true <= drawn.worst))
+        tally.add("ranks, all at once", "all", bool(np.all((drawn.all_best <= true) & (true <= drawn.all_worst))))
+        widths.append((float(np.mean(drawn.worst - drawn.best)), float(np.mean(drawn.all_worst - drawn.all_best))))
+    mean = np.mean(widths, axis=0) + 1
+    return [{**row, "ranks in a set": round(float(size), 2)} for row, size in zip(tally.rows(), mean)]
 
 
 def slopes(runs: int, seed: int, tell: Tell) -> list[Row]:
@@ -123,7 +157,7 @@ def slopes(runs: int, seed: int, tell: Tell) -> list[Row]:
 def _slope_row(reliability: float, found: Sequence[Any]) -> Row:
     stated = np.array([each.slopes[0] for each in found])
     held = np.array([each.lows[0] <= SLOPE <= each.highs[0] for each in found])
-    wald = np.abs(stated - SLOPE) <= 1.959964 * np.array([each.sds[0] for each in found])
+    wald = np.abs(stated - SLOPE) <= NORMAL * np.array([each.sds[0] for each in found])
     told = np.isfinite(stated)
     return {
         "reliability": reliability,
@@ -160,8 +194,8 @@ def answer_of(values: Any, covariance: Any, name: str) -> Answer:
         labels=tuple(map(str, range(len(values)))),
         values=values,
         sds=sds,
-        lows=values - 1.96 * sds,
-        highs=values + 1.96 * sds,
+        lows=values - NORMAL * sds,
+        highs=values + NORMAL * sds,
         covariance=covariance,
         halves=np.zeros(len(values)),
         confidence=LEVEL,
@@ -171,5 +205,6 @@ def answer_of(values: Any, covariance: Any, name: str) -> Answer:
         notes=(),
         method="simulated",
         of=name,
-        release={"title": name, "digest": "", "privacy_label": "", "version": "", "private": ""},
+        release={"title": name, "digest": "", "privacy_label": "", "version": "", "private": "", "stages": ""},
+        errors=lambda draws, purpose: np.zeros((draws, len(values))),
     )

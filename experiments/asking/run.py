@@ -10,7 +10,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 import recordwise as rw
-from experiments.asking.coverage import LEVEL, Row, covered, slopes
+from experiments.asking.coverage import LEVEL, Row, covered, ranks, slopes
 from experiments.frame import COLORS, NO_DATA, Claim, Picture, Reproduction, Tell, data_folder, new_figure, tidy
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
@@ -106,6 +106,7 @@ def picture(rows: Sequence[Row]) -> Picture:
     errors = [abs(float(str(row["total"])) - float(str(row["truth"]))) for row in order]
     axes.plot(place, errors, "o", color=COLORS[0], label="error of total")
     axes.set_yscale("log")
+    axes.set_ylim(bottom=1)
     axes.legend(frameon=False)
     tidy(axes, title="Fifty regions of several counties", xlabel="region", ylabel="employees")
     caption = "Standard errors of regional employment by three ways, and the true errors of total, for 50 agricultural districts."
@@ -151,7 +152,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     folder = data_folder(CELLS, DISTRICTS)
     tell("fifty regions")
     regions = [] if folder is None else region_rows(folder, seed)
-    coverage = covered(runs, seed, tell)
+    coverage, ranked = covered(runs, seed, tell), ranks(runs, seed, tell)
     return Reproduction(
         name="asking",
         title="Totals of regions and the coverage of answers",
@@ -162,8 +163,13 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         else "County Business Patterns 2017 and districts of the Census of Agriculture 2022.",
         runs=runs,
         seed=seed,
-        claims=[*(region_claims(regions) if regions else ()), coverage_claim(coverage)],
-        tables={"coverage": coverage, "slopes": slopes(runs, seed, tell), **({"regions": regions} if regions else {})},
+        claims=[*(region_claims(regions) if regions else ()), coverage_claim([*coverage, *ranked])],
+        tables={
+            "coverage": coverage,
+            "ranks": ranked,
+            "slopes": slopes(runs, seed, tell),
+            **({"regions": regions} if regions else {}),
+        },
         pictures=(picture(regions),) if regions else (),
-        shown=("coverage", "slopes"),
+        shown=("coverage", "ranks", "slopes"),
     )

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, studio, synthetic
     from recordwise.mechanisms.fat_tailed import GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
-    from recordwise.mechanisms.grouped import ByGroup
     from recordwise.mechanisms.quantile import TreeQuantile
-    from recordwise.mechanisms.sized import Sized
+    from recordwise.mechanisms.sized import ByGroup, Sized
     from recordwise.mechanisms.transforms import LogTransform, RootTransform
     from recordwise.plan import sources
     from recordwise.plan.expressions import isoyear, month, prefix, quarter, week, year
@@ -54,9 +53,8 @@ MODULES = (
 HOMES = {
     "mechanisms.fat_tailed": ("GeneralizedGaussian", "Polylog"),
     "mechanisms.gaussian": ("Clamped", "Gaussian", "UnitSplit"),
-    "mechanisms.grouped": ("ByGroup",),
     "mechanisms.quantile": ("TreeQuantile",),
-    "mechanisms.sized": ("Sized",),
+    "mechanisms.sized": ("ByGroup", "Sized"),
     "mechanisms.transforms": ("LogTransform", "RootTransform"),
     "plan.expressions": ("isoyear", "month", "prefix", "quarter", "week", "year"),
     "plan.file.read": ("PlanFile", "load_plan"),

@@ -199,7 +199,17 @@ def own_errors_of(cls: type[C]) -> type[C]:
 
 
 def _argument_error(takes: inspect.Signature, called: str, given: Mapping[str, object], why: str) -> KindError:
-    """Return the refusal of a call, with the nearest name of an argument."""
+    """Return the refusal of a call, with the nearest name of an argument.
+
+    Args:
+        takes: What may be given.
+        called: The name of the function.
+        given: The arguments by name.
+        why: What Python says.
+
+    Returns:
+        The error.
+    """
     names = [name for name, each in takes.parameters.items() if each.kind not in POSITIONS and name not in SELF]
     for name in given:
         if name not in names:

@@ -28,8 +28,10 @@ import recordwise.plan.sources as code_files
 import recordwise.plan.sources as frames
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
+import recordwise.session.carried as following
 import recordwise.session.owner as looks
 import recordwise.session.publisher as publisher
+import recordwise.session.stages as stages
 from recordwise.audit import checks
 from recordwise.audit.audit import CELLS
 from recordwise.engines.compile.totals import found_cells_tree, typed_cells
@@ -37,7 +39,7 @@ from recordwise.engines.duckdb.engine import DuckDBStore
 from recordwise.engines.engine import Engine, Passes
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import Ledger
-from recordwise.mechanisms import fat_tailed, grouped
+from recordwise.mechanisms import combined, fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.base import noised
@@ -54,6 +56,7 @@ Patch = pytest.MonkeyPatch
 NARROWER = Fraction(9, 10)
 REFUSALS, FORKS, THREADS, SERIES = "refusals", "forked processes", "threads", "two periods"
 REENTRY, STAGES = "draws within a draw", "two stages"
+CARRIED = "carried noise"
 
 
 @dataclass(frozen=True)
@@ -418,15 +421,54 @@ def sigmas_subtracted(patch: Patch) -> None:
         left = gaussian_noise.Gaussian(sigma=self.before.noise_sigma - self.noise_sigma)
         return self.combine(self.earlier, left.release(totals, step=step, rng=rng))
 
-    patch.setattr(grouped.Continued, "release", release)
+    patch.setattr(combined.Continued, "release", release)
 
 
 def wrong_weight(patch: Patch) -> None:
-    patch.setattr(grouped.Refined, "weight", property(lambda _: Fraction(1, 2)))
+    patch.setattr(combined.Refined, "weight", property(lambda _: Fraction(1, 2)))
 
 
 def any_records(patch: Patch) -> None:
-    patch.setattr(publisher, "check_totals", lambda *_: None)
+    for module in (stages, following):
+        patch.setattr(module, "check_totals", lambda *_, **more: None)
+
+
+def carried_on_whole_numbers(patch: Patch) -> None:
+    def release(self: Any, totals: Any, *, step: Any = 1, rng: Any = None) -> Any:
+        drawn = self.more.release(totals, step=step, rng=rng)
+        moved = float(self.carry) * (self.earlier - np.asarray(self.totals, np.float64))
+        return replace(drawn, combined=moved + drawn.values())
+
+    patch.setattr(combined.Following, "release", release)
+
+
+def carried_by_the_rest(patch: Patch) -> None:
+    def release(self: Any, totals: Any, *, step: Any = 1, rng: Any = None) -> Any:
+        drawn = self.more.release(totals, step=step, rng=rng)
+        kept = float(1 - self.carry) if self.carry < 1 else 1.0
+        return replace(drawn, combined=kept * (self.earlier - np.asarray(self.totals, np.float64)) + drawn.values())
+
+    patch.setattr(combined.Following, "release", release)
+
+
+def movers_as_stayers(patch: Patch) -> None:
+    patch.setattr(histories, "same_cell", lambda *_: True)
+
+
+def revised_where_changed(patch: Patch) -> None:
+    exact = combined.Following.release
+
+    def release(self: Any, totals: Any, *, step: Any = 1, rng: Any = None) -> Any:
+        found = exact(self, totals, step=step, rng=rng)
+        same = (np.asarray(totals) == np.asarray(self.totals)) & (self.carry == 1)
+        return replace(found, combined=np.where(same, self.earlier, found.combined))
+
+    patch.setattr(combined.Following, "release", release)
+
+
+def leaving_is_free(patch: Patch) -> None:
+    patch.setattr(combined.Carried, "going", property(lambda _: Fraction(1, 10**9)))
+    patch.setattr(combined, "_prepaid", lambda before, carry: Fraction(1000))
 
 
 BUGS = (
@@ -653,23 +695,72 @@ BUGS = (
     ),
     Bug(
         "sigmas of two stages subtracted",
-        "`mechanisms.grouped.Continued.release`: a further draw with the difference of both sigmas",
+        "`mechanisms.combined.Continued.release`: a further draw with the difference of both sigmas",
         sigmas_subtracted,
         ("refined", "refined on few steps"),
     ),
     Bug(
         "wrong weight in the combination",
-        "`mechanisms.grouped.Refined.weight`: both draws count alike",
+        "`mechanisms.combined.Refined.weight`: both draws count alike",
         wrong_weight,
         (STAGES,),
         sign="errors unlike those of the plan",
     ),
     Bug(
         "last total not the one used",
-        "`session.publisher.check_totals`: a refinement of any records",
+        "`session.stages.check_totals`: a refinement of any records",
         any_records,
         (STAGES,),
         sign="about other records",
+    ),
+    Bug(
+        "last total of a carried release not the one used",
+        "`session.stages.check_totals`: noise is carried on from any records",
+        any_records,
+        (CARRIED,),
+        sign="about other records",
+    ),
+    Bug(
+        "wrong weight of carried noise",
+        "`mechanisms.combined.Following.release`: 1 - carry in the place of carry",
+        carried_by_the_rest,
+        (CARRIED,),
+        sign="errors unlike those of the plan",
+    ),
+    Bug(
+        "noise on the lattice h",
+        "`mechanisms.combined.Following.release`: noise on whole numbers instead of fifths",
+        carried_on_whole_numbers,
+        (CARRIED,),
+        sign="shows in fractions",
+    ),
+    Bug(
+        "mover charged as stayer",
+        "`policy.series.same_cell`: everybody stays",
+        movers_as_stayers,
+        (CARRIED,),
+        sign="charged as one that stays",
+    ),
+    Bug(
+        "revision by net change over cells",
+        "`policy.series.same_cell`: a correction that moves a record cancels",
+        movers_as_stayers,
+        (CARRIED,),
+        sign="by the net change over cells",
+    ),
+    Bug(
+        "unchanged cells without fresh noise",
+        "`mechanisms.combined.Following.release`: a revision leaves cells as they were",
+        revised_where_changed,
+        (CARRIED,),
+        sign="without fresh noise",
+    ),
+    Bug(
+        "leaving is free",
+        "`mechanisms.combined.Carried.going`: releases do not pay for the next period",
+        leaving_is_free,
+        (CARRIED,),
+        sign="lost more than was charged",
     ),
     Bug(
         "parts of different types",

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from audit.planted_bugs import BUGS, FORKS, REENTRY, REFUSALS, SERIES, STAGES, THREADS, Bug
+from audit.planted_bugs import BUGS, CARRIED, FORKS, REENTRY, REFUSALS, SERIES, STAGES, THREADS, Bug
 from recordwise.audit import Finding, Runs, audit
 from recordwise.audit.checks import REFUSALS as REFUSED
-from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads, audit_two_periods, audit_two_stages
+from recordwise.audit.checks import (
+    audit_carried,
+    audit_reentry,
+    audit_refusals,
+    audit_threads,
+    audit_two_periods,
+    audit_two_stages,
+)
 from recordwise.audit.forking import audit_forks
 from recordwise.audit.subjects import every_subject
 
@@ -40,6 +47,8 @@ def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Findi
         return [audit_reentry()]
     if name == SERIES:
         return [audit_two_periods(folder, how)]
+    if name == CARRIED:
+        return [audit_carried(folder, how)]
     if name == STAGES:
         return [audit_two_stages(folder, how)]
     if name == FORKS:

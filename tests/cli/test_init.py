@@ -347,7 +347,10 @@ def shops(tmp_path):
         (("--by", "county", "--by", "STATEFP", "--keys", "county=001", "--keys", "STATEFP=01"), "product = {"),
         (("--by", "county", "--keys", "sizes.csv"), 'file = "sizes.csv"'),
         (("--hierarchy", "places.csv"), 'levels = [{ by = ["nation", "region", "county"], share = "best" }]'),
-        (("--hierarchy", "places.csv", "--sizes", "sizes.csv"), 'size.sales = { file = "sizes.csv", column = "sales_2023" }'),
+        (
+            ("--hierarchy", "places.csv", "--sizes", "sizes.csv"),
+            'size.sales = { file = "sizes.csv", column = "sales_2023" }',
+        ),
         (("--hierarchy", "places.csv", "--keys", "sizes.csv"), "# basic = { complete = true }"),
         (("--by", "county", "--sizes", "sizes.csv"), 'size.sales = "sales_2023"'),
         (("--by", "county", "--keys", "001,002", "--sizes", "sizes.csv"), "floor = 2500"),
@@ -410,7 +413,9 @@ def test_each_blank_that_is_left_names_what_may_be_written(shops, run, monkeypat
     blanks = [line for line in (shops / "plan.toml").read_text().splitlines() if '= ""' in line or "[]" in line]
     assert len(blanks) >= 5
     assert all("  # " in line for line in blanks)
-    assert "# reserve = { revisions = 1 }" in (shops / "plan.toml").read_text()  # a reserve needs a budget, and that a size
+    assert (
+        "# reserve = { revisions = 1 }" in (shops / "plan.toml").read_text()
+    )  # a reserve needs a budget, and that a size
     refused = " ".join(run("check", "plan.toml").stderr.split())
     for told in ("public, synthetic, past or confidential", "text, integer, boolean or date", "every cell"):
         assert told in refused

@@ -63,9 +63,10 @@ def test_check_and_resume_know_the_stage_of_a_plan(place, run):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("carry = 0.8", "stage.carry: is not available"),
-        ('revise = "first"', "stage.revise: is not available"),
-        ("fixed_in_advance = true", "needs refine"),
+        ('carry = "first"', "needs old_records"),
+        ('revise = "first"\nrefine = "first"', "refine and revise, and there is no proof"),
+        ('refine = "first"\nold_records = "records.parquet"', "leave old_records out"),
+        ("fixed_in_advance = true", "needs one of refine"),
         ('refine = "first"\nfixed_in_advance = 1', "fixed_in_advance"),
     ],
 )

@@ -20,7 +20,7 @@ from recordwise.errors import AlreadyReleasedError, BudgetError, ParameterError
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.base import noised
-from recordwise.mechanisms.grouped import averaged_reach, refine
+from recordwise.mechanisms.combined import averaged_reach, refine
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.noise import Seeded
 from recordwise.policy import Measure

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet
 
 from recordwise.audit.audit import Finding, Runs
 from recordwise.errors import AlreadyReleasedError, LedgerError, ParameterError, RecordwiseError, TuningError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.ledger.entries import periods_of
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
@@ -33,7 +35,8 @@ from recordwise.policy import series as histories
 from recordwise.policy.columns import ConditionColumn as Named
 from recordwise.policy.constructors import By, by, constant, gaussian_sum
 from recordwise.policy.json import PolicyFile
-from recordwise.policy.series import Series
+from recordwise.policy.policy import Policy
+from recordwise.policy.series import Series, Step
 from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.registry import privacy_labels
@@ -147,17 +150,97 @@ def audit_two_stages(folder: Path, how: Runs) -> Finding:
     return Finding.without_numbers("two stages", samples=STAGE_CELLS, problems=tuple(problems))
 
 
+# A series with carried noise and a correction: errors and their changes are those of the plan, every cell of a revised table
+# gets fresh noise, fractions say nothing about the last total, and who moves pays more than who stays.
+
+
+CARRIED = Fraction(4, 5)
+CARRIED_SIGMA = 10
+
+
+def audit_carried(folder: Path, how: Runs) -> Finding:
+    """Check two periods with carried noise and a correction: errors, changes, lattices and losses."""
+    problems: list[str] = []
+    asked = _stage_query(CARRIED_SIGMA)
+    with _carried_session(folder, "2020", 0, 5, how) as session:
+        first = load_release(session.run(asked).save(folder / "carried2020"))
+    with _carried_session(folder, "2021", 0, 7, how) as session:
+        if not is_refused(lambda: session.run(asked, carry=first, old_records=_stage_records(6))):
+            problems.append("answers about other records were carried on")
+            return Finding.without_numbers("carried noise", samples=STAGE_CELLS, problems=tuple(problems))
+        done = session.run(asked, carry=first, old_records=_stage_records(5))
+        second = load_release(done.save(folder / "carried2021"))
+        if not is_refused(lambda: session.run(asked, carry=first, old_records=_stage_records(5))):
+            problems.append("noise was carried twice, and leaving paid once")
+    with _carried_session(folder, "2021", 1, 7, how) as session:
+        third = session.run(_stage_query(2 * CARRIED_SIGMA), revise=second, old_records=_stage_records(7))
+        charges = [each.body for each in session.history() if each.kind == "charged"]
+    # The first cell has a total of 5, then of 7; all others are empty.
+    answers = [each.table.column("answer").to_numpy().astype(np.float64)[1:] for each in (first, second, third)]
+    problems += [*_carried_errors(*answers), *_carried_losses(charges)]
+    return Finding.without_numbers("carried noise", samples=STAGE_CELLS, problems=tuple(problems))
+
+
+def _carried_errors(before: FloatArray, now: FloatArray, corrected: FloatArray) -> list[str]:
+    """Compare the noise of empty cells with what a plan states."""
+    expected = {
+        "levels": (np.concatenate([before, now]), CARRIED_SIGMA**2),
+        "changes": (now - before, 2 * CARRIED_SIGMA**2 * float(1 - CARRIED)),
+        "corrections": (corrected - now, 3 * CARRIED_SIGMA**2),
+    }
+    # The sum of 400 squares is off by 0.4 with a chance below 1e-7 (chi-square).
+    wrong = any(abs(float(np.mean(noise**2)) / variance - 1) > 0.4 for noise, variance in expected.values())
+    problems = ["errors unlike those of the plan"] if wrong else []
+    if np.mean(corrected == now) > 0.2:
+        problems.append("cells were published again without fresh noise")
+    # Fifths of noise have all remainders; a lattice that is too coarse leaves the one that the last total has.
+    if len(set(np.rint(5 * (now - float(CARRIED) * before)) % 5)) < 5:
+        problems.append("the last total shows in fractions")
+    return problems
+
+
+def _carried_losses(charges: list[Any]) -> list[str]:
+    """Compare what units of each kind are said to lose with the loss of their shifts."""
+    steps = [Step.from_json(each["step"]) for each in charges]
+    here, there = {"value": 30, "cell": "1"}, {"value": 30, "cell": "2"}
+    fresh, left = 30**2 / (2 * CARRIED_SIGMA**2), 1 - float(CARRIED) ** 2
+    known = {
+        "a mover was charged as one that stays": (steps[1].loss(here, there), fresh * (1 + float(CARRIED) ** 2) / left),
+        "one that stays was charged wrongly": (steps[1].loss(here, here), fresh * float(1 - CARRIED) ** 2 / left),
+        "a correction was charged by the net change over cells": (steps[2].loss(here, there), fresh * 2 / 3),
+        "a record that did not change was charged": (steps[2].loss(here, here), 0.0),
+    }
+    wrong = [name for name, (found, true) in known.items() if not math.isclose(found, true, rel_tol=1e-3, abs_tol=1e-9)]
+    paid = sum(float(Policy.from_json(each["policy"]).loss({"value": 30})) for each in charges[:2])
+    return wrong + (["a mover lost more than was charged"] if fresh + steps[1].loss(here, there) > paid else [])
+
+
+def _stage_records(value: int) -> pa.Table:
+    """Return cells that are empty but for one."""
+    return pa.table({"id": [1], "cell": ["0"], "value": [value]})
+
+
+def _carried_session(folder: Path, period: str, revision: int, value: int, how: Runs) -> Session:
+    """Return a session of a series whose noise is carried on."""
+    most = constant(1) + gaussian_sum("value", sigma=1)
+    series = Series(name="carried", period=period, revision=revision, every_period=most, carry=CARRIED, staying=most)
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": folder / "carried.ledger", "series": series}
+    stated |= {"engine": how.engine, "spark": how.spark, "dataset": "carried"}
+    return Session(_stage_records(value), unit="id", measures={"value": 1}, columns={"cell": "text"}, **stated)
+
+
 def _stage_query(sigma: int) -> Query:
     keys = {"cell": [str(number) for number in range(STAGE_CELLS)]}
     return query().group_by("cell", keys=keys).sum("value", Gaussian(sigma=sigma), alias="answer")
 
 
 def _stage_session(folder: Path, value: int, how: Runs) -> Session:
-    """Return a session on cells that are empty but for one."""
-    records = pa.table({"id": [1], "cell": ["0"], "value": [value]})
+    """Return a session on those cells."""
     stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": folder / "two-stages.ledger"}
     stated |= {"engine": how.engine, "spark": how.spark}
-    return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, dataset="stages", **stated)
+    return Session(
+        _stage_records(value), unit="id", measures={"value": 1}, columns={"cell": "text"}, dataset="stages", **stated
+    )
 
 
 # Attacks with tables of our own releases, offered as public lists of sizes: all are refused, and so is a release of

@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
-from recordwise.mechanisms.grouped import ByGroup
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
-from recordwise.mechanisms.sized import Sized
+from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.plan.expressions import prefix
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan

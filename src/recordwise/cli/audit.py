@@ -80,6 +80,7 @@ def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "lis
 
     from recordwise.audit.audit import audit as audited
     from recordwise.audit.checks import (
+        audit_carried,
         audit_reentry,
         audit_refusals,
         audit_threads,
@@ -90,7 +91,7 @@ def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "lis
     from recordwise.cli import screen
 
     found: list[Finding] = []
-    with screen.progress(len(named) * how.runs + 6 * whole, quiet=quiet) as tell:
+    with screen.progress(len(named) * how.runs + 7 * whole, quiet=quiet) as tell:
         for _, make in named:
             found += audited(make(), how, tell=tell)
         if whole:
@@ -107,6 +108,8 @@ def all_findings(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "lis
                 found.append(audit_two_periods(Path(folder), how))
                 tell("two stages")
                 found.append(audit_two_stages(Path(folder), how))
+                tell("carried noise")
+                found.append(audit_carried(Path(folder), how))
     return found
 
 

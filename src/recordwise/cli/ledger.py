@@ -151,11 +151,11 @@ def _show_example(rows: list[dict[str, Any]]) -> None:
 
 def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, Any]]:
     """Return what each charge cost a record, and whether it refines another or is a revision."""
-    from recordwise.ledger.entries import band_tables_in
+    from recordwise.ledger.entries import band_tables_in, steps_of
     from recordwise.policy.policy import Policy
     from recordwise.policy.series import needed_names
 
-    bands = band_tables_in(events)
+    bands, steps = band_tables_in(events), steps_of(events)
     rows: list[dict[str, Any]] = []
     for event in (each for each in events if each.kind == "charged"):
         policy = Policy.from_json(event.body["policy"], bands)
@@ -164,6 +164,10 @@ def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, An
         about: dict[str, Any] = {
             name: event.body[name] for name in ("period", "revision", "refines") if name in event.body
         }
+        if event.sequence in steps:
+            step = steps[event.sequence]
+            about |= {"step": step.kind, "follows": step.follows}
+            about |= {"staying": step.unchanged(record)} if known and step.kind != "start" else {}
         rows.append({"charge": event.sequence, **about, "loss": loss})
     return rows
 
@@ -173,12 +177,14 @@ def _show_charges(rows: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
 
-    if any(row.get("refines") or row.get("revision") for row in rows):
-        losses = ["" if row["loss"] is None else digits_text(row["loss"], 4) for row in rows]
-        screen.table(
-            ["charge", "what", "loss"],
-            [[str(row["charge"]), _version(row).removeprefix(", ").strip(), loss] for row, loss in zip(rows, losses)],
-        )
+    if any(row.get("refines") or row.get("revision") or row.get("step") for row in rows):
+        stays = any("staying" in row for row in rows)
+        cells = []
+        for row in rows:
+            losses = [row["loss"], *([row.get("staying")] if stays else [])]
+            texts = ["" if each is None else digits_text(each, 4) for each in losses]
+            cells.append([str(row["charge"]), _version(row).removeprefix(", ").strip(), *texts])
+        screen.table(["charge", "what", "loss", *(["if it stays as it is"] if stays else [])], cells)
 
 
 def _row(event: "Event") -> list[str]:
@@ -214,7 +220,13 @@ def _version(body: dict[str, Any]) -> str:
     """The period of a charge, its revision, and what it refines."""
     revision = f", revision {body['revision']}" if body.get("revision") else ""
     refines = f", refines charge {body['refines']}" if "refines" in body else ""
-    return (f" ({body['period']}{revision})" if "period" in body else "") + refines
+    step = body.get("step") or {}
+    form = step if isinstance(step, dict) else {"kind": step, "follows": body.get("follows")}
+    follows = f", {STEPS[form['kind']]} charge {form['follows']}" if form.get("follows") else ""
+    return (f" ({body['period']}{revision})" if "period" in body else "") + refines + follows
+
+
+STEPS = {"carry": "carries the noise of", "revise": "corrects"}
 
 
 def _body(event: "Event") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from recordwise.cli.options import Formula
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from recordwise.ledger.chain import Event
     from recordwise.ledger.entries import PeriodState
     from recordwise.mechanisms.inference import ValuePolicy
     from recordwise.plan.publication import Labels
@@ -488,15 +489,49 @@ def is_ledger(path: Path) -> bool:
         return file.read(len(SQLITE)) == SQLITE
 
 
-def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
-    """The series of a ledger and its periods that were charged."""
-    from recordwise.ledger.entries import periods_of, series_name
+def read_events(path: Path) -> "list[Event]":
+    """Every event of a ledger."""
     from recordwise.ledger.ledger import Ledger
 
     opened = Ledger.existing(path)
     events = opened.history()
     opened.close()
+    return events
+
+
+def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
+    """The series of a ledger and its periods that were charged."""
+    from recordwise.ledger.entries import periods_of, series_name
+
+    events = read_events(path)
     return series_name(events), periods_of(events)
+
+
+def followed_history(events: "list[Event]", words: list[str]) -> "tuple[list[str], dict[str, float] | None]":
+    """Return the words that policies need, and what carried or corrected releases really cost the unit (T-SERIES).
+
+    Columns that only say which cell a record is in, and records of a revision (``emp@2026/1=30``), are for the second alone.
+    """
+    from recordwise.ledger.entries import steps_of, unit_losses
+
+    steps = steps_of(events).values()
+    if not steps:
+        return words, None
+    cells = {name for step in steps for name in step.noise.columns()}
+    own, history = list[str](), dict[str, dict[str, Any]]()
+    periods = {str(each.body["period"]) for each in events if each.kind == "charged" and "period" in each.body}
+    measures = {each.name for step in steps for each in step.noise.policy().inputs()}
+    for word in words:
+        name, _, text = word.partition("=")
+        bare, at, version = name.rpartition("@")
+        column = bare if at else name
+        for place in [version] if at else sorted(periods):
+            history.setdefault(place, {})[column] = plain_number(column, text) if column in measures else text
+        if "/" not in version and column not in cells - measures:
+            own.append(word)
+    for name, record in history.items():
+        history[name] = {**history.get(name.partition("/")[0], {}), **record}
+    return own, unit_losses(events, history)
 
 
 def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[str, dict[str, Any]]:
@@ -540,14 +575,19 @@ def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[s
 
 
 def history_loss_report(
-    series: str | None, periods: "tuple[PeriodState, ...]", words: list[str], delta: float
+    series: str | None,
+    periods: "tuple[PeriodState, ...]",
+    words: list[str],
+    delta: float,
+    followed: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return each period's loss and remaining budget, and the total."""
+    """Return each period's loss and remaining budget, and the total; where noise is carried, what was really lost."""
     from recordwise.policy.meaning import meaning, power_beside_delta
     from recordwise.policy.series import history_losses, record_at
 
     history = read_history(periods, words)
-    losses = history_losses({each.name: each.spent for each in periods}, history)
+    charged = history_losses({each.name: each.spent for each in periods}, history)
+    losses = charged if followed is None else {name: followed.get(name, 0.0) for name in charged}
     pure = _pure_history(periods, history)
     rows, own = [], 0.0
     for each in periods:
@@ -559,6 +599,7 @@ def history_loss_report(
                 "period": each.name,
                 "record": None if record is None else {name: str(value) for name, value in record.items()},
                 "loss": losses[each.name],
+                **({} if followed is None else {"charged": charged[each.name]}),
                 "selection_delta": selected,
                 "left": remaining_loss(each, record),
                 "left_in": None if each.budget is None else each.budget.unit,
@@ -626,8 +667,10 @@ def show_history(found: dict[str, Any]) -> None:
         record = "no record" if each["record"] is None else ", ".join(f"{n} = {v}" for n, v in each["record"].items())
         remaining = "" if each["left"] is None else digits_text(each["left"], 4)
         remaining += " of pure epsilon" if remaining and each["left_in"] == "epsilon" else ""
-        rows.append([each["period"], record or "every record", digits_text(each["loss"], 4), remaining, each["budget"]])
-    screen.table(["period", "record", "loss", "left", "budget"], rows)
+        losses = [digits_text(each[name], 4) for name in ("loss", "charged") if name in each]
+        rows.append([each["period"], record or "every record", *losses, remaining, each["budget"]])
+    followed = ["charged at most"] if any("charged" in each for each in found["periods"]) else []
+    screen.table(["period", "record", "loss", *followed, "left", "budget"], rows)
     typer.echo("")
     typer.echo(f"  loss over all published periods (zCDP rho)   {digits_text(found['loss'], 4)}, {found['total']}")
     typer.echo(f"  epsilon {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
@@ -706,7 +749,11 @@ def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, 
 
     if firm is not None:
         raise ParameterError(parameter="--firm", problem="needs policy.json of a release, not a ledger")
-    found = history_loss_report(*read_periods(path), values, delta)
+    from recordwise.ledger.entries import periods_of, series_name
+
+    events = read_events(path)
+    own, followed = followed_history(events, values)
+    found = history_loss_report(series_name(events), periods_of(events), own, delta, followed)
     if as_json:
         typer.echo(json.dumps(found))
     else:

@@ -36,6 +36,18 @@ def release(
             "--refine", help="The folder of a release to refine: only the difference is paid.", show_default=False
         ),
     ] = None,
+    carry: Annotated[
+        Path | None,
+        typer.Option("--carry", help="The folder of the period before, whose noise is carried on.", show_default=False),
+    ] = None,
+    revise: Annotated[
+        Path | None,
+        typer.Option("--revise", help="The folder of a release whose records were corrected.", show_default=False),
+    ] = None,
+    old_records: Annotated[
+        Path | None,
+        typer.Option("--old-records", help="What that release was made from, as it was.", show_default=False),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make the release although it was charged before, and pay again.")
     ] = False,
@@ -58,7 +70,7 @@ def release(
         raise ParameterError(
             parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
-    file = with_stage(load_with_parameters(plan, given), refine)
+    file = with_stage(load_with_parameters(plan, given), old_records, refine=refine, carry=carry, revise=revise)
     before = [load_release(folder) for folder in file.earlier]
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     done = resume_and_save(file, out, before) if resume else None
@@ -74,27 +86,40 @@ def release(
         show(file, done, out)
 
 
-def with_stage(file: "PlanFile", refine: Path | None) -> "PlanFile":
-    """Return the plan as a refinement of the release in a folder."""
+def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | None) -> "PlanFile":
+    """Return the plan as one that refines, carries on or revises the release in a folder."""
     from dataclasses import replace
 
-    from recordwise.plan.file.read import PlannedStage
+    from recordwise.plan.file.read import STAGES, PlannedStage
+    from recordwise.plan.sources import Csv
 
-    if refine is None:
+    named: dict[str, Any] = {name: folder for name, folder in folders.items() if folder is not None}
+    if not named:
         return file
-    if file.stage is not None and file.stage.refine.resolve() != refine.resolve():
+    known = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
+    same = [name for name, folder in named.items() if known.get(name) and known[name].resolve() == folder.resolve()]
+    if len(named) > 1 or (any(known.values()) and not same):
         raise ParameterError(
-            parameter="--refine", problem="and [stage] of the plan name different folders", advice="Give one of them."
+            parameter=f"--{next(iter(named))}",
+            problem="and [stage] of the plan name different folders"
+            if len(named) == 1
+            else "is given with another stage",
+            advice="Give one of them.",
         )
-    fixed = file.stage is not None and file.stage.fixed_in_advance
-    return replace(file, stage=PlannedStage(refine=refine, fixed_in_advance=fixed))
+    stage = file.stage or PlannedStage(**named)
+    if old_records is not None:
+        paths = (str(old_records),)
+        stage = replace(stage, old_records=replace(file.source, paths=paths) if isinstance(file.source, Csv) else paths)
+    return replace(file, stage=stage)
 
 
-def refined_release(file: "PlanFile") -> "Release | None":
-    """Return the release that a plan refines, if any."""
+def stage_releases(file: "PlanFile") -> dict[str, Any]:
+    """Return the release that a plan refines, carries on or revises, by that word."""
+    from recordwise.plan.file.read import STAGES
     from recordwise.release.files import load_release
 
-    return None if file.stage is None else load_release(file.stage.refine)
+    folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
+    return {name: load_release(folder) for name, folder in folders.items() if folder is not None}
 
 
 def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
@@ -142,7 +167,7 @@ def publish_and_save(
     from recordwise.cli import screen
     from recordwise.session import Session
 
-    queries, refine = file.plan.queries, refined_release(file)
+    queries, stage = file.plan.queries, stage_releases(file)
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(
             *queries,
@@ -150,16 +175,17 @@ def publish_and_save(
             progress=tell,
             refuse_repeat=not again,
             keep=True,
-            refine=refine,
             fixed_in_advance=file.stage is not None and file.stage.fixed_in_advance,
+            old_records=None if file.stage is None else file.stage.old_records,
+            **stage,
         )
         if file.basic is not None:
             tell("making basic tables")
             done = with_basic(done, file)
         tell("writing files")
-        waiting = session.unfinished.waiting(*queries, refine=refine)
+        waiting = session.unfinished.waiting(*queries, **stage)
         done = save_release(with_history(done, before), file, out, recoverable=waiting)
-        session.unfinished.finish(*queries, refine=refine)
+        session.unfinished.finish(*queries, **stage)
     return done
 
 
@@ -167,9 +193,9 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
     """Save the release drawn before; None if never charged."""
     from recordwise.session import Session
 
-    queries, refine = file.plan.queries, refined_release(file)
+    queries, stage = file.plan.queries, stage_releases(file)
     with Session.from_plan(file) as session:
-        done = session.unfinished.resume(*queries, refine=refine)
+        done = session.unfinished.resume(*queries, **stage)
         if done is None:
             return None
         if not is_complete(out, done):
@@ -178,9 +204,9 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
                 with_history(with_basic(done, file), before),
                 file,
                 out,
-                recoverable=session.unfinished.waiting(*queries, refine=refine),
+                recoverable=session.unfinished.waiting(*queries, **stage),
             )
-        session.unfinished.finish(*queries, refine=refine)
+        session.unfinished.finish(*queries, **stage)
     return done
 
 
@@ -232,11 +258,21 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
         screen.paragraph(
             f"Answers are averages with those of charge {done.published.refinement.charge}; only the difference was charged."
         )
+    if done.published.step is not None:
+        screen.paragraph(SAID[done.published.step.kind])
     if done.published.promise:
         screen.paragraph(f"Promise over time: {done.published.promise}.")
     screen.paragraph(
         f"Recorded in {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
     )
+
+
+SAID = {
+    "start": "Noise will be carried on: what is charged is for this release, and for leaving its tables in the next period.",
+    "carry": "Noise is carried on from the period before: a change between both is more accurate than either.",
+    "revise": "Records were corrected: a unit that did not change paid nothing, one that did paid for its change.",
+}
+"""What the kind of a step means to who released it."""
 
 
 # Saves a release elsewhere if it cannot be saved as requested, because the budget is already spent, and reports

@@ -92,6 +92,11 @@ def share_text(share: float, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def share_decimals(error: float) -> int:
+    """Return the decimals of a percentage that its error leaves a meaning: two digits of the error."""
+    return 1 if not 0 < error < 1 else min(8, max(1, -math.floor(math.log10(error)) - 1))
+
+
 def coarse_share_text(share: float) -> str:
     """A share as a reader remembers it: 97%, 12%, 0.4%, < 0.1%; 0% and 100% only if exact."""
     if share in (0.0, 1.0):
@@ -157,6 +162,13 @@ def cell_text(value: float | None) -> str:
         return ""
     size = abs(value)
     return _trim_zeros(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
+
+
+def meaningful_text(value: float, unit: float) -> str:
+    """Return a number from 100 on, rounded to the power of ten at most a unit."""
+    if not unit >= 1 or not math.isfinite(unit) or abs(value) < 100:
+        return cell_text(value)
+    return f"{round(value, -math.floor(math.log10(unit))):,.0f}"
 
 
 def size_text(value: float) -> str:

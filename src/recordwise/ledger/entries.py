@@ -15,7 +15,7 @@ from recordwise.ledger.chain import Chain, Event, Head
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import Series, declared_budget, period_length
+from recordwise.policy.series import Series, Step, declared_budget, period_length
 
 # What lies next to a ledger for one of its charges: a lock while its noise is drawn, and the drawn tables until they
 # are published. The lock is held from before the charge is committed until the charge is closed or its tables are
@@ -369,6 +369,45 @@ def _budget_words(budget: Policy | None) -> str:
     from recordwise.policy.render.text import policy_lines
 
     return "no budget" if budget is None else " + ".join(policy_lines(budget))
+
+
+# Series with carried noise or corrected records: what each draw really cost a unit, by its records before and now (T-SERIES).
+
+
+def steps_of(events: Iterable[Event]) -> dict[int, Step]:
+    """Return the steps of a series by their charges."""
+    charged = [each for each in events if each.kind == "charged" and "step" in each.body]
+    return {each.sequence: Step.from_json(each.body["step"]) for each in charged}
+
+
+def unit_losses(events: Sequence[Event], history: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return what each period cost a unit, from its records in all of them.
+
+    Where nothing follows anything this is the policy of the period. A corrected record is under ``PERIOD/REVISION``; without it
+    the record did not change.
+
+    Args:
+        events: Those of the ledger.
+        history: The records of the unit, by period.
+    """
+    bands, steps, found = band_tables_in(events), steps_of(events), dict[str, float]()
+    versions = {each.sequence: (each.body.get("period"), each.body.get("revision", 0)) for each in events}
+    for event in (each for each in events if each.kind == "charged"):
+        period, step = str(event.body.get("period")), steps.get(event.sequence)
+        now = _record_of(history, *versions[event.sequence])
+        if step is not None:
+            before = None if step.follows is None else _record_of(history, *versions[step.follows])
+            cost = step.loss(now, before)
+        else:
+            cost = 0.0 if now is None else float(Policy.from_json(event.body["policy"], bands).loss(dict(now)))
+        found[period] = found.get(period, 0.0) + cost
+    return found
+
+
+def _record_of(history: Mapping[str, Mapping[str, Any]], period: Any, revision: int) -> Mapping[str, Any] | None:
+    """Return the record of a unit in a version of a period, the latest one up to it."""
+    names = [f"{period}/{each}" for each in range(revision, 0, -1)] + [str(period)]
+    return next((history[name] for name in names if name in history), None)
 
 
 AT_THE_START = "declared at the start of the series"

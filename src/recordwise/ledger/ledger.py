@@ -14,10 +14,12 @@ only by an entry that states the old one and a reason, never below what is spent
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import ROUND_UP, Context, Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,7 @@ from recordwise.ledger.entries import (
     unused_reserves,
 )
 from recordwise.policy.policy import Policy, restates
-from recordwise.policy.series import Series
+from recordwise.policy.series import CARRY, CONTINUITY, REVISE, START, Series, Step
 
 # Schemas as a ledger states them: which names changed their meaning, and which were added.
 
@@ -154,6 +156,11 @@ AMEND = (
     "recordwise ledger amend PLAN --reason TEXT."
 )
 LONGEST_REASON = 500
+FOLLOWED = "Nothing was spent. Finish that release (--resume), or publish this one with fresh noise."
+DECLARE = (
+    "Nothing was spent: carry and staying of [series] are part of the budget, declared before the first charge. State them as "
+    "before, or begin another series with a ledger of its own."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,12 +330,22 @@ class Ledger:
         first = self._chain.event(min(named)) if named else None
         if self.series is not None and first is not None and series_of(first.body) != self.series.name:
             raise LedgerError(path=self.path, problem="is the ledger of another series", advice=ONE_SERIES)
+        if self.series is not None and first is not None:
+            self._check_continuity(first.body)
         if self.series is not None and self.series.period not in places.charged:
             unnamed = self._chain.event(places.opened.get(None))
             before = None if unnamed is None else str(unnamed.body.get("dataset"))
             own = str(self._identity["dataset"])
             if problem := period_problem(self.series.period, places.charged, before=before, dataset=own):
                 raise LedgerError(path=self.path, problem=problem, advice=ONE_BUDGET)
+
+    def _check_continuity(self, known: Mapping[str, Any]) -> None:
+        """Refuse another part of carried noise, or another budget of those who stay, than was declared (T-SERIES)."""
+        wanted = json.loads(canonical({} if self.series is None else self.series.continuity_json()))
+        declared = known.get("declared") or {}
+        if wanted and wanted != {name: declared[name] for name in CONTINUITY if name in declared}:
+            problem = "was opened for another carry, or another budget of units that stay"
+            raise LedgerError(path=self.path, problem=problem, advice=DECLARE)
 
     def _bind(self, schema: Any, *, reserves: bool = False) -> None:
         """Record the terms, in a transaction, unless the ledger states them."""
@@ -353,6 +370,7 @@ class Ledger:
         if self.budget is None or known.body.get("budget") == wanted["budget"]:
             problem = "would lose its budget" if self.budget is None else "has this budget already"
             raise LedgerError(path=self.path, problem=problem, advice="Nothing was amended. State a new budget.")
+        self._check_continuity(known.body)
         self._admit(self.spent(), Policy(), "what was charged and reserved", bounds_of=known.body.get("schema") or {})
         events = self._chain.events()
         charges = sum(event.kind == "charged" and event.body.get("period") == self.period for event in events)
@@ -408,13 +426,14 @@ class Ledger:
         release: Identity | None = None,
         refuse_repeat: bool = False,
         refines: int | None = None,
+        step: Step | None = None,
         locks: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
         released, and ``refuse_repeat`` refuses one that was charged before; ``refines`` the charge whose answers are refined;
-        ``locks`` keeps the lock of whoever draws it.
+        ``step`` what a unit pays by its records before and now (T-SERIES); ``locks`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
@@ -423,6 +442,7 @@ class Ledger:
         with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
             if refuse_repeat and release is not None and self.charge_of(release) is not None:
                 raise self.already(release)
+            self.check_step(step, query=query)
             now = self.spent(), self.reserved(), self._is_revision(release)
             if now != known:
                 after = self._admit(now[0], policy, query, revision=now[2])
@@ -436,6 +456,7 @@ class Ledger:
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             body |= {} if refines is None else {"refines": refines}
+            body |= {} if step is None else {"step": step.to_json()}
             if now[2] and (unused := self._unused()):
                 body["uses"] = min(unused)
             event = self._chain.append("charged", body)
@@ -472,6 +493,7 @@ class Ledger:
         release: Identity | None = None,
         refuse_repeat: bool = False,
         refines: int | None = None,
+        step: Step | None = None,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw.
 
@@ -480,7 +502,7 @@ class Ledger:
         """
         with ExitStack() as locks:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, refines=refines, locks=locks)
+            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, refines=refines, step=step, locks=locks)
             try:
                 yield charge
             except BaseException as error:
@@ -489,6 +511,34 @@ class Ledger:
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
                     raise DrawingError(kind=type(error).__name__) from None
                 raise
+
+    def check_step(self, step: Step | None, *, query: str) -> None:
+        """Refuse a draw that follows a release a second time, or that costs those who stay more than was declared."""
+        if step is None:
+            return
+        assert self.series is not None
+        drawn, lost = stepped(self._chain.events())
+        if step.kind == CARRY and any(
+            each["step"]["kind"] == CARRY and paid_by(drawn, each["step"]) == paid_by(drawn, step.to_json())
+            for sequence, each in drawn.items()
+            if sequence not in lost
+        ):
+            problem = f"has a charge that carries the noise of charge {step.follows} already, and leaving was paid once"
+            raise LedgerError(path=self.path, problem=problem, advice=FOLLOWED)
+        if step.kind == START:
+            return
+        known = (self.series.period, self.series.revision)
+        same = [each for each in drawn.values() if (each["period"], each["revision"]) == known]
+        after = sum((Step.from_json(each["step"]).staying() for each in same), step.staying())
+        staying = Policy() if self.series.staying is None else self.series.staying
+        bounds = amount_bounds(self._terms(self._identity["schema"])["schema"])
+        verdict = staying.dominates(after, bounds=bounds, seconds=ADMISSION_SECONDS)
+        if not verdict:
+            raise ParameterError(
+                parameter="staying",
+                problem=f"does not cover what units that stay in their cells pay for {query}",
+                advice=f"Nothing was spent. The series must declare, before its first charge: {staying_lines(after)}",
+            )
 
     def check(self, policy: Policy, *, query: str, release: Identity | None = None, reserve: int | None = None) -> None:
         """Raise what ``charge`` would raise, with its own reserve or another, and write nothing."""
@@ -588,6 +638,43 @@ class Ledger:
 
     def close(self) -> None:
         self._chain.close()
+
+
+def stepped(events: Sequence[Event]) -> tuple[dict[int, dict[str, Any]], set[int]]:
+    """Return the charges of a series that follow one another or begin it, by number, and those that failed."""
+    lost = {int(each.body["charge"]) for each in events if each.kind == "failed"}
+    return {each.sequence: each.body for each in events if each.kind == "charged" and "step" in each.body}, lost
+
+
+def paid_by(drawn: Mapping[int, Mapping[str, Any]], step: Mapping[str, Any]) -> int | None:
+    """Return the charge that paid in advance for leaving; corrections of a period share what it paid."""
+    place: int | None = step.get("follows")
+    while place is not None and place in drawn and drawn[place]["step"]["kind"] == REVISE:
+        place = drawn[place]["step"].get("follows")
+    return place
+
+
+def staying_lines(needed: Policy) -> str:
+    """Return the lines of a plan that declare a budget of those who stay: constants, and Gaussian sums of measures."""
+    from recordwise.policy.atoms import Square
+
+    constants, measures = Fraction(0), dict[str, Fraction]()
+    for (_, atom), coefficient in needed.rho.items():
+        if isinstance(atom, Square):
+            measures[atom.measure.name] = measures.get(atom.measure.name, Fraction(0)) + coefficient
+        else:
+            constants += coefficient
+    lines = [f"{{ rho = {_digits_up(constants)} }}"] if constants else []
+    lines += [
+        f'{{ measure = "{name}", mechanism = {{ kind = "Gaussian", rho = {_digits_up(each * 10_000)}, at = 100 }} }}'
+        for name, each in sorted(measures.items())
+    ]
+    return f"staying = [{', '.join(lines)}]"
+
+
+def _digits_up(value: Fraction) -> str:
+    """Return a number of six digits, not below."""
+    return f"{Context(prec=6, rounding=ROUND_UP).divide(Decimal(value.numerator), Decimal(value.denominator)):f}"
 
 
 def _guarantee(budget: Policy | None, series: Series | None) -> str:

@@ -12,8 +12,8 @@ In reading order:
 - ``transformed``: noise on the scale of a concave function
 - ``transforms``: roots, logarithms and functions of your own
 - ``inverses``: unbiased estimates from transformed answers
-- ``sized``: noise in proportion to the public size of a cell
-- ``grouped``: mechanisms made of others, one for each public group or two draws of the same totals
+- ``sized``: noise by the public size of a cell, or by its public group
+- ``combined``: answers made of several draws, refined or carried over from an earlier release
 - ``quantile``: noisy trees of counts on a public grid
 - ``key_selection``: which keys are published
 - ``external``: mechanisms from elsewhere
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.base import Estimates, Mechanism, Noisy
     from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
-    from recordwise.mechanisms.grouped import ByGroup
     from recordwise.mechanisms.quantile import Grid
-    from recordwise.mechanisms.sized import Sized
+    from recordwise.mechanisms.sized import ByGroup, Sized
     from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
 
 __all__ = [
@@ -54,7 +53,7 @@ __all__ = [
 ]
 _HOMES = {
     "Additive": "fat_tailed",
-    "ByGroup": "grouped",
+    "ByGroup": "sized",
     "Clamped": "gaussian",
     "Estimates": "base",
     "Gaussian": "gaussian",

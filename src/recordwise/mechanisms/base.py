@@ -692,6 +692,10 @@ class Mechanism:
         """The mechanism that draws only the further answers and averages them with published ones (T-STAGES)."""
         self._lacks("continuing", "a refinement")
 
+    def following(self, earlier: FloatArray | None, totals: Any = None) -> "Mechanism":
+        """The mechanism that follows published answers of other totals; without any, that of new cells (T-SERIES)."""
+        self._lacks("following", "carried noise")
+
     def threshold(self, measure: Measure | str) -> Fraction | By | None:
         """The splitting threshold of a measure, if there is one; ``resolved`` then fixes it."""
         return None

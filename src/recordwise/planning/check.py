@@ -45,7 +45,7 @@ from recordwise.plan.describe import (
     unrecognizable,
 )
 from recordwise.plan.file.node import hiding
-from recordwise.plan.file.read import PlanFile, load_plan
+from recordwise.plan.file.read import STAGES, PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
@@ -60,6 +60,7 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
+from recordwise.session.carried import read_following
 from recordwise.session.checks import (
     check_release_sizes,
     explain_refusal,
@@ -68,7 +69,7 @@ from recordwise.session.checks import (
     size_sources,
     with_sizes,
 )
-from recordwise.session.session import plan_ledger
+from recordwise.session.session import plan_ledger, stage_of
 from recordwise.session.shares import BestShares, best_shares, public_sizes
 from recordwise.session.stages import Refining, read_stage
 
@@ -282,13 +283,17 @@ def check(
 
 def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
     """Return what a plan pays for, and where it refines a release what both cost together (T-STAGES)."""
-    if file.stage is None:
+    folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
+    earlier = {name: load_release(folder) for name, folder in folders.items() if folder is not None}
+    fixed = file.stage is not None and file.stage.fixed_in_advance
+    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed)
+    if asked is None:
         return file.plan, None
-    earlier = load_release(file.stage.refine)
     with plan_ledger(file) as ledger:
-        refining = Refining(release=earlier, fixed_in_advance=file.stage.fixed_in_advance)
-        stage = read_stage(file.plan, refining, ledger)
-    return stage.paid, plan_policy(stage.plan)
+        if isinstance(asked, Refining):
+            stage = read_stage(file.plan, asked, ledger)
+            return stage.paid, plan_policy(stage.plan)
+        return read_following(file.plan, asked, ledger).plan, None
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:

@@ -188,6 +188,7 @@ class Cells:
                 tables=tuple(tables),
                 levels=_fitted_levels(file, view, scope, targets),
                 schema=view.schema,
+                any_law=True,
             ),
             rules=rules,
             sources=tuple(sources),

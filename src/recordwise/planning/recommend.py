@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, share_text
@@ -27,13 +25,10 @@ from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.losses import (
     BALANCED,
-    HARDLY,
     LEAST,
-    PARTS,
     QUANTILES,
     RANK_WORDS,
     Left,
-    Losses,
     LossPair,
     budget_words,
     firm_losses,
@@ -46,6 +41,7 @@ from recordwise.planning.losses import (
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
+from recordwise.planning.search.cheaper import what_would_have_to_give
 from recordwise.planning.search.fits import (
     Calibrated,
     FittedGoals,
@@ -64,7 +60,6 @@ from recordwise.planning.search.goals import (
     CLAMPED,
     Goal,
     GoalTable,
-    amount,
     families,
     has_amount,
     level_sizes,
@@ -397,57 +392,6 @@ def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> P
         problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
         advice=f"{kept if names else ''}{most} {more}".strip(),
     )
-
-
-# What would have to give for a smaller loss.
-
-
-GOOD = 1.0
-
-
-def what_would_have_to_give(
-    losses: Losses, calibrated: Sequence[Calibrated], costs: Mapping[str, float], *, sized: bool
-) -> Iterator[str]:
-    """Yield ways to reduce the largest losses to 1.
-
-    A looser goal, fewer cells, sizes, fewer statistics.
-    """
-    part = next(each for each, _ in PARTS if losses.quantile(1 - each) > HARDLY)
-    loss = losses.quantile(1 - part)
-    factor = np.sqrt(loss / GOOD)
-    widths = sorted({float(each.table.goal.within) for each in calibrated})
-    wider = ", ".join(f"{figure(each * factor)} instead of {figure(each)}" for each in widths)
-    yield f"A looser goal: errors {figure(factor)} times as large (within {wider}) bring that loss to about {figure(GOOD)}."
-    fewer = _with_fewer_cells(calibrated)
-    if fewer is not None and fewer > 1.05:
-        yield f"Fewer cells: if only half of them had to meet the goal, the loss would be about {figure(fewer)} times smaller."
-    if not sized:
-        yield (
-            "Sized noise: where something public is known about the size of each cell (Keys.of(..., size=...)), noise in "
-            "proportion to it usually costs the least."
-        )
-    if len(costs) > 1:
-        most, share = max(costs.items(), key=lambda each: each[1])[0], max(costs.values()) / sum(costs.values())
-        yield f"Fewer statistics or levels: {most} alone takes {share_text(share, 0)} of it."
-
-
-def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
-    """Return the least loss reduction if half of the cells may miss."""
-    found = []
-    for each in calibrated:
-        half = replace(each.table, may_miss=max(each.table.may_miss, len(each.table.totals) // 2))
-        if not has_amount(each.mechanism):
-            return None
-        try:
-            found.append((amount(fit(half, "", each.mechanism).mechanism) / _alone(each)) ** 2)
-        except InfeasibleError:
-            return None
-    return min(found, default=None)
-
-
-def _alone(each: Calibrated) -> float:
-    """Return the noise that the table could have alone."""
-    return amount(fit(each.table, "", each.mechanism).mechanism)
 
 
 # The recommendation: the family that meets the goals with the least loss, and why.

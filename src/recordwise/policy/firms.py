@@ -374,6 +374,23 @@ def _holds(condition: Condition, columns: Columns) -> Any:
     return constant(1).where(condition).loss(columns) > 0
 
 
+def taken_part(part: FirmPart, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a record that takes part in a table; None where it does not, or where there is none."""
+    if record is None or part.condition == EVERY:
+        return record
+    return record if float(constant(1).where(part.condition).loss(dict(record))) > 0 else None
+
+
+def same_cell(part: FirmPart, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two records are known to be in the same cell of a table."""
+    names = part.columns()
+    if not (names <= one.keys() and names <= other.keys()):
+        return False
+    units = {name: [one[name], other[name]] for name in names}
+    places = _cell_numbers(part.cells, {name: _array(units, name) for name in names} | {"": np.arange(2)})
+    return places is not None and bool(places[0] == places[1])
+
+
 def _part_loss(part: FirmPart, columns: Columns) -> FirmLoss:
     rows = len(columns[""])
     losses = np.broadcast_to(np.asarray(part.policy.loss(columns), np.float64), rows)

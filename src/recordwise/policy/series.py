@@ -2,22 +2,26 @@
 
 A unit's records of all periods together are protected: the losses of its periods add up (T-SEQ). A policy
 of one period is stated in the names of that period. A name with ``@`` and a period in it (``emp@2025``) is
-the value of the same unit in that period, so that a later mechanism may charge for what a record was
-before.
+the value of the same unit in that period.
+
+Where noise is carried over the periods, or records are corrected, a draw costs a unit what its record of one version differs
+from that of the version before (``Step``). Each version's own policy is paid for coming and for leaving, so that the sum over
+a unit's versions is never below its loss; what those pay who stay in their cells has a budget of its own (T-SERIES).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
-from recordwise.errors import (
-    ParameterError,
-    own_errors_of,
-)
+from recordwise.errors import ParameterError, own_errors_of
+from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
 from recordwise.policy.bands import BandTable
-from recordwise.policy.policy import Policy
+from recordwise.policy.conditions import EVERY, columns_of
+from recordwise.policy.firms import OUTWARD, FirmPart, FirmPolicy, same_cell, taken_part
+from recordwise.policy.policy import Policy, compose
 
 AT = "@"
 FORMS = {
@@ -65,6 +69,9 @@ class Series:
         revision: 0 for the first publication of a period, 1 for its first revision, and so on.
         every_period: The budget of every period, as a function of the record in that period.
         more: Further budget for single periods, by their names.
+        carry: The part of the noise that is carried over to the next period, at least 0 and below 1; None draws afresh.
+        staying: The budget of units that stay in their cells, for each carrying and each revision: a function of what changed,
+            |x - carry x_before|, or |x - x_before| in a revision. Declared before the first charge.
     """
 
     name: str
@@ -72,6 +79,8 @@ class Series:
     revision: int = 0
     every_period: Policy | None = None
     more: Mapping[str, Policy] = field(default_factory=dict)
+    carry: Number | None = None
+    staying: Policy | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -86,6 +95,14 @@ class Series:
                 raise ParameterError(parameter="period", problem="is not written as one", advice=WRITTEN)
         if isinstance(self.revision, bool) or not isinstance(self.revision, int) or self.revision < 0:
             raise ParameterError(parameter="revision", problem="must be 0, 1, 2, ...")
+        if self.carry is not None:
+            part = rational(self.carry, parameter="carry")
+            if not 0 < part < 1 or part.denominator > MOST_PARTS:
+                raise ParameterError(
+                    parameter="carry",
+                    problem=f"must be above 0 and below 1, with a denominator of at most {MOST_PARTS}",
+                )
+            object.__setattr__(self, "carry", part)
 
     def budget(self, period: str | None = None) -> Policy | None:
         """The budget of a period.
@@ -103,7 +120,105 @@ class Series:
     def budgets_json(self) -> dict[str, Any]:
         """The budgets of all periods, for the ledger."""
         every = None if self.every_period is None else self.every_period.to_json()
-        return {"every": every, "periods": {name: self.more[name].to_json() for name in sorted(self.more)}}
+        found = {"every": every, "periods": {name: self.more[name].to_json() for name in sorted(self.more)}}
+        return found | self.continuity_json()
+
+    def continuity_json(self) -> dict[str, Any]:
+        """What the series declares about carried noise and corrected records; nothing where it says nothing."""
+        carry = {} if self.carry is None else {"carry": fraction_text(Fraction(self.carry))}
+        return carry | ({} if self.staying is None else {"staying": self.staying.to_json()})
+
+
+MOST_PARTS = 1000
+"""Carried noise is drawn on a lattice that is finer by the denominator of ``carry``."""
+CONTINUITY = ("carry", "staying")
+START, CARRY, REVISE = "start", "carry", "revise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One draw of a series: what it costs a unit, by its records before and now (T-SERIES)."""
+
+    kind: str
+    """``start`` of a series, ``carry`` from the period before, or ``revise`` the same period."""
+    noise: FirmPolicy
+    """What its fresh noise costs a record that comes into the tables or leaves them."""
+    carry: Fraction = Fraction(0)
+    """The part of the earlier answers that it keeps; 1 where records were corrected."""
+    follows: int | None = None
+    """The charge of the release that it follows."""
+    measures: tuple[str, ...] = ()
+    """The measures of the schema; a condition on one is about a record and not about what changed."""
+    relisted: bool = False
+    """Whether cells are listed that were not before, or the other way round; there a unit that stays counts as one that moves."""
+
+    def staying(self) -> Policy:
+        """Return what a unit pays that stays in all its cells, by what changed.
+
+        Conditions on measures are left out: they are about records, and not about what changed.
+        """
+        return compose([self._stays(part) for part in self.noise.parts])
+
+    def _stays(self, part: FirmPart) -> Policy:
+        own = part.policy if part.policy.inputs() else part.policy * (1 - self.carry) ** 2
+        return own if part.condition == EVERY or set(self.measures) & _names(part) else own.where(part.condition)
+
+    def loss(self, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None = None) -> float:
+        """Return what the draw costs a unit, which is exact for Gaussian noise.
+
+        Args:
+            now: The unit's record, with the columns of the tables; None where it has none.
+            before: That of the version before.
+        """
+        return sum(self._part_loss(part, now, before) for part in self.noise.parts) * OUTWARD
+
+    def unchanged(self, record: Mapping[str, Any]) -> float:
+        """Return what the draw costs a unit that stays as it is: a Gaussian loss grows with the square of what changed.
+
+        Args:
+            record: The unit's record, now and before.
+        """
+        return float((1 - self.carry) ** 2) * float(self.noise.policy().loss(dict(record))) * OUTWARD
+
+    def _part_loss(self, part: FirmPart, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> float:
+        here, there = taken_part(part, now), taken_part(part, before)
+        if here is None or there is None or self.relisted or not same_cell(part, here, there):
+            came = 0.0 if here is None else float(part.policy.loss(here))
+            left = 0.0 if there is None else float(part.policy.loss(there))
+            return came + float(self.carry) ** 2 * left
+        changed = dict(here)
+        for name in {each.name for each in part.policy.inputs()}:
+            own, old = (rational(each[name], parameter=name) for each in (here, there))
+            changed[name] = abs(own - self.carry * old)
+        counted = 1.0 if part.policy.inputs() else float((1 - self.carry) ** 2)
+        return counted * float(part.policy.loss(changed))
+
+    def to_json(self) -> dict[str, Any]:
+        """The saved form."""
+        form: dict[str, Any] = {"kind": self.kind, "carry": fraction_text(self.carry), "noise": self.noise.to_json()}
+        form |= {} if self.follows is None else {"follows": self.follows}
+        form |= {"measures": list(self.measures)}
+        return form | ({"relisted": True} if self.relisted else {})
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> "Step":
+        """Read back what ``to_json`` wrote.
+
+        Args:
+            form: The saved form.
+        """
+        return cls(
+            kind=str(form["kind"]),
+            noise=FirmPolicy.from_json(form["noise"]),
+            carry=read_fraction(form["carry"]),
+            follows=form.get("follows"),
+            measures=tuple(form.get("measures", ())),
+            relisted=bool(form.get("relisted", False)),
+        )
+
+
+def _names(part: FirmPart) -> set[str]:
+    return {each.name for each in columns_of(part.condition)}
 
 
 def declared_budget(declared: Mapping[str, Any], period: str, bands: Mapping[str, BandTable]) -> Policy | None:

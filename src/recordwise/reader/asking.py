@@ -1,7 +1,7 @@
 """The cells of a question, and its best linear answer (T-ASK)."""
 
 import math
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from statistics import NormalDist
@@ -398,15 +398,24 @@ def _answer(
 
 
 def _with_whole(cells: Cells, release: Release, used: PublishedQuery, model: Model, whole: Question) -> Cells:
-    """Add what shares are of as a last question, to the same tables."""
+    """Add what shares are of as the last questions, to the same tables: one whole for all, or one for each."""
+    whole = _with_column(release, used, whole)
     groups = groups_asked(release, used, whole.columns)
     other = cells_asked(model.nesting, table_asked(release, used, groups)[0], groups, whole)
+    rows = other.rows
+    if whole.columns and (whole.by or whole.regions):
+        # What has no whole is left out of shares: none of its cells meets the condition of the whole.
+        place = {label: at for at, label in enumerate(other.labels)}
+        kept = [at for at, label in enumerate(cells.labels) if label in place]
+        cells = replace(cells, labels=tuple(cells.labels[at] for at in kept), rows=cells.rows[kept])
+        rows = rows[[place[label] for label in cells.labels]]
+        other = replace(other, labels=cells.labels)
     return replace(
-        cells, labels=(*cells.labels, *other.labels), rows=sparse.csr_array(sparse.vstack([cells.rows, other.rows]))
+        cells, labels=(*cells.labels, *other.labels), rows=sparse.csr_array(sparse.vstack([cells.rows, rows]))
     )
 
 
-def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, FloatArray]:
+def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, Any]:
     """Return estimates, errors and intervals of questions."""
     fine = model.step > 0 and bool(np.all(model.linear.spread >= (FINE * model.step) ** 2))
     answered = model.linear.answer(cells.rows, fine=fine)
@@ -534,14 +543,15 @@ def _about(release: Release) -> dict[str, str]:
         "digest": release.digest,
         "privacy_label": release.privacy_label,
         "stages": " ".join(sorted(release.published.lineage(release.digest))),
+        "follows": _followed(release),
         "version": version("recordwise"),
         **marked,
     }
 
 
 def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool, varies: bool) -> str:
-    names = ", ".join(each.name for each in query.tables)
-    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {names}"
+    named = table_names([each.name for each in query.tables])
+    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {named}"
     interval = "totals under which it is not surprising" if varies else "draws of the noise law"
     return how if normal else f"{how}, interval by {interval}"
 
@@ -561,8 +571,24 @@ def _notes(
         yield f"Of the records that query {nesting.query.numbers[0]} is about, not of all."
     if plain:
         yield OPEN if nesting.remainders and len(nesting.tables) > 1 else ALONE
-    if not complete and not chosen.rest and not set(chosen.by) <= set(groups.values()):
+    added = set(chosen.by) - set(groups.values())
+    if added and not complete and not chosen.rest and not _lists_all(nesting, chosen, added):
         yield LISTED.format(table=chosen.name)
+
+
+def _lists_all(nesting: Nesting, chosen: PublishedTable, added: Set[PublishedGroup]) -> bool:
+    """Whether a table has every pair of its codes, and every code of public lists where it is added up."""
+    lists, table = nesting.published.lists, next(each for each in nesting.tables if each.name == chosen.name)
+    count = 1
+    for group in chosen.by:
+        listed = lists.lists.get(lists.hierarchy_of(group) or "")
+        if group in added and (listed is None or group.level not in listed.levels):
+            return False
+        own = len(pc.unique(table.data.column(group.name)))
+        if group in added and listed is not None and own != len(pc.unique(listed.level(str(group.level)))):
+            return False
+        count *= own
+    return bool(count == table.data.num_rows)
 
 
 def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: Mapping[str, str]) -> str:
@@ -578,10 +604,17 @@ def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: M
         text = f"{text} less {' and '.join(taken)}"
     if not small:
         return text
-    others = f"other cells of {', '.join(small)}"
+    named = table_names(small)
     return (
-        f"mainly {text}, with small weights of {others}" if added else f"a weighted sum of cells of {', '.join(small)}"
+        f"mainly {text}, with small weights of other cells of {named}"
+        if added
+        else f"a weighted sum of cells of {named}"
     )
+
+
+def table_names(names: Sequence[str]) -> str:
+    """Return a few names, or how many and the first and the last."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} tables ({names[0]} to {names[-1]})"
 
 
 def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> list[str]:
@@ -599,3 +632,16 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
         for row in some
     ]
     return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]
+
+
+def _followed(release: Release) -> str:
+    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing."""
+    step, follows = release.published.step, release.published.follows
+    if step is None or not follows or step.relisted:
+        return ""
+    drawn = [
+        each.mechanism() for query in release.published.queries for each in query.statistics if each.noise is not None
+    ]
+    # With the variances of before, fits have the weights of before.
+    same = all(getattr(each, "keeps_variance", False) for each in drawn)
+    return f"{follows[0]} {float(step.carry)!r}" if same else ""

@@ -187,6 +187,7 @@ class ReaderRelease(Release):
         where: Mapping[str, Any] | str | None = None,
         *,
         of: Mapping[str, Any] | str | None = None,
+        each: bool = False,
         by: str | None = None,
         regions: Any = None,
         complete: bool | None = None,
@@ -199,6 +200,8 @@ class ReaderRelease(Release):
             name: As in ``total``.
             where: As in ``total``.
             of: The condition of the whole; by default everything.
+            each: Whether the whole is that of each value of ``by`` or of each region, and not one for all:
+                ``share("emp", {"naics2": "31-33"}, by="county", each=True)`` is that of manufacturing in each county.
             by: As in ``total``: a share for each value.
             regions: As in ``total``.
             complete: As in ``total``.
@@ -213,9 +216,9 @@ class ReaderRelease(Release):
         """
         from recordwise.reader.questions import Question
 
-        whole = Question.of(name, of)
+        whole = Question.of(name, of, by=by if each else None, regions=regions if each else None)
         asked = Question.of(name, where, by=by, regions=regions, complete=complete, query=query, whole=whole)
-        return self._answer(asked, confidence).shares()
+        return self._answer(asked, confidence).shares(each=each, of=whole.text(self.labels) if whole.columns else "all")
 
     def growth(
         self,

@@ -7,6 +7,7 @@ of pairs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
@@ -228,6 +229,15 @@ WHOLE = 2.0**52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carrying:
+    """The law of a change where noise is carried over: errors are carry e_before + fresh noise."""
+
+    carry: float
+    reach: float
+    """A bound on the error of the change, at the confidence of the releases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
     """One published variable of both releases."""
 
@@ -241,6 +251,8 @@ class Variable:
     """The coarser of the two lattices."""
     one_lattice: bool
     """Whether both are the same."""
+    carried: "Carrying | None" = None
+    """What both have in common, where the later one carries the noise of the earlier (T-SERIES)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +284,8 @@ class Change:
     titles: Mapping[str, str] = field(default_factory=dict)
     """The title of each table, and of each variable as ``TABLE.VARIABLE``."""
     dataset: str = "change"
+    noise: str = "Both have noise of their own."
+    """What their noise has in common."""
 
     def __getitem__(self, name: str) -> pa.Table:
         """A table by its name."""
@@ -285,7 +299,7 @@ class Change:
     def content(self) -> Content:
         """Return the tables with titles, names of codes and a dictionary, for files."""
         tables = tuple(self._described(name, data) for name, data in self.tables.items())
-        notes = (f"Changes from release {self.before} to release {self.now}. Both have noise of their own.",)
+        notes = (f"Changes from release {self.before} to release {self.now}. {self.noise}",)
         return Content(
             dataset=f"{self.dataset}_change", tables=tables, words=self.words, privacy_label=PRIVATE, notes=notes
         )
@@ -357,6 +371,12 @@ def change(
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
     pairs = read_crosswalk(crosswalk or {}, groups or {})
+    if pairs.columns and _follows(now, before):
+        raise ParameterError(
+            parameter="crosswalk",
+            problem="has no joint law where the later release carries the noise of the earlier",
+            advice="Compare cell by cell, and add up changes by the reader.",
+        )
     level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
     tables: dict[str, pa.Table] = {}
@@ -365,7 +385,7 @@ def change(
         earlier = known.get(table.name)
         if earlier is None or earlier.keys != table.keys:
             continue
-        found = _variables(now, before, table, earlier)
+        found = _variables(now, before, table, earlier, level)
         columns, levels = _change_table(table, earlier, found, pairs, level, rules)
         tables[table.name] = columns
         confidence |= {f"{table.name}.{name}": each for name, each in levels.items()}
@@ -387,6 +407,7 @@ def change(
         words=now.words,
         titles=titles,
         dataset=now.published.dataset,
+        **({"noise": "The later one carries noise of the earlier one."} if _follows(now, before) else {}),
     )
 
 
@@ -395,16 +416,33 @@ def _check(now: "Release", before: "Release") -> None:
         raise ParameterError(parameter="previous", problem="and this release must both be private, and one is not")
     if now.digest == before.digest:
         raise ParameterError(parameter="previous", problem="is this release itself, whose noise is not independent")
-    if now.published.lineage(now.digest) & before.published.lineage(before.digest):
+    if now.published.lineage(now.digest) & before.published.lineage(before.digest) and not _follows(now, before):
         raise ParameterError(
             parameter="previous",
-            problem="and this release refine one another or the same release, so that their noise is not independent",
-            advice="Compare the latest stages of two periods.",
+            problem="and this release refine or follow one another, or the same release, so that their noise is not independent",
+            advice="Compare the latest stages of two periods; of carried noise, each release with the one that it follows.",
         )
 
 
-def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable") -> list[Variable]:
-    found = []
+def _follows(now: "Release", before: "Release") -> bool:
+    """Return whether a release carries the noise of another, or corrects it (T-SERIES)."""
+    return now.published.follows[:1] == (before.digest,)
+
+
+def _carrying(release: "Release", statistic: PublishedStatistic, table: str, step: float, level: float) -> Carrying:
+    """Return the joint law of a variable and of the answers that it follows."""
+    query = release.published.query_of(table)
+    share = next(each.share for each in query.tables if each.name == table) if query is not None else Fraction(1)
+    mechanism = statistic.mechanism()
+    assert mechanism is not None
+    own = mechanism.at_share(share)
+    return Carrying(carry=float(own.carry), reach=own.change_reach(Fraction(step), level))
+
+
+def _variables(
+    now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable", level: float
+) -> list[Variable]:
+    found, follows = [], _follows(now, before)
     for name in table.variables:
         ours, theirs = _statistic(now, table, name), _statistic(before, earlier, name)
         if name not in earlier.variables or ours is None or theirs is None or ours.kind != theirs.kind:
@@ -412,15 +450,17 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
         kind = ours.rules.contribution if ours.noise is not None else None
         declared = [each.published.measure(of.of) for each, of in ((now, ours), (before, theirs))]
         steps = [float(each.step) for each in declared]
+        # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
+        gaussian = kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs)
         found.append(
             Variable(
                 name=name,
-                # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
-                gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
+                gaussian=gaussian,
                 additive=kind in (SUM, COUNT) and ours.kind != "CountDistinct",
                 nonnegative=not any(each.signed or each.derived for each in declared),
                 step=max(steps),
                 one_lattice=min(steps) == max(steps),
+                carried=_carrying(now, ours, table.name, max(steps), level) if follows and gaussian else None,
             )
         )
     return found
@@ -498,7 +538,7 @@ def _differences(
     Each with sd and interval, the difference with its status; NULL where a cell is listed once.
     """
     with np.errstate(all="ignore"):
-        difference, sd = now.value - before.value, np.hypot(now.sd, before.sd)
+        difference, sd = now.value - before.value, _joint_sd(variable, now, before, 1.0)
         reaches = [_reach(variable, each, level) for each in (now, before)]
         low, high = _ends(variable, now, before, reaches, level)
         name = variable.name
@@ -517,6 +557,12 @@ def _differences(
     return found | {f"{name}_change{STATUS}": pc.if_else(pa.array(np.isfinite(difference)), status, None)}
 
 
+def _joint_sd(variable: Variable, now: Numbers, before: Numbers, ratio: FloatArray | float) -> FloatArray:
+    """Return the sd of now - ratio before, from the law of both."""
+    kept = 0.0 if variable.carried is None else variable.carried.carry
+    return np.asarray(np.sqrt(np.maximum(now.sd**2 + (ratio**2 - 2 * ratio * kept) * before.sd**2, 0.0)))
+
+
 def _ends(
     variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -529,7 +575,9 @@ def _ends(
     # An average without a value has ends all the same.
     size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
     around, exact = np.hypot(*reaches), np.full(difference.shape, np.nan)
-    if variable.gaussian and variable.one_lattice:
+    if variable.carried is not None:
+        around = np.where(np.isfinite(around), variable.carried.reach, around)
+    elif variable.gaussian and variable.one_lattice:
         exact = variable.step * exact_reach([_in_steps(variable, each) for each in (now, before)], level)
     around = np.where(np.isnan(exact), around, exact)
     narrow = np.isfinite(around)
@@ -549,11 +597,12 @@ def _percentages(
 ) -> dict[str, FloatArray]:
     """Return the change in percent of an earlier total (T-RATIO)."""
     sides = [_side(variable, each, reach, level) for each, reach in zip((now, before), reaches)]
-    low, high = ratio_interval(*sides, least=variable.step)
+    shared = 0.0 if variable.carried is None else variable.carried.carry * reaches[1] ** 2
+    low, high = ratio_interval(*sides, least=variable.step, shared=shared)
     low, high = outward(100 * (low - 1), 100 * (high - 1), 100 * (1 + np.abs(low) + np.abs(high)))
     ratio = np.where(before.value > 0, now.value / before.value, np.nan)
     steady = (before.value > 0) & ((sides[1].high - sides[1].low) ** 2 / 4 < STEEPEST * before.value**2)
-    spread = np.where(steady, np.hypot(now.sd, ratio * before.sd) / before.value, np.nan)
+    spread = np.where(steady, _joint_sd(variable, now, before, ratio) / before.value, np.nan)
     name = f"{variable.name}_percent"
     return {
         name: 100 * (ratio - 1),

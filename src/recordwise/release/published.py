@@ -27,6 +27,7 @@ from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
 from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Step
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
 
 if TYPE_CHECKING:
@@ -453,6 +454,10 @@ class AboutPlan(TypedDict, total=False):
     is_pure: bool
     """Whether all noise has a pure loss."""
     refinement: Refinement | None
+    step: Step | None
+    """What a draw of a series costs by a unit's records before and now (T-SERIES)."""
+    follows: Sequence[str]
+    """The digests of the releases that it follows, the latest first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,7 +494,7 @@ class Published:
             form |= {"ledger_storage": ledger.storage}
         if looks is not None:
             form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
-        series, refinement = about.get("series"), about.get("refinement")
+        series, refinement, step = about.get("series"), about.get("refinement"), about.get("step")
         others = {
             "versions": versions,
             "plan": about.get("plan"),
@@ -500,6 +505,8 @@ class Published:
             "hierarchies": list(about.get("hierarchies", ())) or None,
             "series": None if series is None else series.to_json(),
             "refines": None if refinement is None else refinement.to_json(),
+            "step": None if step is None else step.to_json(),
+            "follows": list(about.get("follows", ())) or None,
             "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
         }
         return cls(form | {name: entry for name, entry in others.items() if entry is not None})
@@ -548,8 +555,18 @@ class Published:
         return Refinement.read(self.form["refines"]) if "refines" in self.form else None
 
     def lineage(self, digest: str) -> frozenset[str]:
-        """Return the digests of a release and of all that it refines, whose noise it shares."""
-        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests)))
+        """Return the digests of a release and of all that it refines or follows, whose noise it shares."""
+        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests), *self.follows))
+
+    @cached_property
+    def step(self) -> Step | None:
+        """What its draw costs by a unit's records before and now; None where it stands alone (T-SERIES)."""
+        return Step.from_json(self.form["step"]) if "step" in self.form else None
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """The digests of the releases whose noise it carries, the latest first."""
+        return tuple(map(str, self.form.get("follows", ())))
 
     @cached_property
     def fit(self) -> FitNote | None:

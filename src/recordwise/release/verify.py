@@ -211,6 +211,10 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies.privacy_label, entry.body["mark"]),
         "policy.json states a different policy": (policies.tight_form, charged["policy"]),
+        "release.json states another step of the series": (
+            release.form.get("step"),
+            charged.get("step"),
+        ),
         "release.json refines a different charge": (
             None if release.refinement is None else release.refinement.charge,
             charged.get("refines"),

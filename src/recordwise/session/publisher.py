@@ -25,7 +25,6 @@ from recordwise.plan.describe import (
     safe_name,
     schema_json,
     schema_of,
-    table_name,
     unrecognizable,
     used_schema,
     versions,
@@ -40,6 +39,7 @@ from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, i
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
+from recordwise.session.carried import CarriedStage, Following, read_following
 from recordwise.session.checks import (
     check_coverage,
     check_release_sizes,
@@ -51,7 +51,7 @@ from recordwise.session.checks import (
     with_sizes,
     without_counts,
 )
-from recordwise.session.stages import Refining, Stage, check_totals, note_totals, read_stage
+from recordwise.session.stages import Refining, Stage, note_totals, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -155,12 +155,12 @@ class Publisher:
         tell: Progress,
         refuse_repeat: bool = False,
         keep: bool = False,
-        refining: Refining | None = None,
+        refining: Refining | Following | None = None,
     ) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
 
         ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``;
-        ``refining`` is a release whose answers are refined.
+        ``refining`` is a release whose answers are refined or followed.
         """
         plan, paid, stage = self._stages(plan, refining, private=is_private(rng))
         firms, described, name = firm_policy(paid), plan_json(plan), query_names(plan)
@@ -184,12 +184,12 @@ class Publisher:
             names = used_schema(plan, policy, paper, self.budget)
             exact = self._covered_totals(plan, names.declared_names())
             if stage is not None:
-                check_totals(self.ledger, stage.charge, described, exact)
+                stage.check(self.ledger, described, exact)
             prepared = [(each, _prepare(plan, each, confidence, stage)) for each in exact]
         tell("charging the ledger")
         terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
-        refines = None if stage is None else stage.charge.sequence
-        with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat, refines=refines) as charge:
+        terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step}
+        with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
             note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(
@@ -207,11 +207,14 @@ class Publisher:
                 series=published_series(self.ledger, charge, revises),
                 declared=declared_elsewhere(plan),
                 is_pure=policy.pure_problem() is None,
-                refinement=None if stage is None else stage.refinement(firms, lattice),
+                **({} if stage is None else stage.about(firms, lattice)),
             )
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
             parts = page_parts(plan) if stage is None else stage.parts()
             own: dict[str, Any] = {"firms": firms, "lattice": lattice, "values": value_policy(paid), "parts": parts}
+            if stage is not None and stage.step is not None:
+                # What leaving costs is drawn later, on another lattice: there is no one law of one release.
+                own |= {"lattice": None, "values": None}
             drawn = replace(drawn, paper_policy=paper, **own)
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)
@@ -219,13 +222,17 @@ class Publisher:
         return self._record(drawn, charge)
 
     def _stages(
-        self, plan: Plan, refining: Refining | None, *, private: bool | None = None
-    ) -> tuple[Plan, Plan, Stage | None]:
+        self, plan: Plan, refining: Refining | Following | None, *, private: bool | None = None
+    ) -> tuple[Plan, Plan, Stage | CarriedStage | None]:
         """Return the plan as published and as paid, which differ where it refines a release."""
         plan = with_sizes(plan)
         if refining is None:
             return plan, plan, None
-        stage = read_stage(plan, refining, self.ledger, private=private)
+        stage: Stage | CarriedStage
+        if isinstance(refining, Following):
+            stage = read_following(plan, refining, self.ledger, private=private)
+        else:
+            stage = read_stage(plan, refining, self.ledger, private=private)
         return stage.plan, stage.paid, stage
 
     def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
@@ -235,7 +242,7 @@ class Publisher:
         except BudgetError as refusal:
             raise explain_refusal(refusal, plan, self.ledger) from None
 
-    def resume(self, plan: Plan, refining: Refining | None = None) -> Release | None:
+    def resume(self, plan: Plan, refining: Refining | Following | None = None) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.
 
         None if the plan was never charged.
@@ -253,18 +260,18 @@ class Publisher:
         self.ledger.settle()
         return release
 
-    def waiting(self, plan: Plan, refining: Refining | None = None) -> bool:
+    def waiting(self, plan: Plan, refining: Refining | Following | None = None) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
         charge = self.ledger.charge_of(self.identity(plan, refining))
         return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
 
-    def finish(self, plan: Plan, refining: Refining | None = None) -> None:
+    def finish(self, plan: Plan, refining: Refining | Following | None = None) -> None:
         """Remove the tables stored for a release whose folder is complete."""
         charge = self.ledger.charge_of(self.identity(plan, refining))
         if charge is not None and self.ledger.on_disk:
             files.forget(self.ledger, charge)
 
-    def identity(self, plan: Plan, refining: Refining | None = None) -> ReleaseIdentity:
+    def identity(self, plan: Plan, refining: Refining | Following | None = None) -> ReleaseIdentity:
         """What a plan releases."""
         published, paid, _ = self._stages(plan, refining)
         policy = firm_policy(paid).policy()
@@ -273,7 +280,7 @@ class Publisher:
         return found
 
     def _identity(
-        self, plan: Plan, described: Any, policy: Policy, *, needed: bool, refining: Refining | None = None
+        self, plan: Plan, described: Any, policy: Policy, *, needed: bool, refining: Refining | Following | None = None
     ) -> ReleaseIdentity | None:
         """Return a plan's release identity; None if unrecognizable and not ``needed``."""
         reason = unrecognizable(plan)
@@ -282,7 +289,7 @@ class Publisher:
             raise ParameterError(parameter="a release that is made once or kept", problem=problem, advice=UNNAMED)
         if reason:
             return None
-        refines = None if refining is None else refining.release.digest
+        refines = None if refining is None or refining.release is None else refining.release.digest
         return release_identity(plan, described, policy, self.ledger.series, refines=refines)
 
     def _covered_totals(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
@@ -377,12 +384,12 @@ def _today() -> str:
 
 
 def _prepare(
-    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: Stage | None
+    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: Stage | CarriedStage | None
 ) -> PreparedTable | None:
     """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):
         prepared = prepare_table(plan, exact.table, exact.cells, confidence=confidence)
-        return prepared if stage is None else stage.continuing(prepared, table_name(plan, exact.table))
+        return prepared if stage is None else stage.continuing(prepared, exact.table)
     dry_run_selection(plan, exact.table, exact.cells.reveal())
     return None
 

@@ -36,10 +36,11 @@ from recordwise.plan.schema import NO_LOOK, CollapseRule, Measure, Schema, check
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import Series
+from recordwise.policy.series import CARRY, REVISE, START, Series
 from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
+from recordwise.session.carried import Following
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
 from recordwise.session.stages import Refining
@@ -58,7 +59,13 @@ class Unfinished:
     def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query | Sequence[Query]]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
-    def resume(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> Release | None:
+    def resume(
+        self,
+        *queries: Query | Sequence[Query],
+        refine: Release | None = None,
+        carry: Release | None = None,
+        revise: Release | None = None,
+    ) -> Release | None:
         """Return the charged and drawn release of queries not yet saved.
 
         Nothing is drawn and nothing charged.
@@ -66,6 +73,8 @@ class Unfinished:
         Args:
             queries: The queries, as for ``Session.run``.
             refine: The release that they refine, if any.
+            carry: The release of the period before whose noise they carry, if any.
+            revise: The release that they revise, if any.
 
         Returns:
             The release, or None if these queries were never charged for this period.
@@ -73,32 +82,71 @@ class Unfinished:
         Raises:
             AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
         """
-        return self._publisher.resume(self._plan_of(queries), _refining(refine))
+        return self._publisher.resume(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
 
-    def waiting(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> bool:
+    def waiting(
+        self,
+        *queries: Query | Sequence[Query],
+        refine: Release | None = None,
+        carry: Release | None = None,
+        revise: Release | None = None,
+    ) -> bool:
         """Return whether the drawn tables of queries wait to be saved.
 
         Args:
             queries: The queries, as for ``Session.run``.
             refine: The release that they refine, if any.
+            carry: The release of the period before whose noise they carry, if any.
+            revise: The release that they revise, if any.
 
         Returns:
             True until ``finish``, if the disk took them.
         """
-        return self._publisher.waiting(self._plan_of(queries), _refining(refine))
+        return self._publisher.waiting(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
 
-    def finish(self, *queries: Query | Sequence[Query], refine: Release | None = None) -> None:
+    def finish(
+        self,
+        *queries: Query | Sequence[Query],
+        refine: Release | None = None,
+        carry: Release | None = None,
+        revise: Release | None = None,
+    ) -> None:
         """Remove the stored tables of a release whose files are complete.
 
         Args:
             queries: The queries, as for ``Session.run``.
             refine: The release that they refine, if any.
+            carry: The release of the period before whose noise they carry, if any.
+            revise: The release that they revise, if any.
         """
-        self._publisher.finish(self._plan_of(queries), _refining(refine))
+        self._publisher.finish(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
+
+    def _stage(self, **given: Any) -> Refining | Following | None:
+        return stage_of(self._publisher.ledger.series, **given)
 
 
-def _refining(release: Release | None, *, fixed_in_advance: bool = False) -> Refining | None:
-    return None if release is None else Refining(release=release, fixed_in_advance=fixed_in_advance)
+def stage_of(
+    series: Series | None,
+    *,
+    refine: Release | None = None,
+    carry: Release | None = None,
+    revise: Release | None = None,
+    fixed_in_advance: bool = False,
+) -> Refining | Following | None:
+    """Return what a release refines or follows; the first one of a series with carried noise begins it."""
+    named = [name for name, given in (("refine", refine), ("carry", carry), ("revise", revise)) if given is not None]
+    carried = series is not None and series.carry is not None
+    if len(named) > 1 or (refine is not None and carried):
+        raise ParameterError(
+            parameter=named[0],
+            problem=f"and {named[1] if len(named) > 1 else 'carried noise'} together have no proof",
+            advice="Nothing was spent. Do one after the other, each by a plan of its own.",
+        )
+    if refine is not None:
+        return Refining(release=refine, fixed_in_advance=fixed_in_advance)
+    if carry is not None or revise is not None:
+        return Following(kind=CARRY if revise is None else REVISE, release=carry if revise is None else revise)
+    return Following(kind=START) if carried else None
 
 
 def plan_arguments(file: "PlanFile", *, with_ledger: bool) -> dict[str, Any]:
@@ -267,6 +315,7 @@ class Session:
             with_hierarchy_labels(words or Labels(), self.schema.hierarchies),
         )
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
+        self._engine_name, self._memory_limit, self._spark = engine, memory_limit, spark
         self._engine = open_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
             self._ledger = Ledger(
@@ -422,6 +471,9 @@ class Session:
         keep: bool = False,
         refine: Release | None = None,
         fixed_in_advance: bool = False,
+        carry: Release | None = None,
+        revise: Release | None = None,
+        old_records: Any = None,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -443,6 +495,11 @@ class Session:
                 accuracy costs (T-STAGES). Gaussian noise only.
             fixed_in_advance: With ``refine``: whether the accuracy of this stage was decided before the first answers were seen.
                 Otherwise a budget must have been declared, and epsilon at a delta follows from the zCDP loss of all stages.
+            carry: The release of the period before, where ``Series(carry=...)`` carries noise over: answers have the variance that
+                the queries state, and changes between periods less (T-SERIES). Gaussian noise only.
+            revise: The release of this period before its records were corrected. Every cell of these queries gets further noise;
+                a unit that did not change pays nothing. The queries state the variance that is left, which is larger.
+            old_records: With ``carry`` and ``revise``: the records that the earlier release was made from, as they were.
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -469,7 +526,8 @@ class Session:
         """
         expect_kind(confidence, (int, float), parameter="confidence", wanted="a number below 1, such as 0.95")
         self._check_terms()
-        with shown("releasing"):
+        stage = stage_of(self.series, refine=refine, carry=carry, revise=revise, fixed_in_advance=fixed_in_advance)
+        with shown("releasing"), self._old_records(stage, old_records) as ready:
             return self._publisher().run(
                 self._plan(queries),
                 rng=bit_source(rng),
@@ -477,8 +535,29 @@ class Session:
                 tell=progress or steps(STEPS),
                 refuse_repeat=refuse_repeat,
                 keep=keep,
-                refining=_refining(refine, fixed_in_advance=fixed_in_advance),
+                refining=ready,
             )
+
+    @contextmanager
+    def _old_records(self, stage: Refining | Following | None, source: Any) -> Iterator[Refining | Following | None]:
+        """Open the records that a release was made from, where it is followed."""
+        if not isinstance(stage, Following) or stage.release is None:
+            yield stage
+            return
+        if source is None:
+            raise ParameterError(
+                parameter=stage.kind,
+                problem="needs the records that the earlier release was made from",
+                advice="Nothing was spent. Give old_records=..., in plans: old_records in [stage].",
+            )
+        # An engine that was given as it is holds other records.
+        name = self._engine_name if isinstance(self._engine_name, str) else "duckdb"
+        opened: Any = opened_source(name, source)
+        engine = open_engine(name, opened, self.schema, memory_limit=self._memory_limit, needs={"spark": self._spark})
+        try:
+            yield replace(stage, records=engine)
+        finally:
+            engine.close()
 
     @property
     def unfinished(self) -> Unfinished:

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from recordwise.noise.randomness import KEY_BYTES, Secure
 from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import CellMechanism
 from recordwise.plan.describe import plan_json, table_name
-from recordwise.plan.plan import FoundTotals, Plan, TableTotals
+from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
 from recordwise.plan.statistics import Drawable, Total
 from recordwise.policy.firms import FirmPolicy
@@ -42,8 +42,8 @@ DECLARED = (
 )
 
 
-def _refused(problem: str, advice: str = OWN_PLAN) -> ParameterError:
-    return ParameterError(parameter="refine", problem=problem, advice=advice)
+def _refused(problem: str, advice: str = OWN_PLAN, kind: str = "refine") -> ParameterError:
+    return ParameterError(parameter=kind, problem=problem, advice=advice)
 
 
 # The totals that a release was made from, as keyed digests in a file of its owner (MATH3 section 4). Neither the key nor the
@@ -81,23 +81,35 @@ def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[
             os.close(handle)
 
 
-def check_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
+def check_totals(
+    ledger: Ledger,
+    charge: Charge,
+    described: Any,
+    found: Iterable[TableTotals | FoundTotals],
+    *,
+    series: Series | None = None,
+    kind: str = "refine",
+) -> None:
     """Refuse totals other than those that a charge was drawn from.
 
-    Told to the owner alone, before anything is charged or written.
+    Told to the owner alone, before anything is charged or written. ``series`` is that of the charge, if not the ledger's.
     """
     noted = _noted(totals_file(ledger), charge)
     if noted is None:
         raise _refused(
             f"has no digest of its totals in {totals_file(ledger).name}, so that nobody can tell whether records are the same",
-            f"{UNSPENT} Releases of earlier versions, and ledgers copied without that file, cannot be refined.",
+            f"{UNSPENT} Releases of earlier versions, and ledgers copied without that file, cannot be refined or followed.",
+            kind,
         )
-    own = _digests(bytes.fromhex(noted["key"]), ledger.series, described, found)
+    own = _digests(bytes.fromhex(noted["key"]), series or ledger.series, described, found)
     different = [name for name, digest in own.items() if not hmac.compare_digest(noted["totals"].get(name, ""), digest)]
     if different:
         raise _refused(
-            "was made from other records: averages of both would be biased",
-            f"{UNSPENT} Refine it on the records it was made from, or publish a revision.",
+            "was made from other records: answers made of both would be biased",
+            f"{UNSPENT} Refine it on the records it was made from, or publish a revision."
+            if kind == "refine"
+            else f"{UNSPENT} Give the old records as they were when that release was made.",
+            kind,
         )
 
 
@@ -129,7 +141,9 @@ def _digests(
             continue
         query = described[each.table.query]
         form = query["tables"][each.table.level]
-        for total, values in each.exact.reveal().totals.items():
+        held = each.exact.reveal().totals
+        # What only coverage is checked with is no total of the plan.
+        for total, values in ((total, held[total]) for total in each.table.totals):
             about = [period, query["where"], form["by"], form.get("rest"), _total_name(total)]
             name = json.dumps(about, sort_keys=True, default=str).encode()
             texts.setdefault(each.table.query, []).append((name, _bytes(values)))
@@ -180,9 +194,24 @@ class Stage:
     paid: Plan
     """As charged: the further draws alone."""
 
-    def continuing(self, prepared: PreparedTable, name: str) -> PreparedTable:
+    step: None = None
+
+    @property
+    def refines(self) -> int:
+        """The charge that is refined."""
+        return self.charge.sequence
+
+    def check(self, ledger: Ledger, described: Any, exact: Sequence[TableTotals | FoundTotals]) -> None:
+        """Refuse other records than those of the first release."""
+        check_totals(ledger, self.charge, described, exact)
+
+    def about(self, firms: FirmPolicy, lattice: LatticePolicy | None) -> dict[str, Any]:
+        """Return what the release says about the one that it refines."""
+        return {"refinement": self.refinement(firms, lattice)}
+
+    def continuing(self, prepared: PreparedTable, table: PlannedTable) -> PreparedTable:
         """Return a table whose draws continue the published answers."""
-        data = self.refining.release[name]
+        data = self.refining.release[table_name(self.plan, table)]
         drawn = [
             replace(
                 each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served)
@@ -269,7 +298,7 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
     period = (None, 0) if series is None else (series.period, series.revision)
     if (earlier.published.series.period or None, earlier.published.series.revision) != period:
         raise _refused("is of another period or revision")
-    charge = _charge_of(earlier, ledger)
+    charge = charge_of_release(earlier, ledger)
     forms = [_counterpart(each, earlier) for each in plan_json(plan)]
     refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
     paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
@@ -283,23 +312,23 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
     return stage
 
 
-def _charge_of(earlier: Release, ledger: Ledger) -> Charge:
+def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine") -> Charge:
     """Return the charge of a release of this ledger."""
     events = ledger.history()
     closed = [each for each in events if each.kind == "released" and each.body.get("digest") == earlier.digest]
     if not ledger.on_disk or not closed:
         raise _refused(
-            "was not charged to this ledger, which must be a file", f"{UNSPENT} Use the ledger of that release."
+            "was not charged to this ledger, which must be a file", f"{UNSPENT} Use the ledger of that release.", kind
         )
     if closed[-1].body.get("mark") != earlier.privacy_label:
-        raise _refused("carries another privacy label than in the ledger")
+        raise _refused("carries another privacy label than in the ledger", OWN_PLAN, kind)
     charged = events[int(closed[-1].body["charge"]) - 1]
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 
 def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]:
     """Return the query of a release that is the same but for its mechanisms."""
-    found = [each for each in earlier.published.plan_forms if _bare(each) == _bare(form)]
+    found = [each for each in earlier.published.plan_forms if bare_form(each) == bare_form(form)]
     if not found:
         names = ", ".join(str(each["name"]) for each in form["tables"])
         raise _refused(
@@ -309,7 +338,7 @@ def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]
     return found[0]
 
 
-def _bare(form: Mapping[str, Any]) -> Any:
+def bare_form(form: Mapping[str, Any]) -> Any:
     """Return what two stages of a query have in common."""
     tables = [
         {name: entry for name, entry in each.items() if name not in ("sized_on", "sizes")}
@@ -322,16 +351,22 @@ def _bare(form: Mapping[str, Any]) -> Any:
     return json.loads(json.dumps([form.get("where"), tables, statistics]))
 
 
-def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
-    """Return a query with refined mechanisms, or with those of the further draws."""
-    from recordwise.mechanisms.grouped import refine
-    from recordwise.mechanisms.registry import mechanism_from_json
-
+def known_mechanisms(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the saved mechanisms of a query, by the names of what they were drawn for."""
     known: dict[str, Any] = {}
     for each in form["statistics"]:
         for entry, end in (("mechanism", ""), ("sum", "_sum"), ("count", "_count")):
             if isinstance(each.get(entry), Mapping):
                 known[f"{each['name']}{end}"] = each[entry]
+    return known
+
+
+def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
+    """Return a query with refined mechanisms, or with those of the further draws."""
+    from recordwise.mechanisms.combined import refine
+    from recordwise.mechanisms.registry import mechanism_from_json
+
+    known = known_mechanisms(form)
 
     def chosen(statistic: Drawable) -> Mechanism:
         saved = known.get(statistic.alias)

@@ -15,6 +15,7 @@ In reading order:
 - ``view``: every text that the page shows in a state
 - ``handover``: plan file, Python code and report of what was chosen
 - ``page``: the page's own files, and all of them in one file as a report
+- ``begin``: a first plan from a file of the folder, by a form
 - ``worker``: one thread for heavy work, with progress and cancel
 - ``desk``: what the server does for its page, in one folder
 - ``guard``: who may talk to the server

@@ -1,20 +1,117 @@
-"""What the server does for its page: the trade file, what was chosen, and what is handed over, in one folder."""
+"""What the server does for its page: the trade file, what was chosen, and what is handed over, in one folder.
 
+The trade file of a plan that has not changed is there at once, as the text that it is; what reads and checks it is imported when
+something is chosen.
+"""
+
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError
-from recordwise.planning.result import owner_only
-from recordwise.studio.state import StudioState
-from recordwise.studio.trade import Trade
+from recordwise.studio import begin
 from recordwise.studio.worker import DONE, FAILED, Job, Worker
+
+if TYPE_CHECKING:
+    from recordwise.studio.state import StudioState
+    from recordwise.studio.trade import Trade
 
 TRADE, WORKING, BROKEN, BEGIN = "trade", "working", "failed", "begin"
 """How far the studio is: it shows a trade file, makes one, could not, or has no plan yet."""
-MOST_BYTES = 5_000_000
+MOST_BYTES = 50_000_000
+PUBLIC, CONFIDENTIAL, SYNTHETIC = "public", "confidential", "synthetic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The plan that is chosen for, and the records that it is tried on."""
+
+    plan: Path
+    records: Path | None = None
+    confidential: bool = False
+    """Whether records are neither public nor generated."""
+
+    @property
+    def data(self) -> str:
+        """What the records are."""
+        return SYNTHETIC if self.records is None else CONFIDENTIAL if self.confidential else PUBLIC
+
+    @property
+    def trade_file(self) -> Path:
+        """The trade file, next to the plan."""
+        return self.plan.with_name(f"{self.plan.stem}.trade.json")
+
+    @property
+    def kept_file(self) -> Path:
+        """The file of what was chosen, so that a studio that ended goes on where it was."""
+        return self.plan.with_name(f"{self.plan.stem}.studio.json")
+
+    def made_before(self) -> str | None:
+        """Return the trade file if it is of this plan and these records, and no list next to them is newer."""
+        file = self.trade_file
+        try:
+            written = file.stat()
+            others = [each for each in self.plan.parent.iterdir() if each.suffix in (".csv", ".parquet", ".pq")]
+            newer = [
+                each for each in (*others, *filter(None, [self.records])) if each.stat().st_mtime > written.st_mtime
+            ]
+            if newer or written.st_size > MOST_BYTES:
+                return None
+            text = file.read_text(encoding="utf-8")
+            found = json.loads(text)
+            digest = hashlib.sha256(self.plan.read_bytes()).hexdigest()
+            same = found["plan_digest"] == digest and found["data"] == self.data
+            return text if same and found["generated"] == (self.records is None) else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def make(self) -> str:
+        """Return the trade file, made if it has to be."""
+        found = self.made_before()
+        if found is not None:
+            return found
+        from recordwise.studio.make import make_trade
+
+        trade = make_trade(self.plan, records=self.records, data=self.data)
+        trade.save(self.trade_file)
+        return trade.text()
+
+    def exact(self, trade: "Trade") -> "Callable[[StudioState], Mapping[str, str]]":
+        """Return what computes the numbers of a state from the policy itself."""
+        from recordwise.studio.handover import Exact
+
+        return Exact.of(self.plan, trade).texts
+
+    def hand_over(self, trade: "Trade", state: "StudioState", *, save: bool) -> dict[str, Any]:
+        """Return the plan, the same in Python and the commands; with a report next to the plan if they are saved."""
+        from recordwise.plan.file.read import load_plan
+        from recordwise.planning.result import owner_only
+        from recordwise.studio.handover import commands, plan_of, python_of
+        from recordwise.studio.page import report_html
+
+        file, new = load_plan(self.plan), _new_file(self.plan, "chosen", ".toml")
+        made = plan_of(file, trade, state, new)
+        texts = {"plan": made.text, "python": python_of(file, trade, state), "commands": list(commands(new.name))}
+        names = {"plan": new.name}
+        if save:
+            made.save(new)
+            report = _new_file(self.plan, "report", ".html")
+            owner_only(report, trade.data)
+            report.write_text(report_html(trade, state, texts), encoding="utf-8")
+            names["report"] = report.name
+        return texts | {"names": names}
+
+
+def _new_file(plan: Path, what: str, suffix: str) -> Path:
+    """Return the first free name next to a plan."""
+    number, found = 1, plan.with_name(f"{plan.stem}-{what}{suffix}")
+    while found.exists():
+        number += 1
+        found = plan.with_name(f"{plan.stem}-{what}-{number}{suffix}")
+    return found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -22,18 +119,17 @@ class Desk:
     """One person's work in one folder."""
 
     folder: Path
-    kept: Path
-    """The file of what was chosen, so that a studio that ended goes on where it was."""
-    make: Callable[[], Trade]
-    """Makes the trade file, or reads it."""
-    hand: Callable[[Trade, StudioState, bool], Mapping[str, Any]]
-    """Hands over what was chosen: texts, and files if they are to be saved."""
+    subject: Subject | None = None
+    """None until a plan was begun."""
     worker: Worker = field(default_factory=Worker)
     job: Job | None = None
+    _read: "tuple[str, Trade] | None" = None
+    _exact: "Callable[[StudioState], Mapping[str, str]] | None" = None
 
     def open(self) -> None:
-        """Begin with the trade file."""
-        self.job = self.worker.start("trade", self.make)
+        """Begin with the trade file, if there is a plan."""
+        if self.subject is not None:
+            self.job = self.worker.start("trade", self.subject.make)
 
     def close(self) -> None:
         """Stop what is being computed."""
@@ -50,36 +146,80 @@ class Desk:
             "stage": stage,
             "problem": problem,
             "state": self._chosen() if stage == TRADE else None,
+            "files": begin.record_files(self.folder) if stage == BEGIN else [],
         }
 
-    @property
-    def trade(self) -> Trade:
-        """The trade file, once it is there."""
-        if self.job is None or self.job.status != DONE:
-            raise ParameterError(parameter="the trade file", problem="is not finished")
-        found: Trade = self.job.result
-        return found
+    # Without a plan.
+
+    def propose(self, records: str, headed: bool) -> dict[str, Any]:
+        """Return what the columns of a file are taken for, and the public lists that fit them."""
+        return begin.propose(self.folder, records, headed=headed)
+
+    def draft(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan of a form, and how many cells it would publish."""
+        return begin.draft(self.folder, begin.read_form(content))
+
+    def begin(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the plan of a form and go on with it."""
+        self.subject = Subject(plan=begin.write_plan(self.folder, begin.read_form(content)))
+        self.open()
+        return {"plan": self.subject.plan.name}
+
+    # With one.
+
+    def _given(self) -> Subject:
+        if self.subject is None:
+            raise ParameterError(parameter="the plan", problem="is missing", advice="Begin with a file of records.")
+        return self.subject
 
     def trade_text(self) -> str:
         """Return the trade file."""
-        return self.trade.text()
+        if self.job is None or self.job.status != DONE:
+            raise ParameterError(parameter="the trade file", problem="is not finished")
+        found: str = self.job.result
+        return found
 
-    def keep(self, state: Mapping[str, Any]) -> None:
-        """Save what was chosen; a state that does not fit the trade file is refused."""
-        text = StudioState.from_json(dict(state), self.trade).text()
-        owner_only(self.kept, self.trade.data)
-        self.kept.write_text(text, encoding="utf-8")
+    def trade(self) -> "Trade":
+        """Return the trade file, read and checked."""
+        from recordwise.studio.trade import Trade
 
-    def _chosen(self) -> dict[str, Any] | None:
-        """Return what was chosen before, unless it was about another trade file."""
+        text = self.trade_text()
+        if self._read is None or self._read[0] != text:
+            self._read = (text, Trade.from_json(json.loads(text)))
+        return self._read[1]
+
+    def state(self, content: Mapping[str, Any]) -> "StudioState":
+        """Read a state; one that does not fit the trade file is refused."""
+        from recordwise.studio.state import StudioState
+
+        return StudioState.from_json(dict(content), self.trade())
+
+    def keep(self, content: Mapping[str, Any]) -> None:
+        """Save what was chosen."""
+        from recordwise.planning.result import owner_only
+
+        text = self.state(content).text()
+        owner_only(self._given().kept_file, self.trade().data)
+        self._given().kept_file.write_text(text, encoding="utf-8")
+
+    def _chosen(self) -> Any:
+        """Return what was chosen before; the page begins anew if it was about another trade file."""
         try:
-            if self.kept.stat().st_size > MOST_BYTES:
-                return None
-            content = json.loads(self.kept.read_text(encoding="utf-8"))
-            return StudioState.from_json(content, self.trade).to_json()
+            file = self._given().kept_file
+            return json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None
         except (OSError, ValueError, RecursionError):
             return None
 
-    def hand_over(self, state: Mapping[str, Any], save: bool) -> dict[str, Any]:
+    def hand_over(self, content: Mapping[str, Any], save: bool) -> dict[str, Any]:
         """Return the plan, the same in Python and the commands; saved in the folder if asked."""
-        return dict(self.hand(self.trade, StudioState.from_json(dict(state), self.trade), save))
+        return self._given().hand_over(self.trade(), self.state(content), save=save)
+
+    def exact(self, content: Mapping[str, Any]) -> Job:
+        """Start computing the numbers of a state from the policy itself."""
+
+        def compute() -> dict[str, str]:
+            if self._exact is None:
+                self._exact = self._given().exact(self.trade())
+            return dict(self._exact(self.state(content)))
+
+        return self.worker.start("exact", compute)

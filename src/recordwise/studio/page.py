@@ -1,18 +1,21 @@
 """The studio's page: its own files as they are served, and all of them in one file for a report."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from recordwise.release.page.page import NO_REQUESTS, page_file, script_hash, script_json
-from recordwise.release.page.results import TILES
-from recordwise.studio.state import StudioState
-from recordwise.studio.trade import Trade
+import recordwise
 
+if TYPE_CHECKING:
+    from recordwise.studio.state import StudioState
+    from recordwise.studio.trade import Trade
+
+POLICY_PAGE = Path(recordwise.__file__).parent / "release" / "page" / "scripts"
+"""Read as files: importing the policy page would take longer than showing the first picture."""
 MEDIA_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 IMPORT = re.compile(r"^import (?P<names>\{[^}]*\}) from \"\./(?P<file>[\w-]+\.js)\";$", re.MULTILINE)
 EXPORT = re.compile(r"^export (?:const|class) (?P<name>\w+)", re.MULTILINE)
@@ -36,8 +39,8 @@ def static_files() -> dict[str, StaticFile]:
     """
     folder = files("recordwise.studio").joinpath("static")
     own = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
-    own["base.css"] = page_file("page.css")
-    own["tiles.js"] = f"export const TILES = {json.dumps(TILES)};\n"
+    own["base.css"] = (POLICY_PAGE / "page.css").read_text(encoding="utf-8")
+    own["tiles.js"] = f"export const TILES = {(POLICY_PAGE / 'tiles.json').read_text(encoding='utf-8')};\n"
     return {
         name: StaticFile(content=text, media_type=MEDIA_TYPES[suffix])
         for name, text in own.items()
@@ -51,7 +54,7 @@ def page_html() -> str:
     return files("recordwise.studio").joinpath("static", "page.html").read_text(encoding="utf-8")
 
 
-def report_html(trade: Trade, state: StudioState, texts: Mapping[str, Any]) -> str:
+def report_html(trade: "Trade", state: "StudioState", texts: Mapping[str, Any]) -> str:
     """Return the page as one file that works from disk and makes no request.
 
     Args:
@@ -62,6 +65,8 @@ def report_html(trade: Trade, state: StudioState, texts: Mapping[str, Any]) -> s
     Returns:
         The file.
     """
+    from recordwise.release.page.page import NO_REQUESTS, script_hash, script_json
+
     style = static_files()["base.css"].content + static_files()["studio.css"].content
     script = _in_one("report.js")
     policy = f"{NO_REQUESTS}; style-src {script_hash(style)}; script-src {script_hash(script)}"

@@ -185,45 +185,57 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
     return made
 
 
-# Stages: a plan whose tables refine those of an earlier release (T-STAGES).
+# Stages: a plan whose tables refine those of an earlier release (T-STAGES), or follow it on other records (T-SERIES).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """The release that a plan refines, and when that was decided."""
+    """The release that a plan refines, carries on or revises."""
 
-    refine: Path
+    refine: Path | None = None
+    carry: Path | None = None
+    revise: Path | None = None
+    old_records: PlanSource | None = field(default=None, repr=False)
+    """What the release was made from, where it is carried on or revised."""
     fixed_in_advance: bool = False
+    """Whether a refinement was decided before the first answers were seen."""
 
 
-def _not_built(node: Node) -> None:
-    name = node.path[-1]
-    node.problem(f"is not available: {UNAVAILABLE[str(name)]}")
-
-
-UNAVAILABLE = {
-    "revise": "corrected records are published as a new revision of the period, [series] revision, which is charged in full",
-    "carry": "noise is drawn afresh in every period",
-}
+STAGES = ("refine", "carry", "revise")
 STAGE = (
-    Entry("refine", Node.text),
+    *(Entry(name, Node.text) for name in STAGES),
+    Entry("old_records", Node.text),
     Entry("fixed_in_advance", Node.flag),
-    Entry("revise", _not_built),
-    Entry("carry", _not_built),
 )
 
 
 def _stage(node: Node, file: "Reading") -> PlannedStage | None:
-    """Read ``[stage]``: the folder of the release that is refined."""
+    """Read ``[stage]``: the folder of the release that is refined, carried on or revised."""
     given = node.entries(STAGE)
-    for name in UNAVAILABLE.keys() & given.keys():
-        _not_built(given[name])
-    if "refine" not in given:
-        node.problem("needs refine, the folder of the release that is refined")
+    named = [name for name in STAGES if name in given]
+    if len(named) != 1:
+        node.problem(
+            "needs one of refine, carry and revise: the folder of the release that is refined, carried on or revised"
+            if not named
+            else f"has {' and '.join(named)}, and there is no proof for them together"
+        )
         return None
-    folder = _below(given["refine"], file)
+    if (named[0] == "refine") == ("old_records" in given):
+        given[named[0]].problem(
+            "is of the same records, so leave old_records out"
+            if named[0] == "refine"
+            else "needs old_records, the records that the earlier release was made from"
+        )
+        return None
+    folder = _below(given[named[0]], file)
     fixed = given["fixed_in_advance"].flag() if "fixed_in_advance" in given else False
-    return None if folder is None or fixed is None else PlannedStage(refine=folder, fixed_in_advance=fixed)
+    old = None
+    if "old_records" in given:
+        sources = {**file.given, "source": given["old_records"]}
+        old = read_source(sources, file.folder, by_spark=file["engine"] == SPARK)
+    if folder is None or fixed is None or ("old_records" in given and old is None):
+        return None
+    return PlannedStage(**{named[0]: folder}, old_records=old, fixed_in_advance=fixed)
 
 
 # The whole file.
@@ -286,7 +298,7 @@ class PlanFile:
     earlier: tuple[Path, ...] = ()
     """The folders of earlier periods, oldest first, whose cells the page shows next to those of this period."""
     stage: PlannedStage | None = None
-    """The release that is refined; None for a first release."""
+    """The release that is refined, carried on or revised; None for a first release."""
     tuning_reason: str | None = None
     max_outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None for any, as in plans of the first version."""
@@ -434,7 +446,7 @@ def _series(node: Node, file: Reading, schema: Schema) -> tuple[Series, tuple[Pa
     """Read the series, its budgets, and the folders of earlier periods."""
     listed = node.value["earlier"] if isinstance(node.value, dict) and "earlier" in node.value else []
     earlier = Node(listed, (*node.path, "earlier"), node.problems).each(lambda each: _below(each, file))
-    made = None if file["budget"] is None else read_series(node, file["budget"])
+    made = None if file["budget"] is None else read_series(node, file["budget"], schema)
     return None if made is None or earlier is None else (made, tuple(earlier))
 
 

@@ -81,15 +81,22 @@ SERIES = (
     Entry("period", Node.text, needed=True),
     Entry("revision", Node.integer),
     Entry("earlier", Node.items),
+    Entry("carry", Node.number),
+    Entry("staying", Node.items),
 )
 
 
-def read_series(node: Node, budgets: Budgets) -> Series | None:
-    """Read ``[series]``: name, published period and revision number."""
+def read_series(node: Node, budgets: Budgets, schema: Schema) -> Series | None:
+    """Read ``[series]``: name, period, revision, and what is declared about carried noise and corrections."""
     read = node.section(SERIES)
     if read is None:
         return None
     read.pop("earlier", None)
+    if read.pop("staying", None) is not None:
+        staying = read_budget(node.entries(SERIES)["staying"], schema)
+        if staying is None:
+            return None
+        read["staying"] = staying.get(ENDLESS)
     more = {each: part for each, part in budgets.items() if each is not None}
     return node.attempt(lambda: Series(**read, every_period=budgets.get(ENDLESS), more=more))
 

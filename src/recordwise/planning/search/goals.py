@@ -16,7 +16,7 @@ from recordwise.errors import (
     own_errors_of,
 )
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
-from recordwise.exact.numbers import Number, float_upper, nonnegative, positive
+from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
 from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.mechanisms.calibration import decimal
@@ -103,14 +103,18 @@ class Goal:
             raise ParameterError(parameter="share", problem="must be at most 1")
         shape = bare(query)
         least = by_measure(at_least, [query]) if isinstance(at_least, Mapping) else {measure: at_least}
-        others = {name: nonnegative(number, parameter="at_least") for name, number in least.items() if name != measure}
+        least = {
+            name: moderate(nonnegative(number, parameter="at_least"), parameter="at_least")
+            for name, number in least.items()
+        }
+        others = {name: number for name, number in least.items() if name != measure}
         values = {
             "measure": measure,
             "query": shape,
             "within": positive(within, parameter="within"),
             "confidence": read_confidence(confidence),
             "share": part,
-            "at_least": nonnegative(least.get(measure, 0), parameter="at_least"),
+            "at_least": least.get(measure, Fraction(0)),
             "others_at_least": tuple(others.items()),
             "statistic": statistic,
             "levels": tuple(range(len(shape.tables()))) if levels is None else tuple(levels),

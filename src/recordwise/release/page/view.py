@@ -17,7 +17,7 @@ from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
-from recordwise.release.page.cells import PageTable, page_cells, with_titles
+from recordwise.release.page.cells import PageTable, page_cells, page_content, with_titles
 from recordwise.release.page.charts import (
     LEFT,
     LOSSES,
@@ -73,7 +73,7 @@ class View:
 
 
 def view_of(release: "Release", files: Mapping[str, str]) -> View:
-    content = release.content()
+    content = page_content(release.content())
     labels = content.words.labels
     published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)

@@ -1,7 +1,7 @@
-"""Mechanisms made of others: one for each public group, or two draws of the same totals."""
+"""Answers made of several draws: averages of two, and noise carried over from an earlier answer."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recordwise.errors import ParameterError, own_argument_errors
+from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number, sqrt_upper
+from recordwise.exact.numbers import Number, fraction_text, rational, sqrt_upper
 from recordwise.mechanisms.accuracy import MOST_SUMMED, short
 from recordwise.mechanisms.base import (
     ROUNDINGS,
@@ -24,180 +24,16 @@ from recordwise.mechanisms.base import (
     parameter_json,
     read_confidence,
     read_step,
+    whole_totals,
 )
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
-from recordwise.mechanisms.sized import Sized
+from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import LatticeLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource
-from recordwise.policy.atoms import Outside
-from recordwise.policy.columns import ConditionColumn, Measure, Value, literal
-from recordwise.policy.conditions import among, complement
+from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By
-from recordwise.policy.policy import Policy, compose, policy_of
-
-
-@dataclass(frozen=True, slots=True, init=False, repr=False)
-class ByGroup(Mechanism):
-    """A mechanism for each value of a public column, in one query.
-
-    Such as ``ByGroup("naics", {"21": UnitSplit(at=500, rho="0.1")}, default=UnitSplit(at=50, rho="0.1"), length=2)``.
-
-    The groups partition the records, so a record pays for the mechanism of its group alone ([S] Lemma 3; T-GROUPED,
-    docs/theory/splitting.md). Cells that may hold several groups, as those of a total, use ``default``, and all their
-    records pay for it.
-
-    Args:
-        by: The column that holds the group.
-        values: The mechanism of each group.
-        default: The mechanism of all other groups, and of cells that may hold several. Without it, both are refused.
-        length: The number of characters of a text column that are the group; all unless given.
-
-    Example:
-        >>> from recordwise.mechanisms import Gaussian
-        >>> split = ByGroup("naics", {"21": Gaussian(sigma=50)}, default=Gaussian(sigma=5), length=2)
-        >>> split.policy("emp").loss({"emp": [10, 10], "naics": ["2111", "4451"]}).round(4)
-        array([0.02, 2.  ])
-    """
-
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("by", "column that holds the group", read="column", needed=True),
-        Parameter("values", "mechanism of each group", read="groups", needed=True),
-        Parameter("default", "mechanism of other groups and of cells that may hold several", read="mechanism"),
-        Parameter("length", "characters of the column that are the group", read="length"),
-    )
-    words: ClassVar[str] = "noise of a mechanism for each public group"
-
-    by: str
-    values: tuple[tuple[Value, Mechanism], ...]
-    default: Mechanism | None
-    length: int | None
-
-    @own_argument_errors
-    def __init__(
-        self,
-        by: str,
-        values: Mapping[Any, Mechanism] | Sequence[tuple[Any, Mechanism]],
-        *,
-        default: Mechanism | None = None,
-        length: int | None = None,
-    ) -> None:
-        given = values.items() if isinstance(values, Mapping) else values if isinstance(values, list | tuple) else ()
-        pairs = tuple((literal(group), each) for group, each in given)
-        if not pairs or len({group for group, _ in pairs}) < len(pairs):
-            raise ParameterError(parameter="values", problem="must give each group one mechanism")
-        object.__setattr__(self, "by", by)
-        object.__setattr__(self, "values", pairs)
-        object.__setattr__(self, "default", default)
-        object.__setattr__(self, "length", length)
-        ConditionColumn(by, length)
-        _check(self.inside())
-
-    @property
-    def column(self) -> ConditionColumn:
-        """The column, or the prefix of it, that is the group."""
-        return ConditionColumn(self.by, self.length)
-
-    @property
-    def group_numbers(self) -> By:  # type: ignore[override]
-        """The number of each group's mechanism among ``inside()``, counted from 1."""
-        numbers = tuple((group, Fraction(number)) for number, (group, _) in enumerate(self.values, 1))
-        return By(self.column, numbers, None if self.default is None else Fraction(len(numbers) + 1))
-
-    def inside(self) -> tuple[Mechanism, ...]:
-        """The mechanisms of the groups, then the default."""
-        own = tuple(each for _, each in self.values)
-        return own if self.default is None else (*own, self.default)
-
-    @property
-    def signed(self) -> bool:  # type: ignore[override]
-        """Whether all of them take a positive and a negative part of each total."""
-        return self.values[0][1].signed
-
-    @property
-    def to(self) -> Fraction | None:  # type: ignore[override]
-        """Where all of them clamp contributions, if they do."""
-        return self.values[0][1].to
-
-    @property
-    def loss_of_sum(self) -> bool:
-        """Whether the policy at a sum bounds the joint loss in a cell, which has one group."""
-        return all(each.loss_of_sum for each in self.inside())
-
-    def shared(self, share: Fraction) -> "ByGroup":
-        """The same with each mechanism at a share of its loss."""
-        return self.with_inside([each.at_share(share) for each in self.inside()])
-
-    def with_inside(self, mechanisms: Sequence[Mechanism]) -> "ByGroup":
-        """The same groups with other mechanisms.
-
-        Args:
-            mechanisms: As many as ``inside()`` has, in its order.
-
-        Returns:
-            The mechanism for each group.
-        """
-        values = [(group, each) for (group, _), each in zip(self.values, mechanisms)]
-        default = None if self.default is None else mechanisms[-1]
-        return ByGroup(self.by, values, default=default, length=self.length)
-
-    def further(self) -> "ByGroup":
-        """The same with the further draw of each mechanism."""
-        return self.with_inside([each.further() for each in self.inside()])
-
-    def with_amount(self, amount: Fraction) -> "ByGroup":
-        """The same with Gaussian noise of this sigma in the first group, in the others in proportion."""
-        amounts = [each.noise_scale or each.noise_sigma for each in self.inside()]
-        if None in amounts:
-            self._lacks("with_amount", "planning")
-        return self.with_inside(
-            [each.with_amount(amount * own / amounts[0]) for each, own in zip(self.inside(), amounts) if own]  # type: ignore[operator]
-        )
-
-    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Return the loss in cells of one group each.
-
-        A record of a group without a mechanism has no guarantee.
-        """
-        return self._by_group([each.policy(measure, tight=tight) for each in self.inside()])
-
-    def policy_of_count(self) -> Policy:
-        """The loss of a count, in cells of one group each."""
-        return self._by_group([each.policy_of_count() for each in self.inside()])
-
-    def _by_group(self, policies: Sequence[Policy]) -> Policy:
-        groups = [group for group, _ in self.values]
-        parts = [each.where(among(self.column, [group])) for group, each in zip(groups, policies)]
-        others = policy_of(Outside(self.by), Fraction(1)) if self.default is None else policies[-1]
-        return compose([*parts, others.where(complement(among(self.column, groups)))])
-
-
-def as_grouped(mechanism: Mechanism) -> ByGroup | None:
-    """Return a mechanism if it is one for each group, else None."""
-    return mechanism if isinstance(mechanism, ByGroup) else None
-
-
-def _check(mechanisms: Sequence[object]) -> None:
-    """Refuse what cannot be drawn for some cells of a table and not for others.
-
-    Clamps are accepted if they are the same: then the totals are those of one clamped sum (T-CLAMP, T-GROUPED).
-    """
-    for each in mechanisms:
-        if not isinstance(each, Mechanism) or each.answers != "totals":
-            raise ParameterError(parameter="values", problem="must be mechanisms for counts and sums")
-        if each.is_sized:
-            raise _apart("has noise that follows sizes, whose bands are those of a whole table and not of a group")
-        if each.group_numbers is not None or isinstance(each.at, By):
-            raise _apart("differs by a second column within a group, and one column decides for a cell")
-        if each.to != mechanisms[0].to:  # type: ignore[attr-defined]
-            raise _apart("clamps sums at different bounds, and all totals of a table are clamped at one")
-        if each.signed != mechanisms[0].signed:  # type: ignore[attr-defined]
-            raise ParameterError(parameter="values", problem="must be all signed or none")
-
-
-def _apart(problem: str) -> ParameterError:
-    return ParameterError(parameter="values", problem=problem, advice="Give each group its own query.")
-
+from recordwise.policy.policy import Policy
 
 # Two draws of the same totals, averaged by their precisions (T-STAGES, docs/theory/stages.md).
 
@@ -308,12 +144,7 @@ class Refined(Mechanism):
     def _ends(self, value: FloatArray, lattice: Fraction, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Return both ends, rounded outward to digits that mean something."""
         draws = tuple((float(sqrt_upper(1 / each) / lattice), float(each / self.precision)) for each in _draws(self))
-        reach = averaged_reach(draws, confidence) * float(lattice)
-        digits = OUTWARD - math.floor(math.log10(reach))
-        up, down = 10.0 ** max(digits, 0), 10.0 ** max(-digits, 0)
-        slack = ROUNDINGS * (np.abs(value) + reach)
-        low, high = value - reach - slack, value + reach + slack
-        return np.floor(low * up / down) / up * down, np.ceil(high * up / down) / up * down
+        return _outward_ends(value, averaged_reach(draws, confidence) * float(lattice))
 
     def as_one(self) -> TransformedNoise:
         """Return the transform with one draw of the sigma that is left."""
@@ -486,6 +317,15 @@ def _draws(mechanism: Mechanism) -> tuple[Fraction, ...]:
     return (1 / sigma**2,)
 
 
+def _outward_ends(value: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
+    """Return both ends, rounded outward to digits that mean something."""
+    digits = OUTWARD - math.floor(math.log10(reach))
+    up, down = 10.0 ** max(digits, 0), 10.0 ** max(-digits, 0)
+    slack = ROUNDINGS * (np.abs(value) + reach)
+    low, high = value - reach - slack, value + reach + slack
+    return np.floor(low * up / down) / up * down, np.ceil(high * up / down) / up * down
+
+
 @lru_cache(maxsize=512)
 def averaged_reach(draws: tuple[tuple[float, float], ...], confidence: float) -> float:
     """Return a bound on the average of discrete Gaussian draws, in lattice steps.
@@ -597,3 +437,289 @@ def _shape(mechanism: Mechanism) -> dict[str, Any]:
         for each in mechanism.parameters
         if each.role == "shape"
     }
+
+
+# Noise that is carried over from a published answer to a later one of other records (T-SERIES, docs/theory/carried.md).
+
+
+SLACK = Fraction(1_000_001, 1_000_000)
+"""Above the roundings of sigmas at a share of a level."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Carried(Mechanism):
+    """An answer with a part of the noise of an earlier one: y = carry y_before + (Q - carry Q_before) + fresh noise (T-SERIES).
+
+    The policy is what a record pays for coming into the table and, where ``leave`` is above 0, for leaving it in the next
+    period: every unit, whether it stays, moves, enters or leaves, loses at most the sum over its records. Drawn on its own, as
+    in a cell that was not published before, it is plain noise of the same variance.
+
+    Args:
+        more: The fresh noise.
+        before: The mechanism of the earlier answer; None where a series begins.
+        carry: The part of the earlier noise that is kept; 1 for a revision.
+        leave: The part of this noise that the next period will keep.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("more", "mechanism of the fresh noise", read="mechanism", needed=True),
+        Parameter("before", "mechanism of the answer whose noise is carried", read="mechanism"),
+        Parameter("carry", "part of the earlier noise that is kept"),
+        Parameter("leave", "part of this noise that the next period will keep"),
+    )
+    words: ClassVar[str] = "Gaussian noise, a part of it carried over from an earlier release"
+    loss_of_sum: ClassVar[bool] = True
+
+    more: Mechanism
+    before: Mechanism | None
+    carry: Fraction
+    leave: Fraction
+
+    def __init__(
+        self, *, more: Mechanism, before: Mechanism | None = None, carry: Number = 0, leave: Number = 0
+    ) -> None:
+        object.__setattr__(self, "more", more)
+        object.__setattr__(self, "before", before)
+        object.__setattr__(self, "carry", rational(carry, parameter="carry"))
+        object.__setattr__(self, "leave", rational(leave, parameter="leave"))
+
+    @property
+    def noise_variance(self) -> Fraction:
+        """The variance of all noise in an answer, that of continuous laws."""
+        return _variance(self)
+
+    @property
+    def noise_sigma(self) -> Fraction:
+        """The root of that variance, rounded up."""
+        return sqrt_upper(self.noise_variance)
+
+    @property
+    def sigma(self) -> Fraction:
+        """The same."""
+        return self.noise_sigma
+
+    @property
+    def keeps_variance(self) -> bool:
+        """Whether answers are as accurate as the earlier ones, but for rounding."""
+        return self.before is not None and self.noise_variance <= SLACK**10 * _variance(self.before)
+
+    @property
+    def going(self) -> Fraction:
+        """Twice the loss of a contribution of 1 that leaves in the next period, which is paid in advance."""
+        return SLACK * self.leave**2 / (self.noise_variance * (1 - self.leave**2))
+
+    def paid(self) -> Gaussian:
+        """Return the noise whose loss is that of coming and of leaving."""
+        drawn = self.more.noise_sigma
+        assert drawn is not None
+        return Gaussian(sigma=1 / sqrt_upper(1 / drawn**2 + self.going))
+
+    def fresh(self) -> Gaussian:
+        """Return the noise of a cell without an earlier answer."""
+        return Gaussian(sigma=self.noise_sigma)
+
+    def further(self) -> Mechanism:
+        """Return the fresh noise, which a record that comes or leaves pays for."""
+        return self.more
+
+    def following(self, earlier: FloatArray | None, totals: Any = None) -> Mechanism:
+        """Return the mechanism that follows published answers.
+
+        Args:
+            earlier: The published answers of the cells; None for cells that were not listed.
+            totals: The totals that they were drawn from, in lattice steps.
+        """
+        return self.fresh() if earlier is None else Following(self, earlier, totals)
+
+    def draws(self) -> tuple[tuple[Fraction, Fraction, int], ...]:
+        """Return the sigma, the weight and the lattice of each draw in an answer: one over how many parts of a step."""
+        own = self.more.noise_sigma
+        assert own is not None
+        last = ((own, Fraction(1), self.carry.denominator),)
+        if self.before is None or not self.carry:
+            return last
+        return tuple((sigma, weight * self.carry, parts) for sigma, weight, parts in _weighted(self.before)) + last
+
+    def change_reach(self, step: Number, confidence: float) -> float:
+        """Return a bound on the error of the change from the earlier answer to this one.
+
+        Args:
+            step: The measure's lattice.
+            confidence: The probability with which the error stays within the bound.
+        """
+        assert self.before is not None
+        kept = [(sigma, weight * (1 - self.carry), parts) for sigma, weight, parts in _weighted(self.before)]
+        *_, last = self.draws()
+        return _reach_of((*(each for each in kept if each[1]), last), read_step(step), confidence)
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Draw fresh noise of the same variance."""
+        return self.fresh().release(totals, step=step, rng=rng)
+
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
+        """Return the answers with intervals from the law of all draws."""
+        value, lattice = noisy.values(), noisy.step
+        variance, draws = float(self.variance(0.0, step=lattice)), self.draws()
+        # A cell may have been listed for the first time at any draw; its answer then has the draws from there on.
+        chains = ((self._started(first), *draws[first + 1 :]) for first in range(len(draws)))
+        reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in (draws, *chains))
+        low, high = _outward_ends(value, reach)
+        return Estimates(
+            value=value,
+            median_unbiased=value,
+            standard_error=np.full(value.shape, math.sqrt(variance)),
+            variance_unbiased=np.full(value.shape, variance),
+            low=low,
+            high=high,
+            confidence=confidence,
+        )
+
+    def _started(self, first: int) -> tuple[Fraction, Fraction, int]:
+        """Return the draw of an answer that was drawn afresh where others have this draw."""
+        draws, weight = self.draws(), self.draws()[first][1]
+        spread = sqrt_upper(sum((sigma * own) ** 2 for sigma, own, _ in draws[: first + 1]))
+        return spread / weight, weight, 1
+
+    def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
+        """Return the answers as they are: noise was added to the totals themselves."""
+        return self.fresh().noisy_curve(noisy)
+
+    def drawn_law(self, step: Number) -> Any:
+        """Return the law of an answer in lattice steps, and the lattice."""
+        lattice = read_step(step)
+        laws = [
+            (discrete_gaussian(sigma * parts / lattice), float(weight / parts)) for sigma, weight, parts in self.draws()
+        ]
+        return AveragedLaw(tuple(laws)), lattice
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """Return what a record pays for coming and for leaving."""
+        return self.paid().policy(measure, tight=tight)
+
+    def policy_of_count(self) -> Policy:
+        """Return what a record pays for coming and for leaving, in a count."""
+        return self.paid().policy_of_count()
+
+    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
+        """Return the loss of coming and of leaving."""
+        return self.paid().loss_at_shift(shift, step=step)
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """Return the same, whatever else is in the cell."""
+        return self.loss_at_shift(contribution, step=step)
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return the variance of an answer, from the laws that are drawn."""
+        law, lattice = self.drawn_law(step)
+        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return zeros: a total that was used before is taken off exactly."""
+        return np.zeros(np.shape(total))
+
+    def shared(self, share: Fraction) -> "Carried":
+        """The same with each draw at a share of its loss."""
+        before = None if self.before is None else self.before.at_share(share)
+        return Carried(more=self.more.at_share(share), before=before, carry=self.carry, leave=self.leave)
+
+
+class Following(Carried):
+    """Carried noise of cells whose earlier answers were published."""
+
+    __slots__ = ("earlier", "totals")
+    earlier: FloatArray
+    totals: Any
+
+    def __init__(self, own: Carried, earlier: FloatArray, totals: Any) -> None:
+        Carried.__init__(self, more=own.more, before=own.before, carry=own.carry, leave=own.leave)
+        object.__setattr__(self, "earlier", earlier)
+        object.__setattr__(self, "totals", totals)
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Draw noise around Q - carry Q_before, on the lattice of these differences, and add the carried answers.
+
+        On the data's own lattice the fraction of what is drawn would tell Q_before modulo the denominator of ``carry``.
+        """
+        lattice, parts = read_step(step), self.carry.denominator
+        moved = (
+            np.asarray(totals).astype(object) * parts - np.asarray(self.totals).astype(object) * self.carry.numerator
+        )
+        drawn = self.more.release(whole_totals(moved), step=lattice / parts, rng=rng)
+        combined = float(self.carry) * self.earlier + drawn.values()
+        return replace(drawn, grid=lattice, step=lattice, combined=combined)
+
+
+def _variance(mechanism: Mechanism) -> Fraction:
+    """Return the variance of an answer, that of continuous laws."""
+    return sum(((sigma * weight) ** 2 for sigma, weight, _ in _weighted(mechanism)), Fraction(0))
+
+
+def _weighted(mechanism: Mechanism) -> tuple[tuple[Fraction, Fraction, int], ...]:
+    """Return the sigma, the weight and the lattice of each draw in an answer."""
+    if isinstance(mechanism, Carried):
+        return mechanism.draws()
+    found, total = _draws(mechanism), _precision(mechanism)
+    return tuple((sqrt_upper(1 / each), each / total, 1) for each in found)
+
+
+def _reach_of(draws: Sequence[tuple[Fraction, Fraction, int]], lattice: Fraction, confidence: float) -> float:
+    """Return a bound on a weighted sum of draws, in the measure's units."""
+    steps = tuple((float(sigma * parts / lattice), float(abs(weight) / parts)) for sigma, weight, parts in draws)
+    return averaged_reach(steps, confidence) * float(lattice)
+
+
+def carried_from(before: Mechanism | None, after: Mechanism, *, carry: Fraction, leave: Fraction) -> Carried:
+    """Return the mechanism that carries noise of ``before`` into answers of the variance of ``after``.
+
+    Args:
+        before: The mechanism of the published answers; None where a series begins.
+        after: Gaussian noise as the plan states it.
+        carry: The part of the earlier noise that is kept; 1 for a revision.
+        leave: The part of this noise that the next period will keep; 0 without one.
+
+    Raises:
+        ParameterError: There is no proof for these mechanisms, or too little noise to draw.
+    """
+    if not isinstance(after, Gaussian):
+        raise _uncarried(f"is {type(after).__name__}, and there is a proof for Gaussian(...) alone")
+    if before is None:
+        return Carried(more=after, leave=leave)
+    if not _is_carriable(before):
+        raise _uncarried("was other than Gaussian noise in the earlier release, for which there is no proof")
+    kept, wanted = _variance(before), after.noise_sigma**2
+    if carry < 1:
+        paid = _prepaid(before, carry)
+        if not paid:
+            raise _uncarried(
+                f"was published before without carry = {fraction_text(carry)}, so that nobody paid for leaving"
+            )
+        wanted = max(wanted, kept) if wanted * SLACK**10 >= kept else wanted
+        least = SLACK * carry**2 / paid
+        if wanted - carry**2 * kept < least:
+            raise _uncarried(
+                f"has less noise than the release before it allows: give it a sigma of at least "
+                f"{float(short(sqrt_upper(least + carry**2 * kept), up=True)):g}"
+            )
+    if wanted <= carry**2 * kept:
+        raise _uncarried(
+            "must have more noise than the release that is revised: the difference hides who was corrected"
+        )
+    drawn = short(sqrt_upper(wanted - carry**2 * kept), up=True)
+    return Carried(more=Gaussian(sigma=drawn), before=before, carry=carry, leave=leave)
+
+
+def _prepaid(before: Mechanism, carry: Fraction) -> Fraction:
+    """Return what the period before paid for leaving; corrections of a period share what it paid."""
+    while isinstance(before, Carried) and before.carry == 1 and before.before is not None:
+        before = before.before
+    return before.going if isinstance(before, Carried) and before.leave == carry else Fraction(0)
+
+
+def _is_carriable(mechanism: Mechanism) -> bool:
+    if isinstance(mechanism, Refined):
+        return _is_carriable(mechanism.before) and _is_carriable(mechanism.more)
+    return isinstance(mechanism, Gaussian | Carried)
+
+
+def _uncarried(problem: str) -> ParameterError:
+    return ParameterError(parameter="the mechanism", problem=problem, advice="Publish it by a plan of its own.")

@@ -1,0 +1,90 @@
+"""``recordwise release --carry`` and ``--revise``: years and corrections, from plan files to what each command says about them."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+PLAN = """\
+dataset = "small"
+source = "records${year}.parquet"
+ledger = "small.ledger"
+tuned_on = "synthetic"
+schema = { unit = "id", measures = { emp = 1 }, columns = { county = "text" } }
+budget = [{ rho = 5 }, { measure = "emp", mechanism = { kind = "Gaussian", sigma = 2 } }]
+
+[series]
+name = "years"
+period = "${year}"
+revision = 0
+carry = 0.8
+staying = [{ rho = 1 }, { measure = "emp", mechanism = { kind = "Gaussian", sigma = 2 } }]
+
+[[queries]]
+group_by = ["county"]
+keys = { rows = { county = ["01", "02"] } }
+count = { kind = "Gaussian", sigma = 2 }
+sum.emp = { kind = "Gaussian", sigma = 8 }
+
+[examples]
+shop = { emp = 20 }
+"""
+LATER = '\n[stage]\ncarry = "2020"\nold_records = "records2020.parquet"\n'
+
+
+@pytest.fixture
+def place(tmp_path, run):
+    for year, more in (("2020", 0), ("2021", 2)):
+        table = pa.table({"id": [1, 2, 3], "county": ["01", "02", "02"], "emp": [4, 20 + more, 9]})
+        pq.write_table(table, tmp_path / f"records{year}.parquet")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "later.toml").write_text(PLAN + LATER)
+    first = run("release", tmp_path / "plan.toml", "--set", "year=2020", "--out", tmp_path / "2020", "--yes")
+    assert first.exit_code == 0, first.output
+    assert "Noise will be carried on" in first.output
+    return tmp_path
+
+
+def test_a_year_is_carried_on_and_then_corrected(place, run):
+    # Coming and leaving cost a shop 4.5556 times (1/4 + 400/64)/2.
+    told = run("check", place / "later.toml", "--set", "year=2021", "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output)["examples"][0]["loss"] == pytest.approx(4.5556 * (1 / 4 + 400 / 64) / 2, rel=1e-4)
+    carried = ("--carry", place / "2020", "--old-records", place / "records2020.parquet")
+    done = run("release", place / "plan.toml", "--set", "year=2021", *carried, "--out", place / "2021", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "carried on from the period before" in done.output
+    changed = run("change", place / "2020", place / "2021")
+    assert changed.exit_code == 0, changed.output
+    corrected = PLAN.replace("revision = 0", "revision = 1").replace("sigma = 2 }\nsum", "sigma = 3 }\nsum")
+    (place / "corrected.toml").write_text(corrected.replace("sigma = 8", "sigma = 9"))
+    pq.write_table(pq.read_table(place / "records2021.parquet"), place / "was2021.parquet")
+    table = pa.table({"id": [1, 2, 3], "county": ["01", "02", "02"], "emp": [4, 25, 9]})
+    pq.write_table(table, place / "records2021.parquet")
+    revised = ("--revise", place / "2021", "--old-records", place / "was2021.parquet")
+    done = run("release", place / "corrected.toml", "--set", "year=2021", *revised, "--out", place / "2021r", "--yes")
+    assert done.exit_code == 0, done.output
+    folders = [place / name for name in ("2020", "2021", "2021r")]
+    assert run("ledger", "verify", place / "small.ledger", "--against", *folders).exit_code == 0
+    words = ["emp@2020=20", "emp@2021=22", "emp@2021/1=25", "county=02"]
+    found = json.loads(run("loss", place / "small.ledger", *words, "--json").output)
+    start = (1 / 4 + 400 / 64) / 2
+    stay = (0.2**2 / 4 + (22 - 16) ** 2 / 64) / (2 * 0.36)
+    corrected = 3**2 / (2 * 17)
+    assert found["loss"] == pytest.approx(start + stay + corrected, rel=1e-4)
+    assert found["loss"] < sum(each["charged"] for each in found["periods"])
+    shown = run("ledger", "show", place / "small.ledger", "--plan", place / "plan.toml", "--set", "year=2020")
+    assert "carries the noise of charge 2" in shown.output
+    assert "corrects charge" in shown.output
+    assert "if it stays as it is" in shown.output
+    page = (place / "2021" / "report.html").read_text()
+    assert "carries noise of release" in page
+
+
+def test_a_plan_without_a_budget_of_those_who_stay_gets_the_lines_to_paste(place, run):
+    lines = [line for line in PLAN.splitlines() if not line.startswith("staying")]
+    (place / "bare.toml").write_text("\n".join(lines).replace("small.ledger", "bare.ledger"))
+    refused = run("check", place / "bare.toml", "--set", "year=2020")
+    assert refused.exit_code != 0
+    assert "staying = [{ rho" in refused.output.replace("\n", " ")

@@ -1,0 +1,377 @@
+"""Noise carried over the periods, and corrected records (T-SERIES): what is lost, what is charged, and what changes are worth.
+
+Losses of whole histories are divergences of what is really handed to the sampler, summed over the independent draws: Rényi
+divergences add, and both directions and several orders are tried.
+"""
+
+import json
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import build
+import divergences
+import recordwise as rw
+from recordwise.errors import AlreadyReleasedError, BudgetError, DrawingError, LedgerError, ParameterError
+from recordwise.ledger.entries import unit_losses
+from recordwise.mechanisms import gaussian as gaussian_noise
+from recordwise.mechanisms.base import noised
+from recordwise.mechanisms.combined import carried_from
+from recordwise.policy import Measure, constant, gaussian_sum
+from recordwise.policy.series import Series
+from recordwise.release.files import load_release
+from recordwise.release.verify import verify
+
+CELLS = ["01", "02", "03"]
+CARRY = Fraction(4, 5)
+BUDGET = constant(50) + gaussian_sum("emp", sigma="0.2")
+STAYING = constant(50) + gaussian_sum("emp", sigma="0.2")
+
+
+def series(period, revision=0, **more):
+    known = {"every_period": BUDGET, "carry": CARRY, "staying": STAYING} | more
+    return Series(name="years", period=period, revision=revision, **known)
+
+
+def table(units):
+    """Records of a few units with a county and a number of workers, next to one that is always there."""
+    rows = [(0, "01", 5), *((number, *unit) for number, unit in enumerate(units, 1) if unit is not None)]
+    ids, places, sizes = zip(*rows)
+    return pa.table({"id": ids, "firm": ids, "county": places, "emp": sizes, "pay": [0] * len(ids)})
+
+
+def asked(sigma=2, cells=CELLS):
+    found = rw.query().group_by("county", keys=list(cells))
+    return found.count(rw.Gaussian(sigma=sigma), alias="n").sum("emp", rw.Gaussian(sigma=2 * sigma), alias="emp")
+
+
+class Years:
+    """Releases of a series, one after another, with the records of each."""
+
+    def __init__(self, folder, **declared):
+        self.folder, self.declared, self.made, self.last = folder, declared, 0, None
+
+    def session(self, records, period, revision=0):
+        return build.session(records, self.folder / "years.ledger", series=series(period, revision, **self.declared))
+
+    def run(self, records, period, revision=0, query=None, **more):
+        follows = (
+            {} if self.last is None else {"revise" if revision else "carry": self.last, "old_records": self.records}
+        )
+        with self.session(records, period, revision) as session:
+            done = session.run(asked() if query is None else query, **(follows | more))
+            self.events = session.history()
+        self.made += 1
+        done.save(self.folder / f"release{self.made}")
+        self.last, self.records = load_release(self.folder / f"release{self.made}"), records
+        return self.last
+
+
+@contextmanager
+def handed():
+    """The points and the laws that are drawn from, of tables with three cells."""
+    found = []
+
+    def spy(points, law, source):
+        if np.size(points) == len(CELLS):
+            found.append((np.asarray(points).astype(np.int64), law))
+        return noised(points, law, source)
+
+    with patch.object(gaussian_noise, "noised", spy):
+        yield found
+
+
+STEPS = [("2020", 0), ("2021", 0), ("2021", 1), ("2022", 0)]
+SIGMAS = [2, 2, 3, 3]
+"""A revision has more noise than what it corrects, and what carries it on as much."""
+
+
+def draws_of(folder, versions):
+    """What is drawn for a history of four releases: two years, a correction and a third year; with the ledger's events."""
+    folder.mkdir()
+    years = Years(folder)
+    with handed() as found:
+        for (period, revision), unit, sigma in zip(STEPS, versions, SIGMAS):
+            years.run(table([unit]), period, revision, query=asked(sigma))
+    return found, years.events
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """The same history without the unit."""
+    return draws_of(tmp_path_factory.mktemp("without") / "it", [None] * 4)[0]
+
+
+HERE, THERE = ("02", 3), ("03", 3)
+HISTORIES = {
+    "stayer": [HERE, HERE, HERE, HERE],
+    "growing": [HERE, ("02", 4), ("02", 4), ("02", 6)],
+    "shrinking": [("02", 6), ("02", 1), ("02", 1), ("02", 0)],
+    "mover": [HERE, THERE, THERE, HERE],
+    "entrant": [None, HERE, HERE, HERE],
+    "leaver": [HERE, None, None, None],
+    "late": [HERE, None, HERE, HERE],
+    "corrected": [HERE, HERE, ("02", 5), ("02", 5)],
+    "corrected place": [HERE, HERE, THERE, THERE],
+}
+
+
+@pytest.mark.theorem("T-SERIES")
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_costs_what_its_steps_say_and_never_more_than_was_charged(name, without, tmp_path):
+    versions = HISTORIES[name]
+    with_it, events = draws_of(tmp_path / "with", versions)
+    assert [law for _, law in with_it] == [law for _, law in without]
+    truth = np.zeros((len(divergences.ORDERS), 2))
+    for (points, law), (others, _) in zip(with_it, without):
+        for moved in np.abs(points - others)[points != others]:
+            reach = int(moved + 14 * math.ceil(float(law.sigma)))
+            window = np.arange(-reach, reach + int(moved) + 1)
+            one, other = law.log_pmf(window - moved), law.log_pmf(window)
+            for place, order in enumerate(divergences.ORDERS):
+                truth[place] += [divergences.renyi(*pair, order) / order for pair in ((one, other), (other, one))]
+    history = {
+        f"{period}/{revision}" if revision else period: {"emp": unit[1], "county": unit[0]}
+        for (period, revision), unit in zip(STEPS, versions)
+        if unit is not None
+    }
+    stated = sum(unit_losses(events, history).values())
+    assert truth.max() <= stated * divergences.ROUNDING
+    assert truth.max() >= 0.99 * stated
+    # Every version of the record has the budget of its period.
+    periods = {}
+    for event in events:
+        if event.kind == "charged":
+            periods[event.body["period"]] = rw.policy.Policy.from_json(event.body["spent"])
+    records = {(period, repr(unit)): (period, unit) for (period, _), unit in zip(STEPS, versions) if unit is not None}
+    paid = sum(float(periods[period].loss({"emp": unit[1]})) for period, unit in records.values())
+    assert stated <= paid * divergences.ROUNDING
+
+
+def test_noise_lives_on_the_lattice_of_the_differences(tmp_path):
+    # On whole numbers, y - 0.8 y_before would tell the last total modulo 5.
+    first = carried_from(None, rw.Gaussian(sigma=2), carry=Fraction(0), leave=CARRY)
+    later = carried_from(first, rw.Gaussian(sigma=2), carry=CARRY, leave=CARRY)
+    seen = [
+        divergences.handed_to_the_sampler(later.following(np.array([9.0]), np.array([before])), 10)
+        for before in range(5)
+    ]
+    assert [point for point, _ in seen] == [50 - 4 * before for before in range(5)]
+    assert {law.sigma for _, law in seen} == {5 * later.more.noise_sigma}
+    fractions = {
+        float(later.following(np.array([0.0]), np.array([7])).release([10], rng=rw.noise.Seeded(s)).values()[0]) * 5 % 5
+        for s in range(60)
+    }
+    assert len({round(each) % 5 for each in fractions}) == 5
+
+
+def test_every_unit_pays_for_coming_and_for_leaving_and_movers_pay_4_56_fresh_periods():
+    first = carried_from(None, rw.Gaussian(sigma=2), carry=Fraction(0), leave=CARRY)
+    later = carried_from(first, rw.Gaussian(sigma=2), carry=CARRY, leave=CARRY)
+    fresh = float(rw.Gaussian(sigma=2).policy(Measure("emp")).loss({"emp": 1}))
+    assert float(later.policy(Measure("emp")).loss({"emp": 1})) / fresh == pytest.approx(4.5556, rel=1e-4)
+    assert float(first.policy(Measure("emp")).loss({"emp": 1})) / fresh == pytest.approx(1 + 0.64 / 0.36, rel=1e-5)
+    assert float(later.noise_sigma) == pytest.approx(2, rel=1e-6)
+    assert later.keeps_variance
+
+
+def test_levels_keep_their_variance_and_changes_have_less(tmp_path):
+    years = Years(tmp_path)
+    units = [(cell, size) for cell in CELLS for size in (3, 8, 40)]
+    first = years.run(table(units), "2020")
+    second = years.run(table([(cell, size + 1) for cell, size in units]), "2021", query=asked(cells=[*CELLS, "04"]))
+    third = years.run(table(units), "2022", query=asked(cells=[*CELLS, "04"]))
+    for each in (first, second, third):
+        assert each.table.column("emp_sd").to_numpy() == pytest.approx(4, rel=1e-5)
+    found = second.change(first).tables[second.tables[0].name]
+    assert found.column("listed").to_pylist() == ["both", "both", "both", "only now"]
+    sds = found.column("emp_change_sd").to_numpy(zero_copy_only=False)[:3]
+    assert sds == pytest.approx(math.sqrt(2 * 16 * (1 - 0.8)), rel=1e-4)
+    width = found.column("emp_change_high")[0].as_py() - found.column("emp_change_low")[0].as_py()
+    assert width == pytest.approx(2 * 1.96 * sds[0], rel=0.05)
+    with pytest.raises(ParameterError, match="noise is not independent"):
+        third.change(first)
+    with pytest.raises(ParameterError, match="no joint law"):
+        second.change(first, crosswalk={"county": [("01", "02")]})
+    assert verify(tmp_path / "years.ledger", against=[tmp_path / f"release{number}" for number in (1, 2, 3)]) == []
+    form = json.loads((tmp_path / "release2" / "release.json").read_text())
+    form["step"]["carry"] = "1/2"
+    (tmp_path / "release2" / "release.json").write_text(json.dumps(form))
+    assert any("another step" in each for each in verify(tmp_path / "years.ledger", against=[tmp_path / "release2"]))
+
+
+def test_the_reader_knows_what_errors_have_in_common(tmp_path):
+    years = Years(tmp_path)
+    units = [(cell, 500) for cell in CELLS]
+    years.run(table(units), "2020")
+    years.run(table([(cell, 510) for cell in CELLS]), "2021")
+    before, now = (rw.read(tmp_path / name).total("emp") for name in ("release1", "release2"))
+    growth = now.growth(before)
+    fresh = math.hypot(float(now.sds[0]), float(before.sds[0])) / float(before.values[0])
+    assert float(growth.sds[0]) == pytest.approx(fresh * math.sqrt(1 - 0.8), rel=0.05)
+    with pytest.raises(ParameterError, match="shares its noise"):
+        now.per(before)
+
+
+CODES = [f"{number:04}" for number in range(2500)]
+
+
+@pytest.mark.costly
+def test_intervals_of_levels_and_of_changes_cover(tmp_path):
+    # Of 2,500 independent cells at 0.95, fewer than 2,325 are covered with probability below 1e-5; a change whose interval
+    # ignored what years have in common would cover all but some 0.2 %, one with the sd of fresh noise alone far fewer.
+    chance = np.random.default_rng(5)
+    sizes = [chance.integers(0, 30, len(CODES))]
+    sizes += [np.maximum(sizes[0] + chance.integers(-2, 3, len(CODES)), 0)]
+    years = Years(tmp_path)
+    query = rw.query().group_by("county", keys=CODES).sum("emp", rw.Gaussian(sigma="1.4"), alias="emp")
+    tables = [
+        pa.table({"id": range(2500), "firm": range(2500), "county": CODES, "emp": each, "pay": [0] * 2500})
+        for each in sizes
+    ]
+    releases = [years.run(each, period, query=query) for each, period in zip(tables, ("2020", "2021"))]
+    low, high = (releases[1].table.column(f"emp_{end}").to_numpy() for end in ("low", "high"))
+    level = np.mean((low <= sizes[1]) & (sizes[1] <= high))
+    assert 2325 / 2500 <= level <= 0.99
+    change = releases[1].change(releases[0]).tables[releases[1].tables[0].name]
+    low, high = (change.column(f"emp_change_{end}").to_numpy() for end in ("low", "high"))
+    moved = sizes[1] - sizes[0]
+    covered = np.mean((low <= moved) & (moved <= high))
+    assert 2325 / 2500 <= covered <= 0.985
+    error = change.column("emp_change").to_numpy() - moved
+    assert np.std(error) == pytest.approx(1.4 * math.sqrt(0.4), rel=0.07)
+
+
+@pytest.mark.theorem("T-REVISE")
+def test_a_revision_draws_in_every_cell_and_asks_more_noise_of_the_plan(tmp_path):
+    years = Years(tmp_path, carry=None)
+    years.run(table([HERE]), "2020", carry=None, old_records=None)
+    with pytest.raises(ParameterError, match="more noise than the release that is revised"):
+        years.run(table([HERE]), "2020", 1)
+    first = years.last
+    with handed() as found:
+        second = years.run(table([HERE]), "2020", 1, query=asked(3))
+    assert len(found) == 2
+    assert all(law.sigma >= math.sqrt(5) for _, law in found)
+    assert all(not points.any() for points, _ in found)
+    assert second.table.column("n_sd").to_numpy() == pytest.approx(3, rel=1e-5)
+    change = second.change(first).tables[second.tables[0].name]
+    assert change.column("n_change_sd").to_numpy() == pytest.approx(math.sqrt(5), rel=1e-3)
+    step = second.published.step
+    same = {"emp": 3, "county": "02"}
+    assert step.loss(same, same) == 0
+    assert step.loss({"emp": 7, "county": "02"}, same) == pytest.approx(16 / (2 * 20), rel=1e-4)
+
+
+def test_what_was_not_read_last_time_is_refused_and_nothing_is_written(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    years.records = table([("02", 4)])
+    length = len(years.events)
+    with pytest.raises(ParameterError, match="other records"):
+        years.run(table([HERE]), "2021")
+    with years.session(table([HERE]), "2021") as session:
+        # Opening states the terms of the new period; nothing else is there.
+        assert [each.kind for each in session.history()[length:]] in ([], ["opened"])
+        with pytest.raises(ParameterError, match="needs the records"):
+            session.run(asked(), carry=years.last)
+
+
+def test_leaving_is_paid_once_so_that_noise_is_carried_once(tmp_path):
+    years = Years(tmp_path)
+    first = years.run(table([HERE]), "2020")
+    old = years.records
+    years.run(table([HERE]), "2021")
+    for period in ("2021", "2022"):
+        with years.session(table([HERE]), period) as session, pytest.raises(LedgerError, match="paid once"):
+            session.run(asked(), carry=first, old_records=old)
+
+
+def test_a_crash_after_the_charge_is_resumed_and_a_retry_refused(tmp_path):
+    years = Years(tmp_path)
+    first = years.run(table([HERE]), "2020")
+    with years.session(table([HERE]), "2021") as session:
+        drawn = session.run(asked(), carry=first, old_records=years.records, keep=True, refuse_repeat=True)
+        assert session.unfinished.waiting(asked(), carry=first)
+        assert session.unfinished.resume(asked(), carry=first).digest == drawn.digest
+        with pytest.raises(AlreadyReleasedError):
+            session.run(asked(), carry=first, old_records=years.records, refuse_repeat=True)
+        session.unfinished.finish(asked(), carry=first)
+        assert not session.unfinished.waiting(asked(), carry=first)
+
+
+def test_a_failed_draw_leaves_the_noise_to_be_carried(tmp_path):
+    years = Years(tmp_path)
+    first = years.run(table([HERE]), "2020")
+    with years.session(table([HERE]), "2021") as session:
+        with patch("recordwise.session.publisher.publish_table", side_effect=RuntimeError), pytest.raises(DrawingError):
+            session.run(asked(), carry=first, old_records=years.records)
+        assert [each.kind for each in session.history()][-1] == "failed"
+        session.run(asked(), carry=first, old_records=years.records)
+
+
+SELECTED = rw.Keys.select(rho=1, delta="0.01", pieces={"emp": 20})
+UNPROVED = {
+    "unit splitting": (lambda q: q.sum("emp", rw.UnitSplit(at=5, rho=1)), "UnitSplit"),
+    "sized": (lambda q: q.sum("emp", rw.LogTransform(offset=10, sigma="0.2")), "LogTransform"),
+    "firms": (lambda q: q.count_distinct("firm", rw.Gaussian(sigma=2)), "counts of units and sums"),
+}
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_what_has_no_proof_is_refused_by_name(name, tmp_path):
+    add, words = UNPROVED[name]
+    with Years(tmp_path).session(table([HERE]), "2020") as session, pytest.raises(ParameterError, match=words):
+        session.run(add(rw.query().group_by("county", keys=CELLS)))
+
+
+def test_selected_keys_refinements_and_less_noise_are_refused(tmp_path):
+    years = Years(tmp_path)
+    selected = rw.query().group_by("county", keys=SELECTED).sum("emp", rw.Gaussian(sigma=4))
+    with years.session(table([HERE]), "2020") as session, pytest.raises(ParameterError, match="keys are selected"):
+        session.run(selected)
+    first = years.run(table([HERE]), "2020")
+    with years.session(table([HERE]), "2020") as session, pytest.raises(ParameterError, match="no proof"):
+        session.run(asked(1), refine=first)
+    with pytest.raises(ParameterError, match="sigma of at least 2"):
+        years.run(table([HERE]), "2021", query=asked(1))
+
+
+def test_budgets_are_declared_before_the_first_charge(tmp_path):
+    bare = Years(tmp_path / "a", staying=None)
+    bare.folder.mkdir()
+    with bare.session(table([HERE]), "2020") as session, pytest.raises(ParameterError) as refused:
+        session.run(asked())
+    # A count: (1 - 0.8)^2/(2 (1 - 0.64) 4); a sum of 100: 100^2/(2 (1 - 0.64) 16).
+    assert (
+        'staying = [{ rho = 0.0138889 }, { measure = "emp", mechanism = { kind = "Gaussian", rho = 868.056, at = 100 } }]'
+        in str(refused.value)
+    )
+    plain = Years(tmp_path / "b", staying=None, carry=None)
+    plain.folder.mkdir()
+    plain.run(table([HERE]), "2020")
+    late = Years(plain.folder)
+    with pytest.raises(LedgerError, match="another carry"):
+        late.session(table([HERE]), "2021")
+    small = Years(tmp_path / "c", staying=constant("0.001") + gaussian_sum("emp", sigma=100))
+    small.folder.mkdir()
+    small.run(table([HERE]), "2020")
+    with pytest.raises(ParameterError, match="units that stay"):
+        small.run(table([HERE]), "2021")
+    poor = Years(tmp_path / "d", every_period=constant("0.2") + gaussian_sum("emp", sigma=4))
+    poor.folder.mkdir()
+    with pytest.raises(BudgetError):
+        poor.run(table([HERE]), "2020")
+
+
+def test_the_part_that_is_carried_is_checked():
+    for wrong in (0, 1, "1.5", "0.12345"):
+        with pytest.raises(ParameterError, match="carry"):
+            series("2020", carry=wrong)
+    assert replace(series("2020"), carry="0.5").carry == Fraction(1, 2)
