@@ -35,7 +35,7 @@ def test_it_leaves_two_years_that_can_be_published_and_their_change(demo, run):
         assert json.loads((out / year / "release.json").read_text())["mark"] == "private"
     # The slow part of a release's own tests; here the last year is enough.
     assert run("ledger", "verify", out / "demo.ledger", "--against", out / years[1]).exit_code == 0
-    assert (out / "change" / "establishments_county_by_sector.csv").exists()
+    assert (out / "change" / "establishments_county_by_industry.csv").exists()
     assert any((out / years[1]).glob("*.xlsx"))
     assert (out / years[1] / "report.html").exists()
 

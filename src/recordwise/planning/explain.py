@@ -458,7 +458,14 @@ def _groups(sample: Sample, values: ValuePolicy | None, words: Labels) -> Iterat
 
 def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict[str, str]:
     """Return how closely each number of a record can be told, by its label (T-INFER)."""
-    return {words.label(name): window_text(values.window(record, name)) for name in values.bounds if name in record}
+    known = [name for name in values.bounds if name in record]
+    return {_with_unit(words, name): window_text(values.window(record, name)) for name in known}
+
+
+def _with_unit(words: Labels, name: str) -> str:
+    """Return what a measure is called, with its unit unless that says the same."""
+    label, unit = words.label(name), words.unit(name)
+    return f"{label} ({unit})" if unit and unit.casefold() != label.casefold() else label
 
 
 def window_text(window: ValueWindow) -> str:
