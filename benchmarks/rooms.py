@@ -17,17 +17,21 @@ from typing import Any
 import pyarrow as pa
 
 import recordwise as rw
+from recordwise.errors import own_argument_errors
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.sql.parse import parse_sql
 
 ROOT = Path(rw.__file__).parent
 EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "plan-file.md"
+CHECKED = own_argument_errors(lambda: None).__code__
 RECORD = {"emp": 900, "payann": 50_000, "naics": "324110", "county": "06037", "size": 1}
 
 
 def room(frame: FrameType) -> str | None:
-    """The top entry that a frame's code belongs to, or None outside the package."""
+    """The top entry that a frame's code belongs to, or None outside the package and in the check of arguments before a call."""
     name = frame.f_code.co_filename
+    if frame.f_code is CHECKED:
+        return None
     return Path(name).relative_to(ROOT).parts[0] if name.startswith(str(ROOT)) else None
 
 

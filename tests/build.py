@@ -1,11 +1,13 @@
 """What tests are made of: small records, code lists, sessions on them, queries, plan texts and exact totals."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import recordwise as rw
 from recordwise.policy import Policy, constant, gaussian_sum
@@ -28,6 +30,12 @@ count = { kind = "Gaussian", rho = 0.1 }
 sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 }
 """
 """For the command line, beside ``records.parquet``."""
+
+
+def few(cases: Iterable[Any], number: int) -> list[Any]:
+    """All cases of a costly test: the first of them for ``make test``, the others for ``make test-slow``."""
+    held = [each if isinstance(each, tuple) else (each,) for each in cases]
+    return [pytest.param(*each, marks=[pytest.mark.slow] * (at >= number)) for at, each in enumerate(held)]
 
 
 def records(rows: int = 500, seed: int = 1) -> pa.Table:

@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import build
-from engine_choice import Choice, as_installed, local_spark
+from engine_choice import EVERYWHERE, Choice, as_installed, local_spark
 from warm_process import Warm
 
 NEEDS = {
@@ -25,6 +26,9 @@ NEEDS = {
     "process": {"warm", "installed_package", "server", "own_server"},
 }
 """Which marker a test gets by the fixtures that it uses; Spark is recognized by a parameter too."""
+CASES_ON_SPARK = 2
+"""So many cases of one test run on Spark in ``make test``, where all run on DuckDB; ``make test-slow`` runs the others."""
+CASES: Counter[str] = Counter()
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
 
@@ -61,6 +65,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("browser")
     if needs_spark(item):
         item.add_marker("spark")
+        own = item.nodeid.partition("[")[0]
+        CASES[own] += 1
+        if CASES[own] > CASES_ON_SPARK and not os.environ.get(EVERYWHERE):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,7 @@ TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for pa
 LONGEST_FILE, LONGEST_FUNCTION = 800, 60
 MOST_ENTRIES, MOST_AT_THE_TOP = 16, 20
 BASES = {"GaussianNoise", "FatTailedNoise", "TransformedNoise", "AdditiveNoise", "Drawable", "Statistic"}
-SHOWN = ("cli/", "planning/", "release/page/", "policy/meaning.py", "policy/render/")
+SHOWN = ("cli/", "planning/", "studio/", "release/page/", "policy/meaning.py", "policy/render/")
 PLACES = {"release/page/charts.py", "policy/render/html.py"}
 """Coordinates of pictures are no numbers for a reader."""
 

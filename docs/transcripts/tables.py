@@ -1,4 +1,4 @@
-"""The five tables of docs/transcripts.md, each in another kind of file, with the public lists of their cells.
+"""The six tables of docs/transcripts.md, each in another kind of file, with the public lists of their cells.
 
     python docs/transcripts/tables.py [--data FOLDER]
 
@@ -120,6 +120,23 @@ def loans(out: Path, count: int) -> None:
             )
 
 
+def farms(out: Path, count: int) -> None:
+    """Farms with their cows, a public list of counties with their states, and last year's cows by county."""
+    rng = np.random.default_rng(8)
+    counties = [f"{state}{number:03}" for state in ("36", "50") for number in range(1, 24, 2)]
+    chosen = np.floor(len(counties) * rng.random(count) ** 2).astype(np.int64)
+    cows = np.floor(15 * (rng.pareto(1.3, count) + 1)).astype(np.int64)
+    table = {"farm_id": np.arange(1, count + 1), "county": [counties[each] for each in chosen], "cows": cows}
+    pyarrow.csv.write_csv(pa.table(table), out / "farms.csv")
+    states = [each[:2] for each in counties]
+    pyarrow.csv.write_csv(pa.table({"state": states, "county": counties}), out / "counties.csv")
+    totals = np.bincount(chosen, weights=cows, minlength=len(counties))
+    last = pa.table(
+        {"county": counties, "cows": np.round(totals * rng.uniform(0.9, 1.1, len(counties)), -1).astype(np.int64)}
+    )
+    pyarrow.csv.write_csv(last, out / "last-year.csv")
+
+
 def look_alikes(data: Path) -> None:
     """Made-up files with the columns and codes of the public ones."""
     rng = np.random.default_rng(6)
@@ -149,7 +166,7 @@ def look_alikes(data: Path) -> None:
 
 
 def write(out: Path, data: Path | None) -> None:
-    """All five tables and their keys."""
+    """All six tables and their keys."""
     with tempfile.TemporaryDirectory() as folder:
         if data is None:
             look_alikes(Path(folder))
@@ -158,6 +175,7 @@ def write(out: Path, data: Path | None) -> None:
         dairies(source, out)
         zips(source, out)
     loans(out, count=400)
+    farms(out, count=3_000)
     utilities(out, units=2_000 if data is None else 200_000)
 
 

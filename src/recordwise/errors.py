@@ -42,9 +42,11 @@ The headings in lower case are stages, not classes: every error derives from ``R
 ``ChoiceError`` and ``KindError``.
 """
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 
 class RecordwiseError(Exception):
@@ -148,6 +150,82 @@ def near_name(name: str, known: Iterable[str]) -> str:
     folded = {each.casefold(): each for each in known}
     near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.6)
     return f": did you mean '{folded[near[0]]}'?" if near else ""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+
+def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a public function refuse misspelled and missing arguments with errors of ours.
+
+    Args:
+        function: The function.
+
+    Returns:
+        The function, with the same signature.
+    """
+    takes = inspect.signature(function)
+    called = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            takes.bind(*args, **kwargs)
+        except TypeError as error:
+            raise _argument_error(takes, called, kwargs, str(error)) from None
+        return function(*args, **kwargs)
+
+    return call
+
+
+def own_errors_of(cls: type[C]) -> type[C]:
+    """Let all public methods of a class refuse arguments with errors of ours.
+
+    Args:
+        cls: The class.
+
+    Returns:
+        The class itself.
+    """
+    for name, each in list(vars(cls).items()):
+        plain = getattr(each, "__func__", each)
+        public = inspect.isfunction(plain) and (name == "__init__" or not name.startswith("_"))
+        if public and len(inspect.signature(plain).parameters) > 1:
+            made = own_argument_errors(plain)
+            setattr(cls, name, type(each)(made) if isinstance(each, classmethod | staticmethod) else made)
+    return cls
+
+
+def _argument_error(takes: inspect.Signature, called: str, given: Mapping[str, object], why: str) -> KindError:
+    """Return the refusal of a call, with the nearest name of an argument.
+
+    Args:
+        takes: What may be given.
+        called: The name of the function.
+        given: The arguments by name.
+        why: What Python says.
+
+    Returns:
+        The error.
+    """
+    names = [name for name, each in takes.parameters.items() if each.kind not in POSITIONS and name not in SELF]
+    for name in given:
+        if name not in names:
+            near = near_name(name, names)
+            return KindError(
+                parameter=f"'{name}'",
+                problem=f"is no argument of {called}{near}",
+                advice="" if near or not names else f"It takes {', '.join(names)}.",
+            )
+    missing = [each for each in names if why.endswith(f"'{each}'") and "missing" in why]
+    problem = f"needs {missing[0]}" if missing else f"was called with arguments that it does not take ({why})"
+    return KindError(parameter=called, problem=problem)
+
+
+POSITIONS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+SELF = ("self", "cls")
 
 
 class UnknownFormError(RecordwiseError, ValueError):

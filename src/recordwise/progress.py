@@ -25,6 +25,8 @@ from importlib import import_module
 from threading import Event, Lock, Thread, Timer
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from recordwise.errors import own_argument_errors
+
 __all__ = ["listening", "reported", "shown", "steps", "tell", "tracked"]
 
 P = ParamSpec("P")
@@ -146,7 +148,7 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
         with shown(function.__name__.replace("_", " ")):
             return function(*args, **kwargs)
 
-    return run
+    return own_argument_errors(run)
 
 
 def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ import recordwise.plan.cost as cost
 import recordwise.plan.cost as held_columns
 from audit.random_listed_plans import asked, world
 from audit.random_plans import opened, outcome
+from build import few
 from recordwise.policy.conditions import among
 
 PLANS_IN_A_WORLD = 10
@@ -38,9 +39,10 @@ def check(plans, **how):
 
 
 @pytest.mark.theorem("T-HIERARCHY", "T-SIZE")
+@pytest.mark.parametrize("plans", few([40, 80], 1))
 @pytest.mark.costly
-def test_no_record_loses_more_than_its_policy_says():
-    check(80, seed="listed")
+def test_no_record_loses_more_than_its_policy_says(plans):
+    check(plans, seed="listed")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import recordwise.plan.plan as checking
 import recordwise.plan.schema as column_types
 from audit import random_plans
 from audit.random_plans import asked, opened, outcome, world
+from build import few
 from recordwise.plan import Keys
 from recordwise.plan.cost import Run
 from recordwise.policy import By
@@ -45,9 +46,10 @@ def check(plans, **how):
 
 
 @pytest.mark.theorem("T-TYPES", "T-PLAN", "T-CELL")
+@pytest.mark.parametrize("plans", few([120, 200], 1))
 @pytest.mark.costly
-def test_no_record_loses_more_than_its_policy_says():
-    check(200, seed="default")
+def test_no_record_loses_more_than_its_policy_says(plans):
+    check(plans, seed="default")
 
 
 @pytest.mark.slow

@@ -218,7 +218,7 @@ def test_powers_and_epsilons_are_those_of_python(visit: Any) -> None:
 
 def test_an_industry_is_chosen_from_the_cases_of_the_policy_in_the_words_of_the_plan(visit: Any, saved: Any) -> None:
     page = visit("industry")
-    assert page.locator("label[for=q3]").inner_text() == "industry"
+    assert page.locator("label[for=q3]").inner_text() == "Industry"
     assert page.locator("#q3 option").all_inner_texts() == ["Mining and quarrying (Mining)", "Retail", "any other"]
     for place, text in enumerate(("500", "7", "1,234.56")):
         page.fill(f"#q{place}", text)

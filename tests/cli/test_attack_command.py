@@ -99,12 +99,21 @@ def test_a_workbook_is_read_like_a_csv_file(publication) -> None:
     found = attack(with_empty_code(publication, text.replace("emp.csv", "emp.xlsx")))
     assert found.codes == plain.codes
     assert np.array_equal(found.low, plain.low)
+    # Any sheet by its name.
+    book.active.title = "Employment"
+    book.create_sheet("Notes", 0).append(["nothing here"])
+    book.save(publication / "emp.xlsx")
+    named = text.replace('"emp.csv"', '"emp.xlsx"\nsheet = "Employment"')
+    assert np.array_equal(attack(with_empty_code(publication, named)).high, plain.high)
+    with pytest.raises(ParameterError, match=r"has no sheet 'Pay'\. It has Notes, Employment"):
+        attack(with_empty_code(publication, named.replace('"Employment"', '"Pay"')))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
         ('"emp.csv"', '"none.csv"', "'none.csv' does not exist"),
+        ('"emp.csv"', '"emp.csv"\nsheet = "Pay"', "is no workbook"),
         ('value = "emp"', 'value = "employees"', "has no column 'employees'"),
         ('levels = ["state", "county"]', 'levels = ["region", "county"]', "names a column 'region'"),
         ("county = ", "place = ", "names an unknown dimension 'place'"),

@@ -1,7 +1,9 @@
 """``recordwise plan evaluate``: a metric by groups beside baselines, from any records, at no cost."""
 
 import os
+import re
 import stat
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -103,13 +105,22 @@ def test_a_release_and_a_plan_are_baselines_and_metrics_may_be_your_own(released
     assert values["today's plan"] == values["plan:plan.toml"]
 
 
+def test_several_rules_are_named_with_commas_between_them(folder, run_json):
+    """As docs/suppress-or-noise.md has it."""
+    page = Path(__file__).parents[2] / "docs" / "suppress-or-noise.md"
+    rules = re.search(r"recordwise plan evaluate plan.toml --rows 100000 --against (\S+)", page.read_text())[1]
+    told = run_json("plan", "evaluate", folder / "plan.toml", "--rows", 300, "--draws", 1, "--against", rules)
+    assert {each["name"] for each in told["groups"]} == {"today's plan", *rules.split(",")}
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (["--metric", "nowhere:half"], "cannot be imported"),
         (["--metric", "math:nothing"], "'math' has no function 'nothing'"),
         (["--metric", "beauty"], "is not known: 'beauty'"),
-        (["--baseline", "last-year"], "is not known: 'last-year'"),
+        (["--baseline", "last-year"], "does not know 'last-year'"),
+        (["--against", "rounding,last-year"], "does not know 'last-year'"),
         (["--baseline", "clamped"], "has no bound for 'emp'"),
         (["--baseline", "clamped", "--clamp-to", "emp"], "is not of the form MEASURE=BOUND"),
         (["--rows", "10", "--records", "x.parquet"], "is for generated records"),

@@ -90,14 +90,14 @@ def test_a_second_year_a_change_a_revision_and_a_larger_budget(yearly: Path, run
         release(year, f"out{year}")
     assert run("change", yearly / "out2025", yearly / "out2026", "--out", yearly / "change").exit_code == 0
     again = release(2026, "paid-twice", "--again", exit_code=3)
-    assert "ledger amend PLAN --reason" in again["message"]
+    assert f"recordwise ledger amend {plan} --set year=2026 --reason TEXT" in again["message"]
     assert "new file" not in again["message"]
     release(2026, "revised", "--set", "revision=1")
     assert "no other release may use it" in " ".join(run("ledger", "show", ledger).stdout.split())
 
     plan.write_text(plan.read_text().replace("rho = 2\n", "rho = 9\n"))
     refused = release(2026, "more", "--again", exit_code=2)
-    assert "ledger amend PLAN --reason" in refused["message"]
+    assert f"recordwise ledger amend {plan} --set year=2026 --reason TEXT" in refused["message"]
     amended = run_json("ledger", "amend", plan, "--set", "year=2026", "--reason", "a survey was added", "--yes")
     assert "after 2 releases (a survey was added)" in amended["amendment"]
     release(2026, "more", "--again")

@@ -346,8 +346,13 @@ def shops(tmp_path):
         (("--by", "county", "--keys", "001,002"), 'rows = { county = ["001", "002"] }'),
         (("--by", "county", "--by", "STATEFP", "--keys", "county=001", "--keys", "STATEFP=01"), "product = {"),
         (("--by", "county", "--keys", "sizes.csv"), 'file = "sizes.csv"'),
-        (("--hierarchy", "places.csv"), 'levels = [{ by = ["nation", "region", "county"] }]'),
-        (("--hierarchy", "places.csv", "--sizes", "sizes.csv"), 'size.sales = "sales_2023"'),
+        (("--hierarchy", "places.csv"), 'levels = [{ by = ["nation", "region", "county"], share = "best" }]'),
+        (
+            ("--hierarchy", "places.csv", "--sizes", "sizes.csv"),
+            'size.sales = { file = "sizes.csv", column = "sales_2023" }',
+        ),
+        (("--hierarchy", "places.csv", "--keys", "sizes.csv"), "# basic = { complete = true }"),
+        (("--by", "county", "--sizes", "sizes.csv"), 'size.sales = "sales_2023"'),
         (("--by", "county", "--keys", "001,002", "--sizes", "sizes.csv"), "floor = 2500"),
         (("--unit", "STATEFP", "--by", "STATEFP", "--keys", "01"), 'unit = ["UTILITYID", "STATEFP"]'),
         (("--by", "county", "--keys", "001,002", "--step", "sales=0.5"), "step = 0.5"),
@@ -361,8 +366,11 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
     text = (shops / "plan.toml").read_text()
     assert told in text
     assert '""' not in text
+    assert "reserve = { revisions = 1 }  #" in text
     result = run("check", "plan.toml")
     assert result.exit_code == 0, result.output
+    assert "Budget: covers the plan" in result.stdout
+    assert "Reserved for 1 revision: the full charge again" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -405,6 +413,9 @@ def test_each_blank_that_is_left_names_what_may_be_written(shops, run, monkeypat
     blanks = [line for line in (shops / "plan.toml").read_text().splitlines() if '= ""' in line or "[]" in line]
     assert len(blanks) >= 5
     assert all("  # " in line for line in blanks)
+    assert (
+        "# reserve = { revisions = 1 }" in (shops / "plan.toml").read_text()
+    )  # a reserve needs a budget, and that a size
     refused = " ".join(run("check", "plan.toml").stderr.split())
     for told in ("public, synthetic, past or confidential", "text, integer, boolean or date", "every cell"):
         assert told in refused

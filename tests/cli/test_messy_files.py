@@ -16,6 +16,8 @@ from recordwise.release.files import load_release
 
 EXACT = ("rho = 0.1", "rho = 1000000000000")
 """So little noise that the published totals are those of the records."""
+ANY_LOSS = ("rho = 0.21", "rho = 2100000000000")
+"""The budget that init wrote, for as little noise."""
 
 
 def told(result):
@@ -76,7 +78,7 @@ def test_loans_with_dollars_dates_and_trailing_blanks(here, run):
     refused = run("release", "plan.toml", "--out", "out", "--yes")
     assert "are outside its published cells" in told(refused)
     trimmed = 'columns.County = { type = "text", trim = true }\ncolumns.Approved = { date = "%m/%d/%Y" }'
-    edited(here / "plan.toml", ('columns.County = "text"', trimmed), EXACT)
+    edited(here / "plan.toml", ('columns.County = "text"', trimmed), ANY_LOSS, EXACT)
     edited(here / "plan.toml", ("[[queries]]", "[[queries]]\nwhere = 'EXTRACT(YEAR FROM \"Approved\") >= 2020'"))
     done = run("release", "plan.toml", "--out", "out", "--yes")
     assert done.exit_code == 0, done.output
@@ -101,7 +103,7 @@ def test_a_semicolon_file_of_windows_with_decimal_commas(here, run):
     )
     assert run("init", "betriebe.csv", "--header", *words, "--keys", "Île,Süd", "--tuned-on", "public").exit_code == 0
     written = 'step = 0.01, number = { thousands = ".", decimal = ",", suffix = "€" }'
-    edited(here / "plan.toml", ("step = 0.01", written), EXACT)
+    edited(here / "plan.toml", ("step = 0.01", written), ANY_LOSS, EXACT)
     assert run("check", "plan.toml").exit_code == 0
     assert run("release", "plan.toml", "--out", "out", "--yes").exit_code == 0
     assert totals(here / "out", "sum_Umsatz") == {"Île": 1234.75, "Süd": 7.0}
@@ -169,7 +171,7 @@ def test_utilities_with_an_id_of_two_columns(here, run):
     assert "'UTILITYID' repeats an id that must be unique in 1 row" in refused
     (line,) = re.findall(r"unit = \[.*?\]", refused)
     assert line == 'unit = ["UTILITYID", "STATE"]'
-    edited(here / "plan.toml", ('unit = "UTILITYID"', line), EXACT)
+    edited(here / "plan.toml", ('unit = "UTILITYID"', line), ANY_LOSS, EXACT)
     assert run("release", "plan.toml", "--out", "out", "--yes").exit_code == 0
     assert totals(here / "out", "sum_kwh") == {"NY": 12.0, "CT": 6.0}
 

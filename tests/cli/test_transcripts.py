@@ -1,4 +1,4 @@
-"""The transcripts run as they are printed: five tables from file to release, and what every command says."""
+"""The transcripts run as they are printed: six tables from file to release, and what every command says."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
 
 DOCS = Path(__file__).parents[2] / "docs"
-NAMES = ("establishments", "dairies", "zips", "utilities", "loans")
+NAMES = ("establishments", "dairies", "zips", "utilities", "loans", "farms")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / "transcripts.md").read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
@@ -77,7 +77,7 @@ def test_every_command_says_what_is_printed(tables, entered, tmp_path):
             assert words(shown, drawn="release" in line) == words(said, drawn="release" in line), line
             assert code == (2 if "was refused" in said else 0)
             ran.append(line.split()[1])
-    assert [ran.count(each) for each in ("init", "check", "preflight", "release")] == [5, 5, 4, 6]
+    assert [ran.count(each) for each in ("init", "check", "preflight", "release")] == [6, 5, 4, 7]
     for name in NAMES:
         assert verify(tmp_path / f"{name}.ledger", against=[tmp_path / "published" / name]) == []
 

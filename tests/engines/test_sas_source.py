@@ -194,7 +194,7 @@ def test_files_with_different_columns_and_of_different_kinds_are_refused(write, 
 
 @pytest.mark.costly
 def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, tmp_path):
-    path = write(lists(records(4000)))
+    path = write(lists(records(200)))
     with rw.Session(
         path,
         unit="id",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build import few
 from engines.plain_mechanism import Plain
 from engines.reference_totals import OPERATORS, plain, totals, truth, value_of
 from recordwise.engines import DuckDB, integers
@@ -154,9 +155,10 @@ def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_e
     ]
 
 
+@pytest.mark.parametrize("examples", few([40, 120], 1))
 @pytest.mark.costly
-def test_totals_of_random_plans_equal_the_reference(opens):
-    @settings(max_examples=opens.examples(120), deadline=None)
+def test_totals_of_random_plans_equal_the_reference(opens, examples):
+    @settings(max_examples=opens.examples(examples), deadline=None)
     @given(rows, st.one_of(st.none(), predicates), group_lists)
     def check(found, condition, groups):
         cells = all_cells(groups, found)
@@ -171,9 +173,10 @@ def test_totals_of_random_plans_equal_the_reference(opens):
 
 
 @pytest.mark.theorem("T-ROLLUP")
+@pytest.mark.parametrize("examples", few([20, 60], 1))
 @pytest.mark.costly
-def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(opens):
-    @settings(max_examples=opens.examples(60), deadline=None)
+def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(opens, examples):
+    @settings(max_examples=opens.examples(examples), deadline=None)
     @given(rows, st.one_of(st.none(), predicates), predicates)
     def check(found, first, second):
         keys = Keys.of(

@@ -48,3 +48,27 @@ def test_an_attack_that_misses_the_truth_is_noticed(small: Tables, monkeypatch: 
     monkeypatch.setattr(run, "multiplied", lambda given, seed: 2.0 * right(given, seed))
     with pytest.raises(AssertionError, match="multiplicative"):
         run.older(small, run.Targets.chosen(small, 1), run.MULTIPLIED, 1)
+
+
+def test_an_insider_knows_what_exact_totals_give_away_and_no_more(
+    small: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "MOST", 5)
+    targets = run.Targets.chosen(small, 1)
+    assert np.array_equal(small.emp[targets.records], targets.largest)
+    assert np.array_equal(small.within[-1][targets.records], targets.cells)
+    found = {name: run.older(small, targets, name, 1)[0] for name in ("ranges", "rounding to 10", run.MULTIPLIED)}
+    assert found["ranges"].close_inside == 1
+    assert np.nanmax(found["ranges"].inside) == 0
+    rounded = found["rounding to 10"].inside
+    assert 0 < np.nanmax(rounded) <= 10 / targets.largest.min()
+    assert found[run.MULTIPLIED].close_inside == 0
+
+
+def test_a_plan_leaves_an_insider_what_its_policy_says(small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MOST", 3)
+    monkeypatch.setattr(run, "SIGMAS", ("0.1", "0.2"))
+    rows = run.plans(small, run.Targets.chosen(small, 1), 1)
+    for less, more in zip(rows[0].inside, rows[1].inside):
+        assert np.isnan(less) or less < more
+    assert rows[0].usable > rows[1].usable

@@ -55,6 +55,5 @@ def test_only_modules_of_the_package_that_run_are_visited() -> None:
         house.visited(lambda: 1 / 0)
 
 
-@pytest.mark.costly
 def test_no_folder_of_ours_is_crowded() -> None:
-    assert house.sizes(house.PACKAGE)["folders with more than 16 entries"] == "none"
+    assert house.crowded(house.PACKAGE) == "none"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import recordwise as rw
+from mechanisms import kept_parts
 from mechanisms.mechanism_catalogue import EVERY, TOTALS, Entry
 from random_policies import random_policy, random_record
 from recordwise.errors import ParameterError
@@ -29,6 +30,7 @@ from recordwise.noise import (
     Seeded,
     binomial_exact,
 )
+from recordwise.policy import Measure
 from recordwise.policy.groups import group_loss, group_pair
 from recordwise.policy.loss_law import PrivacyLoss, Shift
 from recordwise.policy.meaning import (
@@ -91,6 +93,29 @@ def of_mechanism(entry: Entry) -> Iterator[tuple[str, Any]]:
     yield "parameters", json.dumps(parameter_json(made), sort_keys=True)
     yield "loss at a shift", [float(made.loss_at_shift(step * size, step=step)) for size in (1, 5, 60)]
     yield "realized loss", [float(made.realized_loss(step * 20, step * size, step=step)) for size in (1, 5, 60)]
+    yield "by default", by_default(entry, positive)
+    traits = ("answers", "is_sized", "logarithmic", "loss_of_sum", "signed", "to", "variance_varies")
+    yield "traits", str([getattr(made, name) for name in traits])
+
+
+def by_default(entry: Entry, positive: Any) -> list[float]:
+    """The same without a word about steps, confidence or tightness."""
+    made, signed = entry.mechanism, entry.measure.signed
+    measure = Measure(entry.measure.name, signed=signed)
+    totals = np.array([positive, positive[::-1]]) if signed else positive
+    noisy = made.release(totals, rng=Seeded(9))
+    found = made.estimate(noisy)
+    kept = np.array([positive, positive]) * 1.0 if signed else None
+    return [
+        *numbers(found.low),
+        *numbers(found.high),
+        *numbers(made.variance(positive * 1.0)),
+        *numbers(made.bias(positive * 1.0)),
+        *numbers(made.error_quantiles(positive * 1.0, confidence=0.8, kept=kept)),
+        made.loss_at_shift(7),
+        made.realized_loss(20, 7),
+        float(made.policy(measure).loss({measure.name: 7})),
+    ]
 
 
 def of_policy(seed: int) -> Iterator[tuple[str, Any]]:
@@ -217,7 +242,7 @@ def everything() -> dict[str, dict[str, Any]]:
     return {**mechanisms, **policies, **laws, **others}
 
 
-OTHERS = {"conversions": of_conversions, "groups": of_groups, "goals": of_goals}
+OTHERS = {"conversions": of_conversions, "groups": of_groups, "goals": of_goals, **kept_parts.OTHERS}
 
 
 def rounded(value: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import recordwise as rw
+from build import few
 from mechanisms.drawn_laws import coarse_grid, laid, moved, pmf
 from mechanisms.mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, ONE_SIDED, SIGNED, TOTALS, TRANSFORMS, Entry
 from recordwise.mechanisms import Mechanism
@@ -52,7 +53,7 @@ def standardised_bias(entry: Entry, total: int, planted: float) -> float:
     return float((np.mean(value) + planted * math.sqrt(variance) - amount(entry, total)) / error)
 
 
-@pytest.mark.parametrize("total", TOTALS)
+@pytest.mark.parametrize("total", few([0, 10, 10**9, *TOTALS[1:3], *TOTALS[4:6]], 3))
 @pytest.mark.parametrize("entry", EVERY, ids=str)
 @pytest.mark.costly
 def test_the_value_is_unbiased_by_simulation(entry: Entry, total: int) -> None:

@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 import recordwise as rw
+from build import few
 from mechanisms.drawn_laws import laid, moved
 from mechanisms.mechanism_catalogue import ONE_SIDED, SIGNED, TOTALS, Entry
 from recordwise.mechanisms import Noisy
 from recordwise.mechanisms.base import last_digits, rounded
 from recordwise.noise import LatticeLaw
 
-LEVELS = [0.5, 0.9, 0.95, 0.999]
 PROBES = 1 << 10
 FINEST_UNIT = 100
 """A unit of an end's last digit is at most this part of what one scale of noise is worth."""
@@ -58,7 +58,7 @@ def rounding_allowed(entry: Entry, total: float) -> tuple[float, float]:
     ) / grid
 
 
-@pytest.mark.parametrize("confidence", LEVELS)
+@pytest.mark.parametrize("confidence", few([0.95, 0.5, 0.9, 0.999], 2))
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
 @pytest.mark.theorem("T-INTERVAL")
 @pytest.mark.costly

@@ -193,7 +193,10 @@ CHANGES: Changes = {
         [("table_share = [0.1, 0.2, 0.3, 0.4]\n", "")],
     ],
     "Choice.share": [[('share = ["1/4", "3/4"]', 'share = ["1/2", "1/2"]')]],
-    "Query.best": [[('share = ["1/4", "3/4"]', 'share = "best"')]],
+    "Query.best": [
+        [('share = ["1/4", "3/4"]', 'share = "best"')],
+        [('share = ["1/4", "3/4"] }', 'share = "best" }\nshare_goal = { 100 = 0.1 }')],
+    ],
     "Query.all_other": [[('all_other = "publish"\n', "")]],
     "Rows.table": [[('naics = ["111", "221"]', 'naics = ["111", "331"]')]],
     "Sizes.columns": [[("01002,900", "01002,90000")]],

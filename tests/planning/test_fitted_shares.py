@@ -13,7 +13,8 @@ from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.planning import Goal, plan_goals, plan_text, recommend
 from recordwise.planning.scope import level_shares
-from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares, fitted_split
+from recordwise.planning.search.convex import LevelTree, _tangents, fitted_shares
+from recordwise.planning.search.shares import fitted_split
 from recordwise.postprocess.linear import AnswerTree, Crossing
 
 
@@ -188,6 +189,44 @@ def test_shares_of_the_sum_both_margins_and_the_cells_are_the_best_of_a_grid(ses
     assert best < 0.99 * worst(np.full(4, 0.25))
 
 
+@pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("rank_by", ["median", "maximum"])
+@pytest.mark.parametrize("names", [("emp",), ("emp", "count")])
+def test_a_plan_is_recommended_within_a_hundredth_of_a_grid_of_all_shares(session, monkeypatch, names, rank_by):
+    """Each of four crossing tables with a share of its own; fitted variances from the inverse of the normal equations."""
+    monkeypatch.setattr("recordwise.planning.search.fits.NEAR", 0)
+    sides = {"county": ["01", "02", "03"], "naics": ["311", "312", "313", "321", "441", "442"]}
+    query = rw.query().levels((), "county").levels((), "naics", keys=rw.Keys.product(**sides))
+    asked = query.sum("emp", rw.Gaussian(sigma=9), alias="emp")
+    asked = asked.count(rw.Gaussian(sigma=9), alias="count") if "count" in names else asked
+    within = {"emp": "0.05", "count": "0.15"}
+    goals = [Goal(name, query, within=within[name]) for name in names]
+    how = {"fitted": True, "complete": True, "data": "synthetic"}
+    found = recommend(session, goals, plan=asked, candidates={"g": rw.Gaussian(sigma=1)}, rank_by=rank_by, **how)
+    blocks = [
+        np.kron(*(np.eye(len(own)) if name in level.names() else np.ones((1, len(own))) for name, own in sides.items()))
+        for level in query.tables()
+    ]
+    rows, level = np.vstack(blocks), np.repeat(np.arange(4), [len(each) for each in blocks])
+    read = session.owner.view(data="synthetic").cell_totals(asked)
+    reach = {
+        name: (float(within[name]) * np.concatenate([each.totals[name] for each in read]) - 0.5) / 1.959964
+        for name in names
+    }
+    steps = np.array([(a, b, c, 32 - a - b - c) for a in range(33) for b in range(33 - a) for c in range(33 - a - b)])
+    shares = (steps + 0.25) / 33
+    parts = np.array([rows[level == n].T @ rows[level == n] for n in range(4)])
+    covariance = np.linalg.inv(np.einsum("sl,lij->sij", shares, parts))
+    variance = np.einsum("ij,sjk,ik->si", rows, covariance, rows)
+    record = {"median": found.best.losses.rho.quantile(0.5), "maximum": found.best.losses.rho.maximum}[rank_by]
+    emp = np.sort(session.owner.view(data="synthetic").value_counts(["emp"]).columns["emp"])
+    size = float(emp[-1]) if rank_by == "maximum" else MEDIAN
+    needs = {name: (variance / reach[name] ** 2).max(axis=1) for name in names}
+    losses = needs["emp"] * size**2 / 2 + (needs["count"] / 2 if "count" in names else 0)
+    assert record <= 1.01 * losses.min()
+    assert losses.min() < 0.95 * losses[len(losses) // 2]
+
+
 def test_cells_that_may_miss_do_not_decide():
     tree = random_tree(1)
     hard = tree.reach.copy()
@@ -239,6 +278,11 @@ def test_a_fitted_goal_leaves_room_for_half_a_step(session):
         recommend(
             session, Goal("count", levels(), within="0.001"), candidates={"Gaussian": rw.Gaussian(sigma=1)}, **how
         )
+
+
+RNG = np.random.default_rng(5)
+EMP = np.minimum(np.floor(RNG.pareto(1.2, 1500) * 20 + 1), 5000).astype(int)
+MEDIAN = float(np.sort(EMP)[749])
 
 
 @pytest.fixture(scope="module")

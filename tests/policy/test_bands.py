@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.owner import lent_bands, with_bands
 from recordwise.errors import UnknownFormError
-from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
+from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum, laplace_sum
 from recordwise.policy.bands import BandTable, unpack
 from recordwise.policy.columns import Measure, literal
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
@@ -268,6 +268,24 @@ def test_a_list_of_combinations_that_is_cut_is_not_taken_for_a_proof() -> None:
         both(in_band(tables[0], [16]), in_band(tables[1], [16])), both(*(in_band(each, [16]) for each in tables[2:]))
     )
     assert constant(1).dominates(constant(1) + constant(1).where(last)).answer != "yes"
+
+
+@pytest.mark.theorem("T-COVER")
+def test_laplace_noise_in_many_bands_is_within_that_of_the_smallest_scale_and_not_within_less() -> None:
+    """Three tables of 17 bands: too many combinations to compare, and a record is in one band of each table."""
+    edges = tuple(Fraction(50 * 2**at) for at in range(17))
+    policy, shares = Policy(), (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
+    for name, share in zip(("county", "naics", "size"), shares):
+        table = table_of({(f"{at:02}",): at for at in range(17)}, ConditionColumn(name), edges=edges)
+        for band, edge in enumerate(edges):
+            scale = edge / 10 / share
+            # As drawn: the step of the data is halved until a scale has a thousand steps, so lattices differ by band.
+            grid = Fraction(1)
+            while scale < 1000 * grid:
+                grid /= 2
+            policy += laplace_sum("emp", scale=scale, grid=grid).where(in_band(table, [band]))
+    assert laplace_sum("emp", scale=5, grid=Fraction(1, 128)).dominates(policy)
+    assert not laplace_sum("emp", scale="5.01", grid=Fraction(1, 128)).dominates(policy)
 
 
 def test_bands_combine_with_conditions_on_their_own_columns() -> None:

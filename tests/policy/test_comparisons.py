@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from build import few
 from policy.several_measures import FOUR, number, random_term
 from recordwise.exact.functions import log, x
 from recordwise.exact.numbers import working_precision
@@ -107,12 +108,13 @@ def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.theorem("T-SHARES")
+@pytest.mark.parametrize("comparisons", few([25, 60], 1))
 @pytest.mark.costly
-def test_no_record_beyond_the_reach_exceeds_the_budget() -> None:
+def test_no_record_beyond_the_reach_exceeds_the_budget(comparisons: int) -> None:
     """Two measures that are each within the budget alone and exceed it together: the reach must allow for the other."""
     rng, reached = Random(32), 0
     with working_precision(PRECISION):
-        for _ in range(60):
+        for _ in range(comparisons):
             problem = random_comparison(rng)
             for gains in openings(problem.gains, problem.spans):
                 opened = replace(problem, gains=gains)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from build import few
 from random_policies import (
     EMP,
     NET,
@@ -96,7 +97,7 @@ def related_pair(rng: Random) -> tuple[Policy, Policy]:
     return maximum([sum(plain, Policy()), constant(positive(rng))]), policy
 
 
-@pytest.mark.parametrize("pairs", [400, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", few([200, 5000], 1))
 @pytest.mark.costly
 def test_no_yes_is_refuted_by_search_and_every_no_has_a_witness(pairs: int) -> None:
     rng = Random(11)

@@ -50,6 +50,9 @@ ATOMS: dict[str, Atom] = {
     "count of pieces of both": PieceCount(pieces(emp=10, pay=3)),
     "pure pieces of emp at 5": PurePieces(pieces(emp=5), Fraction(1, 2), Fraction(1, 8)),
     "laplace noise for emp": LaplaceSum(EMP, Fraction(1), Fraction(6)),
+    "wider laplace noise for emp": LaplaceSum(EMP, Fraction(1), Fraction(9)),
+    "finer laplace noise for emp": LaplaceSum(EMP, Fraction(1, 4), Fraction(6)),
+    "narrower laplace noise for emp": LaplaceSum(EMP, Fraction(1, 4), Fraction(2)),
     "emp in sixths": Additive(EMP, x / 6, "pure"),
     "emp in sixths, tanh": Additive(EMP, x / 6, "tanh"),
 }
@@ -86,6 +89,12 @@ EXACT: dict[tuple[str, str], Any] = {
     ("pay", "pieces of pay at 3"): 9,
     ("pay", "pieces of emp at 4"): None,
     ("pay", "pay to 7"): None,
+    ("wider laplace noise for emp", "laplace noise for emp"): Fraction(2, 3),
+    ("laplace noise for emp", "wider laplace noise for emp"): None,
+    ("finer laplace noise for emp", "laplace noise for emp"): 1,
+    ("laplace noise for emp", "finer laplace noise for emp"): None,
+    ("laplace noise for emp", "narrower laplace noise for emp"): None,
+    ("finer laplace noise for emp", "narrower laplace noise for emp"): Fraction(1, 3),
 }
 
 

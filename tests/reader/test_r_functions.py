@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
+from scipy.stats import chi2
 
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.release.formats.statistical import _r_text
 
 pytestmark = pytest.mark.process
+DRAWS = 400
+ENDS = np.array([5e-7, 1 - 5e-7])
 COUNTIES = [f"{state}00{number}" for state in ("01", "02", "04", "06") for number in range(1, 10)]
 
 
@@ -64,14 +68,36 @@ def run(rscript: str, code: str, folder: Path) -> Any:
     return [float(line) for line in found.stdout.split()]
 
 
+def shrink(source: Path, target: Path, factor: float) -> None:
+    """Replicates of a wrong law."""
+    table = pa.csv.read_csv(source, convert_options=pa.csv.ConvertOptions(column_types={"label": pa.string()}))
+    value = table["value"].to_numpy()
+    columns = {name: value + factor * (table[name].to_numpy() - value) for name in table.column_names[2:]}
+    pa.csv.write_csv(pa.table({"label": table["label"], "value": value, **columns}), target)
+
+
+def slope_error(response: pa.Table, covariate: pa.Table) -> float:
+    """The standard error of a slope from replicates (T-EIV), written out."""
+    x, y = (each["value"].to_numpy() for each in (covariate, response))
+    noise = np.array([covariate[name].to_numpy() - x for name in covariate.column_names[2:]])
+    deep, tau = x - x.mean(), np.mean(noise**2, axis=0)
+    left = deep @ deep - np.mean(np.sum((noise - noise.mean(axis=1)[:, None]) ** 2, axis=1))
+    slope = deep @ (y - y.mean()) / left
+    scores = deep * (y - y.mean() - slope * deep) + slope * tau
+    return float(np.sqrt(len(x) / (len(x) - 2) * scores @ scores) / left)
+
+
 SHOW = 'show <- function(each) cat(sprintf("%.17g\\n", unlist(each)))\n'
 
 
 def test_totals_growth_and_regressions_are_those_of_python(rscript: str, folders: list[Path], tmp_path: Path) -> None:
     before, now = map(rw.read, folders)
     three = ["01001", "02003", "06009"]
-    for name in ("emp", "pay"):
-        now.replicates(f"sum_{name}", count=400, by="county").save(tmp_path / f"{name}.csv")
+    drawn = {name: now.replicates(f"sum_{name}", count=DRAWS, by="county") for name in ("emp", "pay")}
+    for name, each in drawn.items():
+        each.save(tmp_path / f"{name}.csv")
+    shrink(tmp_path / "emp.csv", tmp_path / "small.csv", 0.75)
+    shrink(tmp_path / "pay.csv", tmp_path / "little.csv", 0.75)
     code = f"""
     codes <- c({", ".join(map(json.dumps, three))})
     show(rw_total("sum_emp", where = list(county = codes))[c("value", "sd", "low", "high")])
@@ -85,6 +111,10 @@ def test_totals_growth_and_regressions_are_those_of_python(rscript: str, folders
     pay <- rw_replicates({json.dumps(str(tmp_path / "pay.csv"))})
     show(rw_estimate(function(emp, pay) sum(pay) / sum(emp), emp, pay)[c("value", "sd")])
     show(rw_regress(pay, emp)[c("slope", "sd", "naive", "reliability")])
+    small <- rw_replicates({json.dumps(str(tmp_path / "small.csv"))})
+    little <- rw_replicates({json.dumps(str(tmp_path / "little.csv"))})
+    show(rw_estimate(function(emp, pay) sum(pay) / sum(emp), small, little)["sd"])
+    show(rw_regress(pay, small)["reliability"])
     """
     shown = run(rscript, SHOW + code, folders[1])
     total, both = now.total("sum_emp", {"county": three}), now.total("both", {"county": three, "k": "=a"})
@@ -100,14 +130,20 @@ def test_totals_growth_and_regressions_are_those_of_python(rscript: str, folders
     )
     np.testing.assert_allclose(shown[8:12], grown[["value", "sd", "low", "high"]].astype(float), rtol=1e-3, atol=1e-4)
     ratio = now.total("sum_pay").per(now.total("sum_emp"))
-    # 400 replicates know a standard error to 3.5 % (one standard deviation); four of them are a false alarm in 16,000.
     assert shown[12] == pytest.approx(ratio.value, rel=1e-9)
-    assert shown[13] == pytest.approx(ratio.sd, rel=0.14)
+    # Squared errors of replicates over their variance are chi-square: false alarm 1e-6. Errors of three quarters are noticed.
+    low, high = (float(each) for each in np.sqrt(chi2.ppf(ENDS, DRAWS) / DRAWS))
+    assert low < shown[13] / ratio.sd < high
+    assert not low < shown[18] / ratio.sd < high
     model = now.regress("sum_pay", "sum_emp", by="county")
     assert shown[16] == pytest.approx(model.naive[0], rel=1e-9)
-    assert shown[14] == pytest.approx(model.slopes[0], rel=0.02)
-    assert shown[15] == pytest.approx(model.sds[0], rel=0.1)
-    assert shown[17] == pytest.approx(model.reliabilities[0], rel=0.02)
+    # What noise adds to the spread, too, with as many degrees of freedom as there are counties but one.
+    freedom = DRAWS * (len(COUNTIES) - 1)
+    low, high = (float(each) for each in chi2.ppf(ENDS, freedom) / freedom)
+    assert low < (1 - shown[17]) / (1 - model.reliabilities[0]) < high
+    assert not low < (1 - shown[19]) / (1 - model.reliabilities[0]) < high
+    assert shown[14] == pytest.approx(shown[16] / shown[17], rel=1e-9)
+    assert shown[15] == pytest.approx(slope_error(drawn["pay"].table, drawn["emp"].table), rel=1e-6)
     # The correction matters here: noise pulls the slope towards 0.
     assert abs(shown[16] - shown[14]) > 0.02 * shown[14]
 

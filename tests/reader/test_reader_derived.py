@@ -68,7 +68,7 @@ def made(values: Any, covariance: Any, **other: Any) -> Answer:
         "notes": (),
         "method": "sum",
         "of": "digest:emp",
-        "release": {"title": "T", "digest": "d", "privacy_label": "p", "version": "0", "private": "yes"},
+        "release": {"title": "T", "digest": "d", "privacy_label": "p", "version": "0", "private": "yes", "stages": ""},
         "errors": lambda draws, purpose: np.zeros((draws, len(values))),
     }
     return Answer(**{**given, **other})
@@ -420,3 +420,40 @@ def test_random_conditions_do_what_python_says(opened: Any) -> None:
         else:
             with pytest.raises(ParameterError, match="leaves no cell"):
                 release.total("emp", text)
+
+
+def test_shares_may_have_a_whole_each(opened: Any) -> None:
+    release = released(opened)
+    found = release.share("emp", {"county5": COUNTIES[:4]}, by="county2", each=True, complete=True)
+    parts = release.total("emp", {"county5": COUNTIES[:4]}, by="county2", complete=True)
+    wholes = release.total("emp", {"county2": list(parts.labels)}, by="county2", complete=True)
+    assert found.labels == parts.labels
+    assert found.values == pytest.approx(parts.values / wholes.values)
+    both = release.total("emp", by="county5", complete=True)
+    # State 01 is whole, and so its share is 1 without an error.
+    assert found.values[0] == pytest.approx(1)
+    assert found.sds[0] < 1e-6
+    assert found.sds[1] == pytest.approx(both.combined(_halves(), ["02013", "02"]).ratio("02013", "02").sd)
+    assert found.sentence.endswith("%).")
+
+
+def _halves() -> Any:
+    one = np.array([float(each == "02013") for each in COUNTIES])
+    return np.array([one, [float(each.startswith("02")) for each in COUNTIES]])
+
+
+def test_ratios_without_a_clear_denominator_are_left_out_and_named() -> None:
+    top = made([100.0, 50.0, 70.0], np.eye(3), of="digest:pay")
+    bottom = made([10.0, 0.5, 7.0], np.eye(3), of="digest:emp")
+    found = top.per(bottom)
+    assert found.labels == ("c0", "c2")
+    assert found.values == pytest.approx([10, 10])
+    assert any("Left out" in note and "1 (c1)" in note for note in found.notes)
+    assert found.covariance[0, 1] == 0
+    unclear = made([0.1, 0.2, 0.3], np.eye(3), of="digest:emp")
+    with pytest.raises(ParameterError, match="not clearly different"):
+        top.per(unclear)
+    grown = made([11.0, 5.0, 21.0], np.eye(3) * 0.01, of="a").growth(made([10.0, 0.1, 20.0], np.eye(3) * 0.01, of="b"))
+    assert grown.labels == ("c0", "c2")
+    assert "10.00%" in grown.sentence
+    assert grown.texts[0][1] == "1.49%"

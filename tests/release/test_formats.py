@@ -45,6 +45,7 @@ def test_the_formats_of_recordwise_are_known_by_name() -> None:
         (("parquet", "ods"), "unknown format: 'ods'. Choose from parquet, csv, xlsx"),
         (("csv",), "must include 'parquet'"),
         ((), "must include 'parquet'"),
+        (("parquet", "r"), "'r', which reads the files of 'csv'. Add 'csv'"),
         (("parquet", "parquet"), "name a format twice"),
     ],
 )

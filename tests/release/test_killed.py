@@ -144,8 +144,8 @@ def random_moments(nursery: Nursery, count: int) -> list[dict]:
     return [{"after": chance.uniform(0, longest)} for _ in range(count)]
 
 
-def test_a_release_killed_at_fifteen_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
-    killed(nursery, random_moments(nursery, 15), fresh_every=4)
+def test_a_release_killed_at_eight_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
+    killed(nursery, random_moments(nursery, 8), fresh_every=3)
 
 
 @pytest.mark.slow

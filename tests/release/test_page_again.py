@@ -97,7 +97,7 @@ def test_parts_that_do_not_add_up_to_the_policy_are_refused(tmp_path: Path) -> N
 
 
 def test_sizes_that_were_not_kept_are_read_off_between_those_that_were() -> None:
-    from recordwise.release.page.view import SavedNoise
+    from recordwise.release.tables import SavedNoise
 
     kept = SavedNoise(noise_sigma=None, sizes=(1.0, 10.0, 100.0), variances=(1.0, 100.0, 10000.0))
     assert kept.variance_of([1.0, 10.0, 100.0]).tolist() == [1.0, 100.0, 10000.0]

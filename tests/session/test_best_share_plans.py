@@ -116,3 +116,81 @@ def test_best_is_for_all_levels_of_a_query(given: tuple[Any, Any]) -> None:
 def test_another_word_in_a_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanFileError, match="share"):
         load_plan(plan_file(tmp_path, LEVELS.replace('"best"', '"better"')))
+
+
+def test_a_goal_decides_what_is_best_and_is_another_release(tmp_path: Path) -> None:
+    sizes = rw.Keys.of(
+        {"county": ["01", "02", "03"], "emp": [50, 500, 20000]}, size={"emp": "emp"}, sized_on="public: a list"
+    )
+    query = rw.query().levels((), "county", share="best", keys=sizes).sum("emp", rw.UnitSplit(at=20, rho="0.5"))
+    goal = query.with_share_goal({15000: "0.05", 100000: "0.5"})
+    with session(records(200), tmp_path / "l") as opened:
+        plain, own = (with_sizes(Plan(schema=opened.schema, queries=(each,))) for each in (query, goal))
+        wanted = best_shares(plain, 0, goal={15000: "0.05", 100000: "0.5"})
+        assert shares(own.queries[0]) == list(wanted.axes[0])
+        assert shares(own.queries[0]) != shares(plain.queries[0])
+        opened.run(query, refuse_repeat=True)
+        opened.run(goal, refuse_repeat=True)
+        with pytest.raises(AlreadyReleasedError):
+            opened.run(query.with_share_goal({"100000": Fraction(1, 2), 15000: "1/20"}), refuse_repeat=True)
+        assert opened.history()[-2].body["details"][0]["shares"] == "best (1/20 from 15000 on, 1/2 from 100000 on)"
+        text = rw.planning.plan_text(
+            (goal,), opened.schema, dataset="small", source="records.parquet", ledger="l", tuned_on="synthetic"
+        )
+    write_records(tmp_path / "records.parquet", 200)
+    assert load_plan(text.save(tmp_path / "plan.toml")).plan.queries[0].best == goal.best
+
+
+@pytest.mark.parametrize(
+    "goal, told",
+    [
+        ("{}", "must name a size and an error"),
+        ("{ 100 = -1 }", "share_goal"),
+        ("{ many = 0.1 }", "share_goal"),
+        ("5", "must be a table"),
+    ],
+)
+def test_a_goal_that_is_none_is_refused(tmp_path: Path, goal: str, told: str) -> None:
+    with pytest.raises(PlanFileError, match=told):
+        load_plan(plan_file(tmp_path, LEVELS.replace("keys =", f"share_goal = {goal}\nkeys =")))
+    with pytest.raises(PlanFileError, match='is for levels with share = "best"'):
+        load_plan(
+            plan_file(
+                tmp_path, LEVELS.replace(', share = "best"', "").replace("keys =", "share_goal = { 1 = 1 }\nkeys =")
+            )
+        )
+
+
+PLACES = """
+[hierarchies.places]
+file = "places.csv"
+levels = ["area", "county"]
+source = "public: a list"
+
+[outputs]
+tables = ["research", "basic"]
+basic = { complete = true }
+"""
+
+
+def test_a_recommended_plan_says_best_and_finds_its_shares_again(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text("area,county\na,01\na,02\nb,03\n")
+    levels = 'levels = [{ by = ["area", "county"] }]\nkeys = { product = { places = "county" } }\n'
+    path = plan_file(tmp_path, levels)
+    text = path.read_text()
+    path.write_text(text.replace("[[queries]]", f"{PLACES}\n[[queries]]", 1))
+    file = load_plan(path)
+    assert file.plan.queries[0].best is None
+    with rw.Session.from_plan(file, data="synthetic") as opened:
+        goals = rw.planning.plan_goals(opened, file, within="0.3", at_least=10)
+        found = rw.planning.recommend(opened, goals, plan=file, data="synthetic", new_budget=True)
+        raw = rw.planning.recommend(opened, goals, plan=file, data="synthetic", new_budget=True, fitted=False)
+    assert found.best.losses.rho.quantile(0.5) < raw.best.losses.rho.quantile(
+        0.5
+    )  # basic tables are complete, so fits count
+    saved = found.save_like(path, tmp_path / "new.toml")
+    assert 'share = "best"' in saved.read_text()
+    again = rw.planning.check(load_plan(saved))
+    assert shares(again.file.plan.queries[0]) == shares(found.queries()[0])
+    assert again.budget == "covers the plan"
+    assert again.file.reserve == 1

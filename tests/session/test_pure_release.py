@@ -19,7 +19,9 @@ from recordwise.errors import BudgetError, LedgerError, ParameterError, PlanFile
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import plan_policy
 from recordwise.policy import Policy, constant, meaning, pure_budget
+from recordwise.policy.meaning import likely_log_odds
 from recordwise.release.page.page import model_js, page_file
+from recordwise.release.page.questions import SENTENCES, details
 from recordwise.release.page.view import payload, view_of
 from recordwise.release.verify import verify
 
@@ -92,6 +94,61 @@ def test_what_has_no_pure_loss_is_refused_and_nothing_is_charged(tmp_path: Path)
     # The same ledger with a zCDP budget of the same numbers is another budget.
     with pytest.raises(LedgerError, match="another budget"):
         small(ledger=tmp_path / "a.ledger", budget=constant(10**9))
+
+
+def test_a_refusal_names_the_gaussian_statistics_and_laplace_noise_as_accurate(place: Path) -> None:
+    """What it says can be pasted, and is then within the budget."""
+    plan = written(place, "{ pure_epsilon = 9 }")
+    laplace = plan.read_text()
+    mixed = laplace.replace(
+        'count = { kind = "GeneralizedGaussian", shape = 1, scale = 4 }', 'count = { kind = "Gaussian", sigma = 3 }'
+    )
+    plan.write_text(mixed.replace("scale = 500", "scale = 1000"))
+    refused = run("check", plan).stdout
+    assert "Without a pure epsilon: count." in " ".join(refused.split())
+    assert "costs every example less" not in refused, "Gaussian noise costs less in rho, and has no pure epsilon"
+    (line,) = [each.strip() for each in refused.splitlines() if each.strip().startswith("- count: ")]
+    assert line == '- count: { kind = "GeneralizedGaussian", shape = 1, scale = 2.12 }'
+    plan.write_text(
+        mixed.replace("scale = 500", "scale = 1000").replace('{ kind = "Gaussian", sigma = 3 }', line.split(": ", 1)[1])
+    )
+    assert "covers the plan in pure epsilon" in run("check", plan).stdout
+    assert run("release", plan, "--out", place / "out", "--yes").exit_code == 0
+    shown = run("ledger", "show", place / "small.ledger").stdout
+    assert shown.count("pure epsilon") == 2
+    assert "emp / 1000" in shown.split("Spent")[1].split("Budget")[0]
+
+
+def test_recommendations_under_a_pure_budget_have_a_pure_epsilon(place: Path) -> None:
+    plan = rw.load_plan(written(place, "{ pure_epsilon = 2, at = { emp = 5 } }"))
+    goals = {"within": "0.5", "share": "0.5"}
+    with rw.Session.from_plan(plan) as opened:
+        asked = rw.planning.plan_goals(opened, plan, **goals)
+        found = rw.planning.recommend(opened, asked, plan=plan, data="synthetic")
+        assert "Laplace" in [each.name for each in found.candidates]
+        assert all(each.policy.pure_problem() is None for each in found.candidates)
+        both = {"Gaussian": rw.Gaussian(sigma=1), "Laplace": rw.GeneralizedGaussian(shape=1, scale=1)}
+        some = rw.planning.recommend(opened, asked, plan=plan, candidates=both, data="synthetic")
+        assert some.best.name == "Laplace"
+        assert "no pure epsilon" in some.infeasible["Gaussian"]
+        with pytest.raises(ParameterError, match="have no pure epsilon"):
+            rw.planning.recommend(
+                opened, asked, plan=plan, candidates={"Gaussian": rw.Gaussian(sigma=1)}, data="synthetic"
+            )
+
+
+@pytest.mark.theorem("T-MEANING")
+def test_odds_that_a_pure_loss_limits_are_not_called_likely_to_pass_the_limit(place: Path) -> None:
+    """In `loss` and on the page: the smaller of what the pure and the zCDP loss say."""
+    plan = written(place, "{ pure_epsilon = 11 }")
+    assert run("release", plan, "--out", place / "out", "--yes").exit_code == 0
+    small, large = (run("loss", place / "out" / "policy.json", f"emp={emp}").stdout for emp in (40, 5000))
+    assert "in no case by more than 1.39" in small
+    assert "with probability at most 5%" not in small + large
+    assert likely_log_odds(9.0, pure=10.25) == 10.25
+    assert likely_log_odds(0.01, pure=3.0) == likely_log_odds(0.01) < 3
+    assert details(0.05, 0.0, pure=0.33)[-1] == SENTENCES["never"].format(tail="1.39")
+    assert details(0.01, 0.0, pure=3.0)[-1] == details(0.01, 0.0)[-1]
 
 
 def test_a_mixed_plan_falls_back_to_zcdp_and_says_so() -> None:

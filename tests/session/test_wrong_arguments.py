@@ -9,6 +9,11 @@ from recordwise.errors import KindError, RecordwiseError
 
 TABLE = {"id": [1, 2, 3], "state": ["a", "b", "a"], "sales": [5, 6, 7]}
 MISSPELLED: dict[str, Any] = {"sigm": 1}
+OTHERS: dict[str, dict[str, Any]] = {
+    name: {name: 1} for name in ("measure", "key", "aliass", "floo", "plann", "roh", "withn", "x")
+}
+LOOSE: Any = rw
+"""The package without its types, which would refuse these calls before they are made."""
 COUNT, SPLIT = rw.Gaussian(rho="0.1"), rw.UnitSplit(at=5, rho=1)
 
 
@@ -47,6 +52,27 @@ WRONG = {
         lambda: rw.Gaussian(**MISSPELLED),
         "'sigm' is no parameter of this mechanism: did you mean 'sigma'?",
     ),
+    "of a session": (
+        lambda: session(**OTHERS["measure"]),
+        "'measure' is no argument of Session: did you mean 'measures'",
+    ),
+    "nothing": (lambda: LOOSE.Session(), "Session needs source"),
+    "of a query": (
+        lambda: rw.query().group_by("state", **OTHERS["key"]),
+        "'key' is no argument of Query.group_by: did you mean 'keys'",
+    ),
+    "of a sum": (lambda: rw.query().sum("sales", SPLIT, **OTHERS["aliass"]), "did you mean 'alias'"),
+    "no mechanism": (lambda: LOOSE.query().sum("sales"), "Query.sum needs mechanism"),
+    "too many": (lambda: LOOSE.query().sum("sales", SPLIT, 5), "Query.sum was called with arguments that it does not"),
+    "of sized noise": (lambda: rw.Sized(mechanism=COUNT, **OTHERS["floo"]), "did you mean 'floor'"),
+    "by position": (lambda: LOOSE.UnitSplit(5), "UnitSplit was called with arguments that it does not take"),
+    "of planning": (
+        lambda: LOOSE.planning.recommend(1, 2, **OTHERS["plann"]),
+        "no argument of recommend: did you mean 'plan'",
+    ),
+    "of a goal": (lambda: rw.planning.Goal("sales", rw.query(), **OTHERS["withn"]), "did you mean 'within'"),
+    "of a policy": (lambda: LOOSE.policy.constant(**OTHERS["roh"]), "no argument of constant: did you mean 'rho'"),
+    "of reading": (lambda: rw.read("x", **OTHERS["x"]), "'x' is no argument of read. It takes folder_or_zip"),
     "a plan": (lambda: rw.load_plan(5), "path must be the path of a plan file"),
     "a release": (lambda: rw.read(5), "folder_or_zip must be the path"),
     "confidence": (lambda: run_with(confidence="high"), "confidence must be a number"),

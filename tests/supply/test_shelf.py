@@ -41,6 +41,25 @@ def test_a_workflow_has_no_right_that_it_does_not_need_and_pins_what_it_uses(pat
     assert "secrets." not in path.read_text()
 
 
+def test_nobody_who_sends_a_change_becomes_an_administrator() -> None:
+    for path in WORKFLOWS:
+        flow = read(path)
+        if "pull_request" in (flow.get("on") or flow[True]):
+            assert "sudo" not in path.read_text(), path.name
+
+
+def test_every_place_states_the_same_python_versions() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    least, most = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"]).groups()  # type: ignore[union-attr]
+    minors = [f"3.{each}" for each in range(int(least), int(most))]
+    assert [each.rpartition(" ")[2] for each in project["classifiers"] if "Python :: 3." in each] == minors
+    jobs = read(ROOT / ".github" / "workflows" / "test.yml")["jobs"].values()
+    assert all(job["strategy"]["matrix"]["python"] == minors for job in jobs)
+    said = f"{minors[0]} to {minors[-1]}"
+    assert all(f"Python {said}" in (ROOT / name).read_text() for name in ("README.md", "docs/install.md"))
+    assert f"({minors[0].replace('.', ', ')}) <= sys.version_info < (3, {most})" in (ROOT / "Makefile").read_text()
+
+
 def test_only_the_job_that_publishes_has_an_identity_and_somebody_approves_it() -> None:
     jobs = read(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
     assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]

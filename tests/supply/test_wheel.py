@@ -1,5 +1,6 @@
 """What is built: the wheel and what it says about itself; in the slow tests, installed where nothing else is."""
 
+import hashlib
 import json
 import os
 import shlex
@@ -8,8 +9,13 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email import message_from_string
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -160,16 +166,75 @@ def test_the_source_archive_installs_too(tmp_path: Path) -> None:
     assert subprocess.run([bin_ / "recordwise", "--version"], check=False).returncode == 0
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("alone")
-def test_a_folder_of_wheels_installs_without_a_network(wheel: Path, tmp_path: Path) -> None:
-    """docs/install.md, "Without a network": what is downloaded outside is all that the inside needs."""
-    house = tmp_path / "wheelhouse"
-    words: list[Any] = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", house, str(wheel)]
+@pytest.fixture(scope="module")
+def house(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and all that it needs."""
+    folder = tmp_path_factory.mktemp("wheelhouse")
+    words: list[Any] = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", folder, str(wheel)]
     if subprocess.run(words, capture_output=True, check=False).returncode:
         unavailable("pip cannot download here: the folder of wheels was NOT tried")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_a_folder_of_wheels_installs_without_a_network(house: Path, tmp_path: Path) -> None:
+    """docs/install.md, "Without a network": what is downloaded outside is all that the inside needs."""
     bin_ = installed(tmp_path / "env", "--no-index", "--find-links", str(house), "recordwise")
     path_of_a_stranger(bin_, tmp_path)
+
+
+def project_of(file: Path) -> str:
+    """The name under which an index lists a file."""
+    return normal(file.name.partition("-")[0])
+
+
+@contextmanager
+def index_of(house: Path, folder: Path) -> Iterator[str]:
+    """A package index of the files of a folder, with their digests, on this machine; yields its address."""
+    simple = folder / "simple"
+    for file in house.iterdir():
+        own = simple / project_of(file)
+        own.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, own)
+        with (own / "index.html").open("a") as page:
+            page.write(f'<a href="{file.name}#sha256={digest_of(file)}">{file.name}</a>\n')
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def digest_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_the_wheel_installs_by_name_and_digest_from_an_index_that_has_nothing_else(
+    house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upload: `pip install recordwise` in an empty environment, every file by its digest."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    wanted = tmp_path / "wanted.txt"
+    lines = [
+        f"{project_of(file)}=={file.name.split('-')[1]} --hash=sha256:{digest_of(file)}" for file in house.iterdir()
+    ]
+    wanted.write_text("\n".join(lines))
+    with index_of(house, tmp_path) as address:
+        bin_ = installed(tmp_path / "env", "--isolated", "--index-url", address, "--require-hashes", "-r", str(wanted))
+        wanted.write_text("\n".join(each.replace("sha256:", "sha256:0000")[:-4] for each in lines))
+        with pytest.raises((pytest.fail.Exception, pytest.skip.Exception), match="Expected sha256 0000"):
+            installed(tmp_path / "other", "--isolated", "--index-url", address, "--require-hashes", "-r", str(wanted))
+    path_of_a_stranger(bin_, tmp_path)
+    (bill,) = (tmp_path / "env" / "lib").glob("*/site-packages/recordwise-*.dist-info/sboms/recordwise.cdx.json")
+    assert json.loads(bill.read_text()) == BILL
 
 
 @pytest.mark.slow

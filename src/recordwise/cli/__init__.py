@@ -17,6 +17,7 @@ In reading order:
 - ``ledger``: ledger show and verify
 - ``audit``: audit
 - ``attack``: attack: what published tables without noise give away
+- ``studio``: studio: choosing on a screen
 """
 
 from typing import Annotated
@@ -34,6 +35,7 @@ from recordwise.cli.loss import loss
 from recordwise.cli.plan import plan
 from recordwise.cli.published import change, export, postprocess
 from recordwise.cli.release import release
+from recordwise.cli.studio import studio
 
 app = typer.Typer(
     name="recordwise",
@@ -58,6 +60,7 @@ COMMANDS = (
     demo,
     audit,
     attack,
+    studio,
 )
 for command in COMMANDS:
     app.command()(command)

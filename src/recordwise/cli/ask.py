@@ -43,6 +43,9 @@ def ask(
     share_of: Annotated[
         str | None, typer.Option(help="As shares of the cells of this condition, or of all.", show_default=False)
     ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="With --share-of: of each value of --by its own share of such cells.")
+    ] = False,
     growth_from: Annotated[
         list[Path] | None, typer.Option(help="Growth since this earlier release. May be repeated.", show_default=False)
     ] = None,
@@ -70,8 +73,8 @@ def ask(
     from recordwise.reader.reading import problems, read
 
     if verify and (found := problems(folder)):
-        for each in found:
-            typer.echo(each, err=True)
+        for problem in found:
+            typer.echo(problem, err=True)
         raise typer.Exit(BAD_INPUT)
     regions = by if by is not None and by.lower().endswith(".csv") else None
     options: dict[str, Any] = {"by": by if regions is None else codes, "regions": regions, "complete": complete or None}
@@ -80,7 +83,7 @@ def ask(
         answer = release.growth(name, *map(read, growth_from), where=condition, **options)
     elif share_of is not None:
         whole = None if share_of == "all" else _condition([share_of])
-        answer = release.share(name, condition, of=whole, query=query, **options)
+        answer = release.share(name, condition, of=whole, each=each, query=query, **options)
     else:
         answer = release.total(name, condition, nonnegative=nonnegative, query=query, **options)
     if replicates is not None:
@@ -140,15 +143,13 @@ def _csv(found: "Answer | Ranks") -> str:
 def _show(found: "Answer") -> None:
     """Print the sentence or the table, and its sources."""
     from recordwise.cli import screen
-    from recordwise.exact.text import number_text
 
     if len(found) == 1:
         screen.paragraph(found.sentence)
         screen.paragraph(f"From {found.sources[0]}.")
     else:
         screen.heading(found.question[:1].upper() + found.question[1:])
-        columns = (found.values, found.sds, found.lows, found.highs)
-        rows = [[label, *(number_text(float(each)) for each in row)] for label, *row in zip(found.labels, *columns)]
+        rows = [[label, *row] for label, row in zip(found.labels, found.texts)]
         screen.table(["", "value", "standard error", "low", "high"], rows)
     for note in found.notes:
         screen.note(note)

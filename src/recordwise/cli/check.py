@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import VIEWED, Data, Formula, Set, for_owner, load_with_parameters
+from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well, for_plan
+from recordwise.cli.options import VIEWED, Data, Formula, Set, for_owner, load_with_parameters, set_words
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -90,7 +90,7 @@ def show_check(found: "Check", *, formula: bool = False) -> None:
     if found.refusal is not None:
         screen.note(found.refusal.summary)
         for line in found.refusal.ways:
-            typer.echo(f"  {line}")
+            typer.echo(f"  {for_plan(line, file.path, set_words(file))}")
     for warning in found.warnings:
         screen.note(warning)
 

@@ -51,6 +51,7 @@ def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, 
         "seconds": round(time.monotonic() - started, 1),
         "reliable": reliable,
         "losses": losses(plans, releases),
+        "spread": spread_of_losses(folder, releases),
         "changed": changed_cells(change),
         "workbook": any((folder / str(YEARS[1])).glob("*.xlsx")),
     }
@@ -132,6 +133,7 @@ def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release
     """Return the plan and the release of a year, saved with its basic tables."""
     from dataclasses import replace
 
+    from recordwise.cli.release import with_basic
     from recordwise.plan.file.read import load_plan
     from recordwise.planning.check import with_known_sizes
     from recordwise.session import Session
@@ -142,7 +144,7 @@ def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release
         tell(f"{year}: reading records, charging the ledger, drawing noise")
         done = session.run(*file.plan.queries, confidence=file.confidence)
     tell(f"{year}: making tables that add up, and writing them")
-    done = done.basic()
+    done = with_basic(done, file)
     done.save(folder / str(year), formats=file.formats)
     return replace(file, plan=file.plan), done
 
@@ -151,7 +153,8 @@ def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release
 
 
 LEVELS = (("state", "total"), ("county", "total"), ("state", "sector"), ("county", "sector"), ("county", "industry"))
-ENDS = (100, 1_000)
+SOME = 20_000
+"""So many establishments tell how losses are spread."""
 CLASSES = ("below 100", "100 to 999", "1,000 or more")
 TRUTH = """
 SELECT *, '00' AS country, '00' AS total FROM (
@@ -207,15 +210,23 @@ def flat_noise(folder: Path, file: "PlanFile") -> float:
     For employees: x^2 / (2 sd^2) is then, in the median, what the plan's sums of employees cost.
     """
     import numpy as np
-    import pyarrow.parquet as pq
 
-    records = pq.read_table(folder / f"establishments-{YEARS[1]}.parquet", columns=["county", "industry", "emp"])
-    some = records.take(np.linspace(0, records.num_rows - 1, min(records.num_rows, 20_000)).astype(np.int64))
-    emp = some["emp"].to_numpy().astype(np.float64)
-    columns = {"emp": emp, **{name: some[name].cast("string") for name in ("county", "industry")}}
+    columns = some_records(folder)
+    emp = columns["emp"]
     parts = [part.policy for part in file.plan.parts() if part.alias == "sum_emp"]
     cost = np.sum([np.broadcast_to(each.loss(columns), len(emp)) for each in parts], axis=0)
     return float(np.sqrt(np.median(emp**2) / (2 * np.median(cost))))
+
+
+def some_records(folder: Path) -> dict[str, Any]:
+    """Return some establishments of the last year, evenly spread over the file."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    records = pq.read_table(folder / f"establishments-{YEARS[1]}.parquet")
+    some = records.take(np.linspace(0, records.num_rows - 1, min(records.num_rows, SOME)).astype(np.int64))
+    amounts = {name: some[name].to_numpy().astype(np.float64) for name in ("emp", "payann")}
+    return amounts | {name: some[name].cast("string") for name in ("county", "industry")}
 
 
 # What it costs: losses of four kinds of establishment over both years.
@@ -246,6 +257,16 @@ def losses(plans: "tuple[PlanFile, ...]", releases: "tuple[Release, ...]") -> li
             }
         )
     return found
+
+
+def spread_of_losses(folder: Path, releases: "tuple[Release, ...]") -> dict[str, float]:
+    """Return the loss over both years that half of all establishments stay below, and one in a hundred exceeds."""
+    import numpy as np
+
+    columns = some_records(folder)
+    both = np.sum([each.policy.loss(columns) for each in releases], axis=0)
+    middle, high = np.quantile(both, [0.5, 0.99])
+    return {"half below": float(middle), "one in a hundred above": float(high)}
 
 
 def changed_cells(change: "Change") -> dict[str, list[int]]:
@@ -287,9 +308,16 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
     screen.paragraph(
         "The flat noise costs the middle establishment the same. True sizes are known only because all of it is made up."
     )
-    screen.heading("What establishments lose over both years")
+    screen.heading("What establishments lose over both years (zCDP rho), and what that means")
     screen.table(
-        ["establishment", "employees", *map(str, YEARS), "both", "who knows all else finds out", "payroll can be told"],
+        [
+            "establishment",
+            "employees",
+            *map(str, YEARS),
+            "both",
+            "who knows all else finds out",
+            "its payroll can be told",
+        ],
         [
             [
                 each["name"],
@@ -302,6 +330,11 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
             for each in found["losses"]
         ],
     )
+    spread = found["spread"]
+    screen.paragraph(
+        f"Payroll in thousand dollars. Half of all establishments lose less than {figure(spread['half below'])}, one in a hundred "
+        f"more than {figure(spread['one in a hundred above'])}: those that are most of their cell."
+    )
     changed, every = found["changed"]["establishments_county_by_sector"]
     screen.heading(f"Two years of {rows:,} establishments in {found['seconds']} seconds")
     workbook = " and a workbook" if found["workbook"] else " (with recordwise[formats] also a workbook)"
@@ -310,9 +343,7 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
         f"{folder}/change: employment clearly changed in {changed:,} of {every:,} cells of county by sector. Try next:"
     )
     typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
-    typer.echo(
-        f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state --growth-from {folder}/{YEARS[0]}"
-    )
+    typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
     typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
 
 

@@ -3,10 +3,11 @@
 import functools
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
@@ -112,17 +113,30 @@ def ends_well(command: Callable[P, T]) -> Callable[P, T]:
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            _stop(error, as_json=bool(kwargs.get("as_json")))
+            _stop(error, kwargs)
 
     return run
 
 
-def _stop(error: Exception, *, as_json: bool) -> NoReturn:
-    if as_json:
-        typer.echo(json.dumps(error_json(error)))
+def _stop(error: Exception, given: Mapping[str, Any]) -> NoReturn:
+    if given.get("as_json"):
+        told = error_json(error)
+        typer.echo(json.dumps(told | {"message": _with_command(told["message"], given)}))
     else:
-        print(f"recordwise: {message(error)}", file=sys.stderr)
+        print(f"recordwise: {_with_command(message(error), given)}", file=sys.stderr)
     raise typer.Exit(exit_code(error)) from None
+
+
+def for_plan(text: str, plan: object, values: str) -> str:
+    """Return a message whose hints name the plan, and repeat the values of its parameters."""
+    return text.replace(" amend PLAN", f" amend {shlex.quote(str(plan))}{values}")
+
+
+def _with_command(text: str, given: Mapping[str, Any]) -> str:
+    """Return a message whose hints repeat what the command was given."""
+    plan = given.get("plan") or given.get("plan_file")
+    values = "".join(f" --set {shlex.quote(each)}" for each in given.get("given") or ())
+    return text if plan is None else for_plan(text, plan, values)
 
 
 def exit_code(error: Exception) -> int:
@@ -201,7 +215,7 @@ EXAMPLES: dict[str, str] = {
     "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",
     "plan recommend": "recordwise plan recommend plan.toml --within 0.1 --share 0.9 --out new.toml",
     "plan frontier": "recordwise plan frontier plan.toml --data synthetic",
-    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --baseline multiplicative --rows 100000",
+    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --against suppression,multiplicative --rows 100000",
 }
 
 

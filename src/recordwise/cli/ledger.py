@@ -88,15 +88,25 @@ def _sums(
     """Return what is spent, reserved and allowed, in each period of a series."""
     from recordwise.policy.policy import Policy
 
+    def stated(each: Policy, budget: Policy | None) -> Policy:
+        """In the unit of the budget, where it has one."""
+        return each if budget is None or each.pure_problem() is not None else each.in_unit_of(budget)
+
     if series is None:
-        kept = [("Reserved for revisions", each.reserved) for each in periods if each.reserved != Policy()]
-        return [("Spent", spent), *kept, ("Budget", budget)]
+        kept = [
+            ("Reserved for revisions", stated(each.reserved, budget)) for each in periods if each.reserved != Policy()
+        ]
+        return [("Spent", stated(spent, budget)), *kept, ("Budget", budget)]
     return [
         pair
         for each in periods
         for pair in (
-            (f"Spent in {each.name}", each.spent),
-            *([(f"Reserved in {each.name} for revisions", each.reserved)] if each.reserved != Policy() else ()),
+            (f"Spent in {each.name}", stated(each.spent, each.budget)),
+            *(
+                [(f"Reserved in {each.name} for revisions", stated(each.reserved, each.budget))]
+                if each.reserved != Policy()
+                else ()
+            ),
             (f"Budget of {each.name}, {each.declared_text()}", each.budget),
         )
     ]

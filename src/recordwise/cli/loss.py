@@ -279,24 +279,26 @@ def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
 
 def sentences(found: dict[str, Any]) -> list[str]:
     """What the numbers mean, for the person who looked them up."""
-    from recordwise.exact.text import digits_text, factor_text, share_text
-    from recordwise.policy.meaning import likely_log_odds, log_odds_tail, presence_words
+    from recordwise.exact.text import digits_text, factor_text
+    from recordwise.policy.meaning import likely_log_odds, presence_words
 
-    rho, own = found["loss"], found["selection_delta"]
+    rho, own, pure = found["loss"], found["selection_delta"], found["pure_epsilon"]
     presence = presence_words(found["power_of_a_5_percent_test"])
     told = [f"{presence.capitalize()}. {found['sentence']}", *([found["told"]] if "told" in found else [])]
     if own:
         told.append(f"With probability at most {digits_text(own, 3)} a cell is listed only because of your record.")
     if rho:
-        likely = likely_log_odds(rho)
+        likely = likely_log_odds(rho, pure)
         mean, more = factor_text(rho, plain=True), factor_text(likely, plain=True)
+        tail = (
+            f"in no case by more than {more}" if likely == pure else f"by more than {more} with probability at most 5%"
+        )
         told.append(
             f"{'Unless that happens, whatever' if own else 'Whatever'} was believed about your record before, the publication "
-            f"changes the odds by a factor of at most {mean} in the geometric mean, and by more than {more} "
-            f"with probability at most {share_text(log_odds_tail(rho, likely))}."
+            f"changes the odds by a factor of at most {mean} in the geometric mean, and {tail}."
         )
-    if rho and found["pure_epsilon"] is not None:
-        told.append(f"In no case does it change them by more than {factor_text(found['pure_epsilon'], plain=True)}.")
+    if rho and pure is not None and likely < pure:
+        told.append(f"In no case does it change them by more than {factor_text(pure, plain=True)}.")
     return told
 
 

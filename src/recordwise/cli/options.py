@@ -108,6 +108,9 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "complete": flag("--complete", "The public keys list every existing cell."),
     "clamps": flag("--clamps", "Also try clamping, at the best of ten public bounds; it is biased."),
     "keep_mechanisms": flag("--keep-mechanisms", "Only split what each query costs over its levels."),
+    "new_budget": flag(
+        "--new-budget", "Write a budget that covers the new plan and a revision, if nothing was charged yet."
+    ),
     "by_table": flag("--by-table", "Give each statistic of each table its own noise, at the offsets stated."),
     "loss": option(list[float], "A loss to show; may be repeated.", parser=plain_float),
     "median": option(float, "Find the best plan whose median loss is at most this.", parser=plain_float),
@@ -214,10 +217,9 @@ def set_words(file: "PlanFile") -> str:
     return "".join(f" --set {name}={shlex.quote(value)}" for name, value in file.parameters.items())
 
 
-def fits(file: "PlanFile", options: SimpleNamespace) -> dict[str, bool]:
-    """Whether errors are those of fitted levels: where it is asked for, or where the plan's basic tables are complete."""
-    complete = options.complete or (file.basic is not None and file.basic.complete)
-    return {"fitted": options.fitted or complete, "complete": complete}
+def fits(options: SimpleNamespace) -> dict[str, bool | None]:
+    """Whether errors are those of fitted levels: where it is asked for; None where the plan decides."""
+    return {"fitted": options.fitted or None, "complete": options.complete or None}
 
 
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
@@ -313,7 +315,8 @@ def save_plan(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
     saved = found.save_like(file.path, options.out, tuning_reason=options.tuning_reason, parameters=file.parameters)
     say(f"wrote {saved}; check it with: recordwise check {saved}{set_words(file)}", options)
     if found.needs_budget:
-        say("The plan had no budget: the new one has a budget that covers it and a revision.", options)
+        first = "" if file.budget is not None else "The plan had no budget: "
+        say(f"{first}{'the' if first else 'The'} new one has a budget that covers it and a revision.", options)
 
 
 def loss_shares(found: Any) -> Any:

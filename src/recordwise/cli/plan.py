@@ -4,6 +4,7 @@ Each command is a function of what was asked for, made into a command of the opt
 """
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,19 @@ def _show_grid(found: "Sweep", options: SimpleNamespace) -> None:
 
 
 @plan.command()
-@plan_command(*GOAL, "rank_by", *LEVELS, "clamps", "keep_mechanisms", "by_table", "offset", "firms", *WRITTEN, "plot")
+@plan_command(
+    *GOAL,
+    "rank_by",
+    *LEVELS,
+    "clamps",
+    "keep_mechanisms",
+    "by_table",
+    "offset",
+    "firms",
+    "new_budget",
+    *WRITTEN,
+    "plot",
+)
 def recommend(options: SimpleNamespace) -> None:
     """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
@@ -155,12 +168,13 @@ def recommend(options: SimpleNamespace) -> None:
 
     if options.clamps and (options.by_table or options.keep_mechanisms):
         raise ParameterError(parameter="--clamps", problem="is for the families of a whole plan")
-    if options.out is not None and (options.by_table or options.keep_mechanisms):
-        raise ParameterError(parameter="--out", problem="is for the plan of the best family")
+    for name, given in (("--out", options.out is not None), ("--new-budget", options.new_budget)):
+        if given and (options.by_table or options.keep_mechanisms):
+            raise ParameterError(parameter=name, problem="is for the plan of the best family")
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
     with Session.from_plan(file, data=options.data) as session:
         goals = read_goals(session, file, options)
-        shared: dict[str, Any] = {**fits(file, options), "data": options.data}
+        shared: dict[str, Any] = {**fits(options), "data": options.data}
         if options.keep_mechanisms:
             return _show_split(recommended(session, goals, plan=file, keep_mechanisms=True, **shared), goals, options)
         shared |= {"rank_by": options.rank_by, "firms": options.firms}
@@ -169,7 +183,12 @@ def recommend(options: SimpleNamespace) -> None:
             found = recommended(session, goals, candidates=candidates, keep_offsets=True, **shared)
         else:
             found = recommended(
-                session, goals, plan=file, candidates=families(clamps=True) if options.clamps else None, **shared
+                session,
+                goals,
+                plan=file,
+                candidates=families(clamps=True) if options.clamps else None,
+                new_budget=options.new_budget,
+                **shared,
             )
     if not print_as_json(found, options.as_json):
         screen.heading(f"Families that meet the goals, smallest {options.rank_by} loss first")
@@ -243,7 +262,7 @@ def frontier(options: SimpleNamespace) -> None:
         "statistics": options.statistic or (),
         "rules": None if file.basic is None else file.basic.rules,
         "at_least": by_measure(options.at_least, "--at-least") or 0,
-        **fits(file, options),
+        **fits(options),
         "data": options.data,
     }
     at = _records(options.loss_at or [])
@@ -351,7 +370,7 @@ def evaluate(options: SimpleNamespace) -> None:
             by=read_by(options.by),
             baselines={
                 name: read_baseline(name, file, options.clamp_to, options.clamped_rho)
-                for name in options.baseline or ()
+                for name in named_baselines(options.baseline or ())
             },
             fit=read_fit(options.fit, file),
             tables=options.table or (),
@@ -410,6 +429,17 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
     return lambda release: release.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules)
 
 
+def named_baselines(given: Sequence[str]) -> list[str]:
+    """Return what was named: option by option, or several in one, with commas between them."""
+    whole = (RELEASE, PLAN)
+    return [
+        name.strip()
+        for text in given
+        for name in ([text] if text.startswith(whole) else text.split(","))
+        if name.strip()
+    ]
+
+
 def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: str) -> Any:
     """What the plan is compared with."""
     from recordwise.disclosure.rules import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule
@@ -436,8 +466,8 @@ def read_baseline(text: str, file: "PlanFile", clamp_to: list[str] | None, rho: 
     if text.startswith(PLAN):
         return _queries(text.removeprefix(PLAN))
     raise ParameterError(
-        parameter="--baseline",
-        problem=f"is not known: '{text}'",
+        parameter="--against",
+        problem=f"does not know '{text}'",
         advice=f"Use {', '.join(older)}, {CLAMPED}, {MULTIPLIED}, {RELEASE}FOLDER or {PLAN}FILE.",
     )
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.options import Set, load_with_parameters
+from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well, for_plan
+from recordwise.cli.options import Set, load_with_parameters, set_words
 from recordwise.errors import OutputError, ParameterError, RecordwiseError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def confirm(file: "PlanFile") -> None:
         raise typer.Exit(BAD_INPUT)
     found = check(file, source=False)
     if found.refusal is not None:
-        print(f"recordwise: {found.refusal}", file=sys.stderr)
+        print(f"recordwise: {for_plan(str(found.refusal), file.path, set_words(file))}", file=sys.stderr)
         raise typer.Exit(BUDGET_REFUSED)
     show_losses(found)
     for warning in found.warnings:

@@ -418,7 +418,7 @@ def _is_clamped(mechanism: "Mechanism") -> bool:
 
 def _table(given: _Section, trees: Mapping[str, _Tree], folder: Path) -> _Table:
     """Read one table of a description."""
-    columns, rows = _read_rows(folder / given.need("file", str))
+    columns, rows = _read_rows(folder / given.need("file", str), given.get("sheet", str))
     named, value = given.need("cells", dict), given.need("value", str)
     flags = tuple(given.get("withheld", list, list(WITHHELD)))
 
@@ -496,8 +496,8 @@ def _numbers(texts: list[str] | None, flags: Sequence[str], what: str) -> Any:
     return found
 
 
-def _read_rows(file: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a CSV file or a workbook, as text."""
+def _read_rows(file: Path, sheet: str | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a CSV file or of a sheet, the first by default, as text."""
     if not file.is_file():
         raise ParameterError(parameter=f"'{file.name}'", problem="does not exist")
     if file.suffix.lower() == ".xlsx":
@@ -510,9 +510,16 @@ def _read_rows(file: Path) -> tuple[list[str], list[list[str]]]:
             book = load_workbook(file, read_only=True, data_only=True)
         except (BadZipFile, InvalidFileException, KeyError):
             raise ParameterError(parameter=f"'{file.name}'", problem="is not a workbook") from None
-        sheet = book.worksheets[0]
-        lines = [["" if each is None else str(each) for each in row] for row in sheet.iter_rows(values_only=True)]
+        if sheet is not None and sheet not in book.sheetnames:
+            names = ", ".join(book.sheetnames)
+            raise ParameterError(
+                parameter=f"'{file.name}'", problem=f"has no sheet '{sheet}'", advice=f"It has {names}."
+            )
+        own = book.worksheets[0] if sheet is None else book[sheet]
+        lines = [["" if each is None else str(each) for each in row] for row in own.iter_rows(values_only=True)]
         book.close()
+    elif sheet is not None:
+        raise ParameterError(parameter=f"'{file.name}'", problem="is no workbook, so it has no sheets")
     else:
         with file.open(newline="", encoding="utf-8-sig") as opened:
             try:

@@ -106,6 +106,8 @@ class _Pattern:
         count = len(self.values)
         own, other = (cell, cell + count) if sign > 0 else (cell + count, cell)
         limits = {own: np.inf if sign > 0 else float(self.values[cell]), other: self._limit(other)}
+        # From the empty basis: that of another cell is farther away.
+        self._highs.clearSolver()
         self._highs.changeColBounds(own, amount, amount)
         self._highs.changeColBounds(other, 0.0, 0.0)
         self._highs.run()

@@ -47,7 +47,7 @@ from recordwise.engines.compile.owner import (
 )
 from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.engine import Passes, unique_name
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, value_text
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import (
     band_mechanisms,
@@ -94,8 +94,8 @@ class LossSummary:
 
     def quantile(self, p: float) -> float:
         """Return the smallest edge that covers a share ``p``, maybe infinite."""
-        if not 0 <= p <= 1:
-            raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
+        if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+            raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {value_text(p)}")
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 

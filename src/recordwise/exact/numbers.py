@@ -44,6 +44,7 @@ def rational(value: Number, *, parameter: str) -> Fraction:
         raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {value_text(value)}") from None
 
 
+@lru_cache(maxsize=4096)
 def read_fraction(text: str) -> Fraction:
     """Read a fraction from text.
 

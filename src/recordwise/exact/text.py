@@ -4,7 +4,7 @@ All number formatting is in this module, and what a text must not begin with: a 
 """
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 
 from recordwise.exact.numbers import float_upper
@@ -57,6 +57,21 @@ def prose_text(value: Fraction | float) -> str:
     return f"{float(value):,.6g}"
 
 
+def exact_text(value: Fraction) -> str:
+    """An exact number with thousands separators: a decimal where there is one, otherwise a fraction."""
+    rest, digits = value.denominator, 0
+    for prime in (2, 5):
+        power = 0
+        while rest % prime == 0:
+            rest, power = rest // prime, power + 1
+        digits = max(digits, power)
+    if rest != 1:
+        return f"{value.numerator:,}/{value.denominator}"
+    whole, part = divmod(abs(value.numerator) * 10**digits // value.denominator, 10**digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole:,}" + (f".{part:0{digits}d}" if digits else "")
+
+
 def digits_text(value: float, digits: int) -> str:
     """So many significant digits."""
     return f"{value:.{digits}g}"
@@ -75,6 +90,11 @@ def amount_text(value: Fraction, decimals: int) -> str:
 def share_text(share: float, decimals: int = 0) -> str:
     """A share or a confidence as a percentage with this many decimals."""
     return f"{share:.{decimals}%}"
+
+
+def share_decimals(error: float) -> int:
+    """Return the decimals of a percentage that its error leaves a meaning: two digits of the error."""
+    return 1 if not 0 < error < 1 else min(8, max(1, -math.floor(math.log10(error)) - 1))
 
 
 def coarse_share_text(share: float) -> str:
@@ -144,6 +164,13 @@ def cell_text(value: float | None) -> str:
     return _trim_zeros(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
 
 
+def meaningful_text(value: float, unit: float) -> str:
+    """Return a number from 100 on, rounded to the power of ten at most a unit."""
+    if not unit >= 1 or not math.isfinite(unit) or abs(value) < 100:
+        return cell_text(value)
+    return f"{round(value, -math.floor(math.log10(unit))):,.0f}"
+
+
 def size_text(value: float) -> str:
     """A size on an axis: 1,000, 1 million."""
     for unit, word in UNITS:
@@ -179,3 +206,46 @@ def superscript(digits: str) -> str:
 
 def _trim_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# Texts that Python and the page of the studio both write: ties are rounded up, as toPrecision and toFixed do.
+
+
+THREE = Context(prec=3, rounding=ROUND_HALF_UP)
+
+
+def screen_number(value: float) -> str:
+    """Three digits with thousands separators; small numbers as below a thousandth."""
+    if value < 0:
+        return "-" + screen_number(-value)
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return _trim_zeros(f"{THREE.create_decimal(Decimal(value)):,f}")
+
+
+def screen_whole(value: float) -> str:
+    """The nearest whole number, with thousands separators."""
+    text = f"{_half_up(abs(value), '1'):,f}"
+    return "-" + text if value < 0 and text != "0" else text
+
+
+def screen_share(share: float) -> str:
+    """A share as a percentage with one decimal; 0% and 100% only if exact."""
+    percent = share * 100
+    if share in (0.0, 1.0):
+        return "0%" if share == 0 else "100%"
+    if percent < 0.1:
+        return "< 0.1%"
+    return "> 99.9%" if percent > 99.9 else f"{_half_up(percent, '0.1'):f}%"
+
+
+def screen_error(share: float) -> str:
+    """A relative error: one decimal below 10%, whole above."""
+    percent = share * 100
+    if percent > 1000:
+        return "> 1000%"
+    return f"{_half_up(percent, '0.1' if percent < 10 else '1'):f}%"
+
+
+def _half_up(value: float, unit: str) -> Decimal:
+    return Decimal(value).quantize(Decimal(unit), rounding=ROUND_HALF_UP)

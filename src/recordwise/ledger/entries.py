@@ -154,6 +154,7 @@ COMMANDS = (
     "preflight",
     "rehearse",
     "explain",
+    "studio",
     *(f"plan {each}" for each in ("compare", "sweep", "fitness", "allocate", "recommend", "frontier", "evaluate")),
     *(f"owner.{each}" for each in ("view", "unmatched", "history_losses", "loss_summary", "firm_loss_summary")),
     "owner.realized_loss_summary",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
-from recordwise.errors import ParameterError, RangeError
+from recordwise.errors import ParameterError, RangeError, own_argument_errors
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, midpoint, positive, rational, working_precision
@@ -340,6 +340,7 @@ class GeneralizedGaussian(FatTailedNoise):
     coarse_lattice: Fraction | None
     """The lattice on which noise is drawn, if not a fine one."""
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -422,6 +423,7 @@ class Polylog(FatTailedNoise):
     """In the measure's units."""
     coarse_lattice: Fraction | None
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -537,6 +539,7 @@ class Additive(FatTailedNoise):
     """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; already stretched."""
     coarse_lattice: Fraction | None
 
+    @own_argument_errors
     def __init__(
         self,
         f: Function,

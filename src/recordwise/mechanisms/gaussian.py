@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray, normal_cdf
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
 from recordwise.mechanisms.accuracy import (
@@ -219,6 +219,7 @@ class Gaussian(GaussianNoise):
     sigma: Fraction | None
     """In the measure's units, instead of rho."""
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -312,6 +313,7 @@ class Clamped(GaussianNoise):
     to: Fraction
     rho: Fraction
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -485,6 +487,7 @@ class UnitSplit(GaussianNoise):
     """A threshold for the summed measure, or a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
     rho: Fraction
 
+    @own_argument_errors
     def __init__(
         self,
         *,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from flint import arb
 
-from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.errors import ParameterError, UnknownFormError, value_text
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.exact.functions import Function, x
 from recordwise.exact.functions import from_json as function_from_json
@@ -467,8 +467,10 @@ class ValuePolicy:
         """
         if check_share(confidence, "confidence") <= HALF:
             raise ParameterError(parameter="confidence", problem="must be above 0.5")
-        if name not in self.bounds:
-            raise ParameterError(parameter="name", problem=f"'{name}' has no law of its noise here")
+        if not isinstance(name, str) or name not in self.bounds:
+            raise ParameterError(parameter="name", problem=f"{value_text(name)} has no law of its noise here")
+        if np.ndim(record.get(name, 0)):
+            raise ParameterError(parameter="record", problem="must be one record, with a number for each measure")
         for number in self.of(name):
             signed_record({(EVERY, Square(number.measure)): Fraction(1)}, record)
         step, least, most = self._range(name, prior)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, moderate, positive
 from recordwise.mechanisms.base import (
@@ -60,6 +60,7 @@ class Sized(Mechanism):
     low: Mechanism | None
     low_below: Fraction | None
 
+    @own_argument_errors
     def __init__(
         self, mechanism: Mechanism, *, floor: Number, low: Mechanism | None = None, low_below: Number | None = None
     ) -> None:
@@ -260,6 +261,7 @@ class ByGroup(Mechanism):
     default: Mechanism | None
     length: int | None
 
+    @own_argument_errors
     def __init__(
         self,
         by: str,

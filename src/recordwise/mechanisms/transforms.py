@@ -8,7 +8,7 @@ from typing import ClassVar, Unpack
 import numpy as np
 from flint import arb
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import LARGEST_POWER, Function, log, x
 from recordwise.exact.numbers import Number, ball, nonnegative, positive, rational, working_precision
@@ -65,6 +65,7 @@ class RootTransform(TransformedNoise):
     laplace_scale: Fraction | None
     signed: bool
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -200,6 +201,7 @@ class LogTransform(TransformedNoise):
     laplace_scale: Fraction | None
     signed: bool
 
+    @own_argument_errors
     def __init__(
         self,
         *,
@@ -305,6 +307,7 @@ class Transform(TransformedNoise):
     laplace_scale: Fraction | None
     signed: bool
 
+    @own_argument_errors
     def __init__(
         self,
         f: Function,

@@ -41,19 +41,20 @@ def _bits(values: Any) -> pa.Buffer:
     return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
-def texts_of(values: Sequence[str]) -> pa.Array:
-    """A list of texts as a column.
+def texts_of(values: Sequence[str | None]) -> pa.Array:
+    """A list of texts as a column, with NULL for None.
 
     Example:
-        >>> texts_of(["001", "Añasco"]).to_pylist()
-        ['001', 'Añasco']
+        >>> texts_of(["001", None, "Añasco"]).to_pylist()
+        ['001', None, 'Añasco']
     """
-    letters = [value.encode() for value in values]
+    letters = [b"" if value is None else value.encode() for value in values]
     ends = np.cumsum([0, *map(len, letters)])
     if ends[-1] > MOST_LETTERS:
         return pa.array(values, pa.string())
     held = pa.py_buffer(b"".join(letters))
-    return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends.astype(np.int32)), held)
+    told = None if None not in values else _bits(np.array([value is not None for value in values]))
+    return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends.astype(np.int32)), held, told)
 
 
 def array_from_list(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:

@@ -25,6 +25,7 @@ from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.expressions import (
     And,
+    Best,
     Case,
     Compare,
     DatePart,
@@ -105,7 +106,7 @@ def plan_json(plan: Plan) -> list[dict[str, Any]]:
             {
                 **({"name": query.name} if query.name else {}),
                 **({"title": query.title} if query.title else {}),
-                **({"shares": "best"} if query.best is not None and query.best.holds(query.axes) else {}),
+                **({"shares": _best(query.best)} if query.best is not None and query.best.holds(query.axes) else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in tables if each.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
@@ -546,7 +547,13 @@ def _share(query: Query, level: Level) -> str:
     """Return the share of a table; for the best shares that they are, so that finding them again elsewhere changes nothing."""
     if query.best is None or query.table_shares or not query.best.holds(query.axes):
         return fraction_text(level.share)
-    return "best for complete keys" if query.best.complete else "best"
+    return f"{_best(query.best)} for complete keys" if query.best.complete else _best(query.best)
+
+
+def _best(best: Best) -> str:
+    """Return what the best shares are best for."""
+    goal = ", ".join(f"{fraction_text(error)} from {fraction_text(size)} on" for size, error in best.goal)
+    return f"best ({goal})" if goal else "best"
 
 
 def _group(group: Group, schema: Schema) -> Any:

@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import ParameterError
+from recordwise.errors import (
+    ParameterError,
+    own_argument_errors,
+)
 from recordwise.exact.numbers import Number, positive
 from recordwise.policy.columns import ConditionColumn, Value, check_part, literal
 from recordwise.policy.conditions import Condition, Null, among, both, compare, either
@@ -102,6 +105,7 @@ class Group:
     expression: Expression
 
 
+@own_argument_errors
 def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, ...]:
     """Return one prefix, or one for each level.
 
@@ -217,6 +221,8 @@ class Best:
 
     complete: bool = False
     """Whether the keys list every cell, so that tables are fitted together."""
+    goal: tuple[tuple[Fraction, Fraction], ...] = ()
+    """The relative error that cells of at least some size may have, by this size; none for the same error in all classes."""
     found: tuple[tuple[Fraction, ...], ...] | None = None
     """The shares along each axis, once they are found."""
 

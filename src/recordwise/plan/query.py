@@ -4,11 +4,17 @@ Every method returns a new one, and SQL text becomes the same value.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from recordwise.errors import KindError, ParameterError, expect_kind, kind_text
+from recordwise.errors import (
+    KindError,
+    ParameterError,
+    expect_kind,
+    kind_text,
+    own_errors_of,
+)
 from recordwise.exact.numbers import Number, positive, rational
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
@@ -44,6 +50,7 @@ from recordwise.plan.statistics import (
 )
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
     """Statistics of selected records, by groups and levels, at public keys.
@@ -197,6 +204,29 @@ class Query:
             )
         stated = None if best is not None or isinstance(share, str) else share
         return replace(self, axes=(*self.axes, axis(choices_of(choices), stated)), best=best)
+
+    def with_share_goal(self, goal: Mapping[Number, Number]) -> "Query":
+        """State the errors for which the best shares are best.
+
+        Args:
+            goal: The relative error that cells of at least some public size may have, by this size: ``{1000: "0.05"}``.
+
+        Returns:
+            A new query.
+
+        Raises:
+            ParameterError: Its levels do not have ``share="best"``, or a number is not positive.
+        """
+        if self.best is None:
+            raise ParameterError(parameter="share_goal", problem='is for levels with share = "best"')
+        expect_kind(goal, Mapping, parameter="share_goal", wanted="a mapping from sizes to relative errors")
+        read = {
+            positive(size, parameter="share_goal"): positive(error, parameter="share_goal")
+            for size, error in goal.items()
+        }
+        if not read:
+            raise ParameterError(parameter="share_goal", problem="must name a size and an error: { 1000 = 0.05 }")
+        return replace(self, best=replace(self.best, goal=tuple(sorted(read.items())), found=None))
 
     def with_shares(self, *shares: Number) -> "Query":
         """Give each table a share of its own, where levels of several codes cross.

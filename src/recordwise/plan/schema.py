@@ -10,7 +10,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from recordwise.errors import KindError, ParameterError, TuningError, expect_kind, near_name
+from recordwise.errors import (
+    KindError,
+    ParameterError,
+    TuningError,
+    expect_kind,
+    near_name,
+    own_errors_of,
+)
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.expressions import LONGEST_PREFIX, Linear
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -141,7 +148,11 @@ class DateFormat:
         parts = re.findall(r"%(.?)", self.text) if isinstance(self.text, str) else []
         about = "date format"
         if "y" in parts:
-            raise ParameterError(parameter=about, problem="has %y, and two digits do not say the century")
+            raise ParameterError(
+                parameter=about,
+                problem="has %y, and two digits do not say the century",
+                advice="Write years with four digits into the file and %Y here, or declare the column as text.",
+            )
         unknown = [each for each in parts if each not in (*DATE_PARTS, "%")]
         if unknown or not isinstance(self.text, str) or not self.text.isprintable():
             raise ParameterError(parameter=about, problem=f"may hold {', '.join(f'%{each}' for each in DATE_PARTS)}")
@@ -174,6 +185,7 @@ class DateFormat:
         return {part: number for number, part in enumerate(parts, 1)}
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """A quantity that can be summed, in multiples of ``step``.
@@ -258,6 +270,7 @@ class Measure:
         return int(self.bound // self.step)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A conditional column: one that filters and groups may look at.

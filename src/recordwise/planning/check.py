@@ -78,6 +78,10 @@ DELTA = 1e-5
 LEAST_SHARE = 0.0005
 """Smaller relative errors look the same."""
 NOT_LOOKED_AT = "not looked at"
+FITTED = (
+    "These are the errors of the research tables, each as it is drawn. Basic tables combine all levels, so that coarse cells are "
+    "at least as accurate as the sum of their parts: recordwise explain shows their errors."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -179,6 +183,8 @@ class Check(Result):
             told = ", ".join(f"{name} {brief_text(size)}" for name, size in usual.items())
             yield f"A usual record, as the examples or the mechanisms suggest: {told}."
         yield from (each.text() for each in self.shares)
+        if self.file.basic is not None and self.file.basic.complete and len(self.file.plan.tables()) > 1:
+            yield FITTED
 
     def reserve_text(self) -> str:
         """Say what the plan keeps for revisions, and what that costs; empty where it keeps nothing."""
@@ -306,16 +312,19 @@ def _best_shares(file: PlanFile) -> Iterator[BestShares]:
     for number, query in enumerate(plan.queries):
         tables = [each for each in plan.tables() if each.query == number]
         if len(tables) > 1 and all(plan.selection(each) is None for each in tables):
-            sized = any(public_sizes(plan, tables[0], each) is not None for each in query.draws())
-            found = best_shares(plan, number, complete=complete) if sized else None
-            if found is not None and found.sized:
+            # Without sizes nothing is known about errors, but for tables that are fitted together, by the numbers of their cells.
+            known = complete or any(public_sizes(plan, tables[0], each) is not None for each in query.draws())
+            goal = () if query.best is None else query.best.goal
+            found = best_shares(plan, number, goal=dict(goal) if goal else None, complete=complete) if known else None
+            if found is not None and found.variables and (found.sized or complete):
                 yield found
 
 
 def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
     """Yield where another family of noise would cost every example less."""
     known = Known(plan=file.plan, usual=usual_sizes(file.plan, file.examples), last=last)
-    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples):
+    pure = file.budget is not None and file.budget.is_pure
+    for each in cheaper_families(file.plan, lambda table, part: known.totals(table, part)[0], file.examples, pure=pure):
         yield each.text()
 
 

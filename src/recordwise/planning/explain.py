@@ -189,6 +189,7 @@ class Cells:
                 tables=tuple(tables),
                 levels=_fitted_levels(file, view, scope, targets),
                 schema=view.schema,
+                any_law=True,
             ),
             rules=rules,
             sources=tuple(sources),
@@ -215,13 +216,11 @@ class Cells:
         ratios = np.concatenate([self.ratios(each, factor) for each in tables])
         place = np.searchsorted(edges, totals, side="right")
         held = [at for at in range(len(edges) + 1) if np.any(place == at)]
-        return tuple(self._status(size_name(edges, at), ratios[place == at]) for at in held)
+        return tuple(self.status(size_name(edges, at), ratios[place == at]) for at in held)
 
     def by_table(self, words: Labels) -> tuple[Status, ...]:
         """Return the cells of the main statistic by table."""
-        return tuple(
-            self._status(_table_words(each.part, words), self.ratios(each, 1.0)) for each in self.main_tables()
-        )
+        return tuple(self.status(_table_words(each.part, words), self.ratios(each, 1.0)) for each in self.main_tables())
 
     def by_variable(self, words: Labels) -> tuple[Status, ...]:
         """Return the cells of every statistic."""
@@ -229,13 +228,14 @@ class Cells:
         for each in self.scalable.tables:
             statistic = each.asked.statistic
             found.setdefault(called(words, statistic), []).append(self.ratios(each, 1.0))
-        return tuple(self._status(name, np.concatenate(own)) for name, own in found.items())
+        return tuple(self.status(name, np.concatenate(own)) for name, own in found.items())
 
     def ratios(self, table: GoalTable, factor: float) -> FloatArray:
         """Return the relative standard errors of the cells of a table."""
         return np.asarray(self.scalable.errors(table, factor) / table.totals)
 
-    def _status(self, name: str, ratios: FloatArray) -> Status:
+    def status(self, name: str, ratios: FloatArray) -> Status:
+        """Return how many of some cells have each status, by their relative standard errors."""
         ends = [limit for _, limit in self.rules.limits]
         held = np.bincount(np.searchsorted(ends, ratios, side="left"), minlength=len(ends) + 1)
         return Status(name=name, cells=len(ratios), shares=tuple((held / len(ratios)).tolist()))
@@ -357,9 +357,9 @@ class Sample:
     number: float
 
     @classmethod
-    def of(cls, view: OwnerView, policy: Policy) -> "Sample":
-        """Return records evenly over their sizes."""
-        names = policy_names([policy])
+    def of(cls, view: OwnerView, policy: Policy, others: Sequence[Policy] = ()) -> "Sample":
+        """Return records evenly over their sizes, with what they lose; the columns are those of other policies too."""
+        names = policy_names([policy, *others])
         used = {each.name for each in policy.inputs()}
         measure = next((each.name for each in view.schema.record_measures() if each.name in used), None)
         counted = view.value_counts(names)

@@ -23,7 +23,7 @@ from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, Left, ha
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
-from recordwise.planning.search.fits import Search
+from recordwise.planning.search.fits import Search, read_fits
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
@@ -168,8 +168,8 @@ def frontier(
     rules: StatusRules | None = None,
     at_least: Number | Mapping[str, Number] = 0,
     candidates: Mapping[str, Any] | None = None,
-    fitted: bool = False,
-    complete: bool = False,
+    fitted: bool | None = None,
+    complete: bool | None = None,
     data: str = "confidential",
 ) -> Frontier:
     """Return the most reliable cells for each loss, and today's plan.
@@ -189,14 +189,16 @@ def frontier(
         rules: The status rules; the first status is the one that is counted.
         at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
         candidates: The families to choose from; the usual ones unless given.
-        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
-        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian; unless given, where keys are complete.
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests; unless given, as the basic
+            tables of a plan file say.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
             the ledger notes a look first.
 
     Returns:
         The plans of the frontier, each with its losses and its reliable cells by size, and today's plan.
     """
+    fitted, complete = read_fits(query, fitted, complete)
     origin, view = read_origin(data), viewed(session, data, "plan frontier", query)
     scope = scope_of(query, view.schema, tables=tables, statistics=statistics)
     step = steps(3)
@@ -342,8 +344,8 @@ def recommend_within(
     rules: StatusRules | None = None,
     at_least: Number | Mapping[str, Number] = 0,
     candidates: Mapping[str, Any] | None = None,
-    fitted: bool = False,
-    complete: bool = False,
+    fitted: bool | None = None,
+    complete: bool | None = None,
     data: str = "confidential",
 ) -> ReliablePlan:
     """The plan with the most reliable cells whose losses stay within limits: the other direction of ``recommend``.
@@ -361,8 +363,9 @@ def recommend_within(
         rules: The status rules; the first status is the one that is counted.
         at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
         candidates: The families to choose from; the usual ones unless given.
-        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
-        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian; unless given, where keys are complete.
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests; unless given, as the basic
+            tables of a plan file say.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
             the ledger notes a look first.
 
@@ -378,6 +381,7 @@ def recommend_within(
         raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
     view = viewed(session, data, "plan frontier", query)
     scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
+    fitted, complete = read_fits(query, fitted, complete)
     left = left_of(session, query)
     covered = _covered(session, left, budget)
     step = steps(3)

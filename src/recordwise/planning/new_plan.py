@@ -113,6 +113,7 @@ def _selections(queries: Sequence[Query]) -> list[dict[str, Any]]:
 
 TUNING = ("tuned_on", "tuning_reason")
 WRITTEN_FIRST = ("dataset", "source", "table", "ledger", "memory_limit", "engine")
+SHARES = ("table_share", "share_goal")
 STATISTICS = tuple(kind.word for kind in KINDS)
 
 
@@ -162,15 +163,15 @@ def _shape(query: Query) -> Any:
 
 def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
     """Return a query's entry with new mechanisms and shares."""
-    if (old.statistics, old.tables()) == (new.statistics, new.tables()):
+    if (old.statistics, old.tables(), old.best) == (new.statistics, new.tables(), new.best):
         return raw
     if "sql" in raw:
         return raw | {"mechanisms": _sql_mechanisms(raw["mechanisms"], old, new)}
     form = query_form(new, raw.get("keys"))
     found = {name: each for name, each in raw.items() if name not in STATISTICS}
-    if old.tables() != new.tables():
-        found.pop("table_share", None)
-        found |= {name: form[name] for name in ("levels", "table_share") if name in form}
+    if (old.tables(), old.best) != (new.tables(), new.best):
+        found = {name: each for name, each in found.items() if name not in SHARES}
+        found |= {name: form[name] for name in ("levels", *SHARES) if name in form}
     return found | {name: form[name] for name in STATISTICS if name in form}
 
 

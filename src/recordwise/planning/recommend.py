@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure, share_text
@@ -19,6 +17,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Predicate
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -26,13 +25,10 @@ from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.losses import (
     BALANCED,
-    HARDLY,
     LEAST,
-    PARTS,
     QUANTILES,
     RANK_WORDS,
     Left,
-    Losses,
     LossPair,
     budget_words,
     firm_losses,
@@ -45,6 +41,7 @@ from recordwise.planning.losses import (
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, candidate_named, loss_figure
 from recordwise.planning.scope import PlanLike, Scope, read_origin, viewed
+from recordwise.planning.search.cheaper import what_would_have_to_give
 from recordwise.planning.search.fits import (
     Calibrated,
     FittedGoals,
@@ -56,16 +53,18 @@ from recordwise.planning.search.fits import (
     fit,
     plan_fits,
     ranking_size,
+    read_fits,
+    with_public_shares,
 )
 from recordwise.planning.search.goals import (
     CLAMPED,
     Goal,
     GoalTable,
-    amount,
     families,
     has_amount,
     level_sizes,
     mechanism_for,
+    pure_families,
     read_goals,
     sized_families,
     tables_of,
@@ -173,18 +172,24 @@ def plan_advice(
     search: Search,
     *,
     firms: bool,
+    new_budget: bool = False,
 ) -> tuple[tuple[RankedCandidate, ...], dict[str, str], PlanAdvice]:
     """Return every candidate for a whole plan, those that meet no goal, and the one to take."""
+    left = left_of(session, plan, new_budget=new_budget)
+    pure = left.budget is not None and left.budget.is_pure
+    if pure and search.candidates is None:
+        search = replace(search, candidates=pure_families())
     fits, infeasible = plan_fits(view, plan, goals, search)
     assigned = fits.assignments()
     splits = {name: fits.split(chosen) for name, chosen in assigned.items()}
     queries = {name: fits.queries(chosen, splits[name]) for name, chosen in assigned.items()}
     calibrated = {name: fits.calibrated(chosen, splits[name]) for name, chosen in assigned.items()}
     found = _measured(session, view, calibrated, queries, None, firms=firms)
+    found, infeasible = _pure_ones(found, infeasible) if pure else (found, infeasible)
     found, infeasible = with_best_clamp(found, infeasible, search.rank_by)
-    left, order = left_of(session, plan), ranked(found, search.rank_by)
+    order = ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
-    best, own = None, order[0].name
+    best, own, complete = None, order[0].name, _complete(plan, search)
     for each in order[:MOST_TRIED]:
         told = left.refusal(each.policy)
         if told is None:
@@ -193,20 +198,67 @@ def plan_advice(
         refusals[each.name] = told
     notes = [_reserve_words(left)] if left.reserve and left.budget is not None else []
     notes += [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
-    if best is None:
-        # Other noise changes its shape with its share of the loss, and may have no law at a small one.
-        scalable = (
-            each.name for each in order if all(has_amount(fit.prototype) for fit in assigned[each.name].values())
-        )
-        own = next(scalable, own)
+    if best is not None:
+        parts = (fits, assigned[own], splits[own], best, found, left)
+        best, splits[own], found = _with_public_shares(session, view, *parts, complete=complete)
+    else:
+        own = _largest_part(session, fits, assigned, splits, [each.name for each in order], left)
+        splits[own] = with_public_shares(fits, assigned[own], splits[own], complete=complete)
         best, note = _reduced(session, view, fits, assigned[own], splits[own], own, left)
-        notes.append(note)
+        notes += [note, *([NOT_CHARGED] if left.is_new else [])]
     taken, chosen, split = best, assigned[own], splits[own]
 
     def more() -> tuple[str, ...]:
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
 
     return found, infeasible, PlanAdvice(scope=fits.scope, left=left, best=best, notes=cache(more))
+
+
+def _pure_ones(
+    found: Sequence[RankedCandidate], infeasible: Mapping[str, str]
+) -> tuple[tuple[RankedCandidate, ...], dict[str, str]]:
+    """Keep what a budget in pure epsilon can cover."""
+    kept = tuple(each for each in found if each.policy.pure_problem() is None)
+    if not kept:
+        raise ParameterError(
+            parameter="candidates",
+            problem=f"have no pure epsilon, which the budget is stated in: {found[0].policy.pure_problem()}",
+            advice="Give all statistics Laplace noise, GeneralizedGaussian(shape=1, ...), or transforms with laplace_scale.",
+        )
+    others = {each.name: "no pure epsilon, which the budget is stated in" for each in found if each not in kept}
+    return kept, {**infeasible, **others}
+
+
+def _complete(plan: PlanLike, search: Search) -> bool:
+    """Return whether best shares are found for complete keys: of a plan file, as reading it again will say."""
+    if isinstance(plan, PlanFile):
+        return plan.basic is not None and plan.basic.complete
+    return search.complete
+
+
+def _with_public_shares(
+    session: Session,
+    view: OwnerView,
+    fits: PlanFits,
+    chosen: Mapping[Place, StatisticFit],
+    split: tuple[Query, ...],
+    best: RankedCandidate,
+    found: tuple[RankedCandidate, ...],
+    left: Left,
+    *,
+    complete: bool,
+) -> tuple[RankedCandidate, tuple[Query, ...], tuple[RankedCandidate, ...]]:
+    """Return the best candidate with shares that public lists decide where these cost hardly more, in all places."""
+    public = with_public_shares(fits, chosen, split, complete=complete)
+    if public == split:
+        return best, split, found
+    own = {best.name: fits.calibrated(chosen, public)}
+    (made,) = _measured(
+        session, view, own, {best.name: fits.queries(chosen, public)}, None, firms=best.firms is not None
+    )
+    if left.refusal(made.policy) is not None:
+        return best, split, found
+    return made, public, tuple(made if each is best else each for each in found)
 
 
 def _reserve_words(left: Left) -> str:
@@ -258,6 +310,41 @@ def _passed_over(name: str, told: str, best: RankedCandidate | None) -> str:
     return f"{name} costs less at this rank, but what is left of the budget does not cover it: {told}."
 
 
+NOT_CHARGED = "Nothing was charged to the budget yet: --new-budget (new_budget=True) writes one that covers the goals."
+
+
+def _largest_part(
+    session: Session,
+    fits: PlanFits,
+    assigned: Mapping[str, Mapping[Place, StatisticFit]],
+    splits: Mapping[str, tuple[Query, ...]],
+    order: Sequence[str],
+    left: Left,
+) -> str:
+    """Return the candidate of which the remaining budget covers the largest part of the loss.
+
+    Of the best ones, and of the best whose noise does not follow sizes: cells of no listed size lose most.
+    """
+
+    def prototypes(name: str) -> list[Mechanism]:
+        return [each.prototype for each in assigned[name].values()]
+
+    # Other noise changes its shape with its share of the loss, and may have no law at a small one.
+    scalable = [each for each in order if all(map(has_amount, prototypes(each)))] or [order[0]]
+    plain = [each for each in scalable if not any(own.is_sized for own in prototypes(each))]
+    parts: dict[str, Fraction] = {}
+    for name in dict.fromkeys([*scalable[: MOST_TRIED - 1], *plain[:1]]):
+        parts[name] = _part_covered(session, fits, assigned[name], splits[name], left) or Fraction(0)
+    return max(parts, key=lambda each: parts[each])
+
+
+def _part_covered(
+    session: Session, fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], left: Left
+) -> Fraction | None:
+    """Return the part of a candidate's loss that the remaining budget covers."""
+    return left.share_covered(lambda part: session.policy_of(*fits.queries(chosen, split, part)))
+
+
 def _reduced(
     session: Session,
     view: OwnerView,
@@ -267,15 +354,13 @@ def _reduced(
     name: str,
     left: Left,
 ) -> tuple[RankedCandidate, str]:
-    """Add noise until the remaining budget covers the plan."""
-
-    def at(part: Fraction) -> tuple[Query, ...]:
-        return fits.queries(chosen, split, part)
-
-    part = left.share_covered(lambda each: session.policy_of(*at(each)))
+    """Return a candidate with as much noise as the remaining budget needs."""
+    part = _part_covered(session, fits, chosen, split, left)
     if part is None:
-        raise _too_much(Plan(schema=session.schema, queries=at(LEAST)), chosen, left)
-    policy = session.policy_of(*at(part))
+        least = Plan(schema=session.schema, queries=fits.queries(chosen, split, LEAST))
+        raise _too_much(least, chosen, left)
+    queries = fits.queries(chosen, split, part)
+    policy = session.policy_of(*queries)
     calibrated = fits.calibrated(chosen, split, part)
     found = RankedCandidate(
         name=f"{name}, within the budget",
@@ -283,7 +368,7 @@ def _reduced(
         policy=policy,
         losses=policy_losses(view, {name: policy})[name],
         firms=None,
-        asked=at(part),
+        asked=queries,
     )
     met = min(each.share_met for each in calibrated)
     words = (
@@ -299,63 +384,14 @@ def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> P
     others = [each for each in plan.parts() if (each.table.query, each.alias) not in chosen]
     names = ", ".join(dict.fromkeys(f"{each.alias} in {table_name(plan, each.table)}" for each in others))
     error = left.refused(plan_policy(plan))
-    most = "" if error is None else f" {budget_words(error)}. {needs_most(plan, error)}"
+    most = "" if error is None else f" {budget_words(error).capitalize()}. {needs_most(plan, error)}"
+    kept = f"What has no goal keeps its noise: {names}. Give these a goal or more noise, or drop them."
+    more = NOT_CHARGED if left.is_new else "A budget that was charged is raised by recordwise ledger amend."
     return ParameterError(
         parameter="plan",
         problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
-        advice=f"What has no goal keeps its noise: {names or 'nothing'}.{most} Give these a goal or more noise, or drop them.",
+        advice=f"{kept if names else ''}{most} {more}".strip(),
     )
-
-
-# What would have to give for a smaller loss.
-
-
-GOOD = 1.0
-
-
-def what_would_have_to_give(
-    losses: Losses, calibrated: Sequence[Calibrated], costs: Mapping[str, float], *, sized: bool
-) -> Iterator[str]:
-    """Yield ways to reduce the largest losses to 1.
-
-    A looser goal, fewer cells, sizes, fewer statistics.
-    """
-    part = next(each for each, _ in PARTS if losses.quantile(1 - each) > HARDLY)
-    loss = losses.quantile(1 - part)
-    factor = np.sqrt(loss / GOOD)
-    widths = sorted({float(each.table.goal.within) for each in calibrated})
-    wider = ", ".join(f"{figure(each * factor)} instead of {figure(each)}" for each in widths)
-    yield f"A looser goal: errors {figure(factor)} times as large (within {wider}) bring that loss to about {figure(GOOD)}."
-    fewer = _with_fewer_cells(calibrated)
-    if fewer is not None and fewer > 1.05:
-        yield f"Fewer cells: if only half of them had to meet the goal, the loss would be about {figure(fewer)} times smaller."
-    if not sized:
-        yield (
-            "Sized noise: where something public is known about the size of each cell (Keys.of(..., size=...)), noise in "
-            "proportion to it usually costs the least."
-        )
-    if len(costs) > 1:
-        most, share = max(costs.items(), key=lambda each: each[1])[0], max(costs.values()) / sum(costs.values())
-        yield f"Fewer statistics or levels: {most} alone takes {share_text(share, 0)} of it."
-
-
-def _with_fewer_cells(calibrated: Sequence[Calibrated]) -> float | None:
-    """Return the least loss reduction if half of the cells may miss."""
-    found = []
-    for each in calibrated:
-        half = replace(each.table, may_miss=max(each.table.may_miss, len(each.table.totals) // 2))
-        if not has_amount(each.mechanism):
-            return None
-        try:
-            found.append((amount(fit(half, "", each.mechanism).mechanism) / _alone(each)) ** 2)
-        except InfeasibleError:
-            return None
-    return min(found, default=None)
-
-
-def _alone(each: Calibrated) -> float:
-    """Return the noise that the table could have alone."""
-    return amount(fit(each.table, "", each.mechanism).mechanism)
 
 
 # The recommendation: the family that meets the goals with the least loss, and why.
@@ -556,8 +592,8 @@ def recommend(
     *,
     keep_mechanisms: Literal[True] | Mechanism | Mapping[str, Mechanism],
     plan: PlanLike | None = None,
-    fitted: bool = False,
-    complete: bool = False,
+    fitted: bool | None = None,
+    complete: bool | None = None,
     data: str = "confidential",
 ) -> Allocation: ...
 
@@ -570,10 +606,11 @@ def recommend(
     plan: PlanLike | None = None,
     candidates: Mapping[str, Any] | None = None,
     rank_by: str = BALANCED,
-    fitted: bool = False,
-    complete: bool = False,
+    fitted: bool | None = None,
+    complete: bool | None = None,
     keep_offsets: bool = False,
     firms: bool = False,
+    new_budget: bool = False,
     data: str = "confidential",
 ) -> Recommendation: ...
 
@@ -587,10 +624,11 @@ def recommend(
     candidates: Mapping[str, Any] | None = None,
     keep_mechanisms: bool | Mechanism | Mapping[str, Mechanism] = False,
     rank_by: str = BALANCED,
-    fitted: bool = False,
-    complete: bool = False,
+    fitted: bool | None = None,
+    complete: bool | None = None,
     keep_offsets: bool = False,
     firms: bool = False,
+    new_budget: bool = False,
     data: str = "confidential",
 ) -> Recommendation | Allocation:
     """Rank candidates by the loss at which they meet accuracy goals.
@@ -598,7 +636,8 @@ def recommend(
     A candidate is a mechanism whose noise is set again while everything else is kept, or a mapping from measures to such
     mechanisms. More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy
     (T-MOST-NOISE). Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms
-    of the statistics that have goals and the split of its loss over its levels; everything else in the plan is charged too.
+    of the statistics that have goals and the split of its loss over its levels (``share = "best"`` where that costs at most a
+    tenth more); everything else in the plan is charged too.
 
     With ``keep_mechanisms`` nothing is chosen but shares: the loss stays, and is split so that the worst table, measured against
     its goal, is as good as possible (T-EVEN). Each query of a plan splits its loss over its levels, in one way for all its
@@ -614,11 +653,15 @@ def recommend(
             for each measure.
         rank_by: What is to be small: "balanced", the geometric mean of the median and the 99th percentile of the records' losses,
             or "median", "p99" or "maximum" alone. By the median alone the search moves loss to the largest records.
-        fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
-            Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with their noisy answers.
-        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``); unless given, where
+            keys are complete. Families with Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with
+            their noisy answers.
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests; unless given, as the basic
+            tables of a plan file say.
         keep_offsets: Whether transforms keep their offsets; otherwise the best is chosen for each table. Without a plan only.
         firms: Whether the joint losses of firms are computed too.
+        new_budget: Whether the plan file gets a budget that covers the recommendation and its reserve, instead of its own, to
+            which nothing may have been charged.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
             the ledger notes a look first.
 
@@ -626,8 +669,10 @@ def recommend(
         The families, the best first, and the plan to release with; with ``keep_mechanisms``, the share and the error of each table.
     """
     read_rank(rank_by)
+    fitted, complete = read_fits(plan, fitted, complete)
     if keep_mechanisms is not False:
-        _check_kept(plan, keep_mechanisms, candidates=candidates, keep_offsets=keep_offsets, firms=firms)
+        others = {"candidates": candidates, "keep_offsets": keep_offsets, "firms": firms, "new_budget": new_budget}
+        _check_kept(plan, keep_mechanisms, **others)
     origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan recommend", plan)
     if keep_mechanisms is not False:
         kept = keep_mechanisms if plan is None else None
@@ -635,7 +680,7 @@ def recommend(
     search = Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete)
     advice = None
     if plan is not None:
-        found, infeasible, advice = plan_advice(session, view, plan, wanted, search, firms=firms)
+        found, infeasible, advice = plan_advice(session, view, plan, wanted, search, firms=firms, new_budget=new_budget)
     else:
         chosen = {**families(), **_sized_families(wanted, view.schema)} if candidates is None else dict(candidates)
         tables = tables_of(view, wanted, chosen)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number, nonnegative
+from recordwise.exact.numbers import Number, moderate, nonnegative
 from recordwise.mechanisms.base import BoolArray, Mechanism
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.describe import table_name
@@ -446,7 +446,7 @@ def reaching(view: OwnerView, parts: Sequence[PlanTotals], at_least: Least) -> l
     Statistics other than a part's own are read in one more pass.
     """
     if not isinstance(at_least, Mapping):
-        least = float(nonnegative(at_least, parameter="at_least"))
+        least = float(moderate(nonnegative(at_least, parameter="at_least"), parameter="at_least"))
         return [each.total >= least for each in parts]
     plan = parts[0].plan
     wanted = _read_least(plan, at_least)
@@ -492,5 +492,5 @@ def _read_least(plan: Plan, at_least: Mapping[str, Number]) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, number in at_least.items():
         check_measure(name, plan.schema)
-        found[name] = float(nonnegative(number, parameter="at_least"))
+        found[name] = float(moderate(nonnegative(number, parameter="at_least"), parameter="at_least"))
     return found

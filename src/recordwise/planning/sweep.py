@@ -1,6 +1,6 @@
 """Compare unit splitting and clamping over a grid of thresholds, bounds and losses."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -189,6 +189,8 @@ def grid_points(
 
 def _thresholds(given: Any, measure: str, summed: Sequence[str], parameter: str) -> Sequence[Any]:
     """The thresholds, or clamps, of one measure."""
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise ParameterError(parameter=parameter, problem="must be a list of numbers, or one for each measure")
     if not isinstance(given, Mapping):
         if len(summed) > 1 and not all(isinstance(each, Mapping) for each in given):
             raise ParameterError(

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from recordwise.errors import ParameterError
+from recordwise.errors import (
+    ParameterError,
+    own_argument_errors,
+)
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.policy.atoms import (
@@ -56,6 +59,7 @@ class By:
         yield complement(among(self.column, [value for value, _ in self.values])), self.default
 
 
+@own_argument_errors
 def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number], default: Number | None = None) -> By:
     """A threshold for each public group.
 
@@ -88,6 +92,7 @@ def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number],
     return By(name, rows, None if default is None else positive(default, parameter="default"))
 
 
+@own_argument_errors
 def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
     """The same loss for every record: a zCDP query, or a budget.
 
@@ -105,6 +110,7 @@ def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
     return policy_of(One(), moderate(nonnegative(rho, parameter="rho"), parameter="rho"), near_gaussian=near_gaussian)
 
 
+@own_argument_errors
 def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool = False) -> Policy:
     """Return the unit-splitting policy rho * pieces**2 (T-SPLIT).
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -181,7 +182,7 @@ class PolicyFile:
         """Whether the release is private."""
         return str(self.form["mark"])
 
-    @property
+    @cached_property
     def bands(self) -> "Bands":
         """The band tables that the policies name."""
         return bands_from_json(self.form.get("bands"))
@@ -202,8 +203,10 @@ class PolicyFile:
     @property
     def states_pure_losses(self) -> bool:
         """Whether what it says about pure losses, if anything, follows from its tight policy."""
+        if not self.has(PURE):
+            return True
         tight = self.policy()
-        return not self.has(PURE) or (tight.pure_problem() is None and self.policy(PURE) == tight.pure())
+        return tight.pure_problem() is None and self.policy(PURE) == tight.pure()
 
     @property
     def firms(self) -> "FirmPolicy | None":

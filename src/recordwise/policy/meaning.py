@@ -275,16 +275,18 @@ def log_odds_tail(rho: float, gain: float) -> float:
     return 0.0 if rho == 0 else min(1.0, math.exp(-((gain - rho) ** 2) / (4 * rho)) * (1 + OUTWARD))
 
 
-def likely_log_odds(rho: float) -> float:
+def likely_log_odds(rho: float, pure: float | None = None) -> float:
     """Return the log-odds growth exceeded with probability at most 1/20 (T-MEANING).
 
     Args:
         rho: The zCDP loss.
+        pure: The pure epsilon, where there is one: it is never exceeded.
 
     Returns:
-        rho + 2 sqrt(rho ln 20), where the bound of ``log_odds_tail`` is 1/20.
+        rho + 2 sqrt(rho ln 20), where the bound of ``log_odds_tail`` is 1/20, or the pure epsilon if that is smaller.
     """
-    return check_loss(rho) + 2 * math.sqrt(rho * math.log(20))
+    likely = check_loss(rho) + 2 * math.sqrt(rho * math.log(20))
+    return likely if pure is None else min(likely, check_loss(pure, "pure"))
 
 
 def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -> float:

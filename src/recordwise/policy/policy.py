@@ -127,7 +127,7 @@ class Policy:
             )
         for terms in self._both_terms():
             for coefficient in terms.values():
-                if not (coefficient > 0 and 1 / LARGEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT):
+                if not SMALLEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT:
                     raise ParameterError(
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
                     )
@@ -487,7 +487,9 @@ class Maximum(Atom):
 
 def _pure_problem(atom: Atom, coefficient: Fraction) -> str | None:
     if atom.pure() is None:
-        return f"its part '{atom.kind}' is Gaussian or a zCDP budget"
+        where = ", ".join(f"'{each.name}'" for each in atom.measures())
+        part = f"what it loses by {where}" if where else "a part that is the same for every record"
+        return f"{part} is Gaussian or a zCDP budget"
     return None if coefficient.denominator == 1 else "it was scaled by a fraction"
 
 
@@ -509,7 +511,7 @@ def policy_of(
     return Policy(terms, {}, near_gaussian)
 
 
-LARGEST_COEFFICIENT = Fraction(2) ** 500
+SMALLEST_COEFFICIENT, LARGEST_COEFFICIENT = 1 / Fraction(2) ** 500, Fraction(2) ** 500
 MOST_NESTED_MAXIMA = 4
 
 

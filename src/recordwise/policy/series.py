@@ -16,7 +16,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
 from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, columns_of
@@ -58,6 +58,7 @@ def _exists(length: str, parts: list[int]) -> bool:
     return True
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """The series of a release, its period and its declared budgets.

@@ -618,34 +618,6 @@ class MovedVariance:
         return np.maximum(found, np.finfo(np.float64).tiny)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MovedSums:
-    """The variances of weighted sums of answers if the sums were different.
-
-    All totals then move with the sum as their estimates do: by their covariance with it over its variance.
-    """
-
-    value: FloatArray
-    """The estimates of the sums."""
-    fitted: FloatArray
-    """Their variances at the fitted totals."""
-    weights: FloatArray
-    """The weight of each noisy answer, a row for each sum."""
-    totals: FloatArray
-    """The fitted totals of all answers."""
-    used: FloatArray
-    """The variances of the answers that the weights were made of."""
-    variances: Callable[[FloatArray], FloatArray]
-    """The variances of all answers at given totals, a row for each sum."""
-
-    def at(self, totals: FloatArray) -> FloatArray:
-        """The variances of the sums, each at its total of these."""
-        rate = self.weights * self.used / self.fitted[:, None]
-        moved = np.maximum(self.totals + rate * (totals - self.value)[:, None], 0.0)
-        found = np.einsum("ij,ij->i", self.weights**2, self.variances(moved))
-        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
-
-
 def moved_variance(
     weights: Weights | CrossingWeights,
     *,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from recordwise.errors import ParameterError, SolverError
+from recordwise.errors import ParameterError, SolverError, value_text
 from recordwise.postprocess.measured import (
     TOLERANCE,
     CellsAndSums,
@@ -104,6 +104,7 @@ def smallest_deviation(measured: Measurements, draw: int) -> float:
 Solve: TypeAlias = Callable[[BoxedProblem, System], Solution]
 SLACK = 0.01
 """The amount that [A] adds to the smallest worst deviation, in standard deviations."""
+MOST_SLACK = 1e6
 FEASIBLE = 1e-9
 """How far an answer may exceed its bound because of rounding, in standard deviations."""
 
@@ -134,8 +135,8 @@ def max_fit(
     Returns:
         The fitted table.
     """
-    if not (np.isfinite(slack) and slack > 0):
-        raise ParameterError(parameter="slack", problem=f"must be a positive number, not {slack}")
+    if isinstance(slack, bool) or not isinstance(slack, int | float) or not 0 < slack < MOST_SLACK:
+        raise ParameterError(parameter="slack", problem=f"must be a positive number, not {value_text(slack)}")
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
     parts, system = prepare(workload)

@@ -24,6 +24,7 @@ from recordwise.postprocess.solvers.boxed import FloatArray
 from recordwise.postprocess.workload import Workload
 
 LOG_4_3 = math.log(4 / 3)
+MOST = 1e150
 CLOSE = 1e-12
 """The relative distance at which a bisection stops."""
 
@@ -60,6 +61,7 @@ def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float
         The least D, the root mean squared error of the sum.
     """
     check(cells, cell_error, epsilon=epsilon)
+    check_real("delta", delta)
     if not 0 <= delta < 1:
         raise ParameterError(parameter="delta", problem=f"must be at least 0 and below 1, not {delta}")
     lost = delta / math.expm1(epsilon)
@@ -140,6 +142,7 @@ def least_cell_error(bound: Callable[[float], float], sum_error: float) -> float
 
     The bound falls continuously with C, as the largest of falling lines, so that a bisection keeps its lower end.
     """
+    check_real("sum_error", sum_error)
     if not (math.isfinite(sum_error) and sum_error >= 0):
         raise ParameterError(parameter="sum_error", problem=f"must be a nonnegative number, not {sum_error}")
     low, high = 0.0, 1.0
@@ -188,9 +191,18 @@ def best(value: Callable[[float, int], float], cell_error: float, reach: float) 
     return max(value(t - start, t) for t in range(low, high + 1))
 
 
+def check_real(parameter: str, given: Any) -> None:
+    """Refuse what is no number, or one too large to compute with."""
+    known = isinstance(given, int | float | np.integer) and not isinstance(given, bool)
+    if not known or MOST < abs(given) < math.inf:
+        raise ParameterError(parameter=parameter, problem=f"must be a number of at most {MOST:g}")
+
+
 def check(cells: int, cell_error: float, **positive: float) -> None:
     """Refuse an invalid number of cells, error or privacy parameter."""
-    if cells < 1:
+    for name, given in {"cells": cells, "cell_error": cell_error, **positive}.items():
+        check_real(name, given)
+    if not 1 <= cells < math.inf:
         raise ParameterError(parameter="cells", problem=f"must be at least 1, not {cells}")
     if not (math.isfinite(cell_error) and cell_error >= 0):
         raise ParameterError(parameter="cell_error", problem=f"must be a nonnegative number, not {cell_error}")
@@ -308,6 +320,7 @@ def bounded_reach(*, epsilon: float, delta: float) -> float:
         The largest noise on either side.
     """
     check(1, 0.0, epsilon=epsilon)
+    check_real("delta", delta)
     if not 0 < delta <= 0.5:
         raise ParameterError(parameter="delta", problem=f"must be above 0 and at most 1/2, not {delta}")
     return math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon

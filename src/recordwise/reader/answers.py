@@ -9,7 +9,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import number_text, share_text
+from recordwise.exact.text import number_text, share_decimals, share_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 ROUNDING = 1e-9
+MOST_NAMED = 8
+"""Labels named in a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -57,6 +59,8 @@ class Answer:
     """The codes behind the labels, where a column was asked by."""
     left_out: tuple[str, ...] = ()
     """Regions with codes that no cell has."""
+    percent: bool = False
+    """Whether values are shares or growth rates, which are told in percent."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -238,11 +242,8 @@ class Answer:
             ParameterError: A label is unknown, or the second value is not clearly different from 0.
         """
         self._require_linear()
-        pair = list(self._pair(first, second))
-        spread = self.covariance[np.ix_(pair, pair)]
-        found = _quotients(
-            self.values[pair[:1]], self.values[pair[1:]], spread, self.halves[pair[:1]], self.halves[pair[1:]], self._z
-        )
+        top, bottom = (np.array([at]) for at in self._pair(first, second))
+        found = _quotients(_side(self, top), _side(self, bottom), self.covariance[np.ix_(top, bottom)], self._z)
         return self._derived(f"{first} divided by {second}", **found)
 
     def share(self, first: str, of: str) -> "Answer":
@@ -255,27 +256,29 @@ class Answer:
         Returns:
             The share, with Fieller's interval.
         """
-        return replace(self.ratio(first, of), labels=(f"{first} as a share of {of}",))
+        return replace(self.ratio(first, of), labels=(f"{first} as a share of {of}",), percent=True)
 
-    def shares(self) -> "Answer":
+    def shares(self, *, each: bool = False, of: str = "") -> "Answer":
         """Return all values but the last as shares of the last.
 
+        Args:
+            each: Whether the first half of the values are shares of the second half, one by one, instead.
+            of: What they are shares of, in words.
+
         Returns:
-            The shares, with Fieller's intervals.
+            The shares, with Fieller's intervals. Those of a whole that is not clearly different from 0 are left out.
         """
         self._require_linear()
-        count = len(self) - 1
-        parts, whole = np.arange(count), np.full(count, count)
-        both = np.concatenate([parts, whole])
-        found = _quotients(
-            self.values[parts],
-            self.values[whole],
-            self.covariance[np.ix_(both, both)],
-            self.halves[parts],
-            self.halves[whole],
-            self._z,
+        count = len(self) // 2 if each else len(self) - 1
+        parts, whole = np.arange(count), np.arange(count, 2 * count) if each else np.full(count, count)
+        kept = self._clear(self.labels[:count], self._different[whole])
+        parts, whole = parts[kept], whole[kept]
+        found = _quotients(_side(self, parts), _side(self, whole), self.covariance[np.ix_(parts, whole)], self._z)
+        made = replace(
+            self._derived(f"as a share of {of}" if of else "as a share", **found),
+            labels=tuple(self.labels[at] for at in parts),
         )
-        return replace(self._derived("as a share", **found), labels=self.labels[:-1])
+        return replace(made, percent=True, notes=(*self.notes, *self._unclear(self.labels[:count], kept)))
 
     def per(self, other: "Answer") -> "Answer":
         """Return each value divided by that of another statistic or release.
@@ -286,18 +289,18 @@ class Answer:
             other: The answers to the same question, with the same labels.
 
         Returns:
-            The ratios.
+            The ratios; without those whose denominator is not clearly different from 0, which a note names.
 
         Raises:
-            ParameterError: Labels differ, both are of the same statistic of one release, or a value of ``other`` is
-                not clearly different from 0.
+            ParameterError: Labels differ, both are of the same statistic of one release, or no value of ``other`` is
+                clearly different from 0.
         """
         self._require_independent(other)
-        none = np.zeros_like(self.covariance)
-        spread = np.block([[self.covariance, none], [none, other.covariance]])
-        found = _quotients(self.values, other.values, spread, self.halves, other.halves, self._z)
+        kept = self._clear(self.labels, other._different)
+        mine, theirs = (each._rows(kept) for each in (self, other))
+        found = _quotients(_side(mine), _side(theirs), np.zeros_like(mine.covariance), self._z)
         made = self._derived(f"divided by {other.question}", **found)
-        return replace(made, labels=self.labels)
+        return replace(made, labels=mine.labels, notes=(*self.notes, *self._unclear(self.labels, kept)))
 
     def _require_independent(self, other: "Answer") -> None:
         """Refuse other labels, and errors in common."""
@@ -351,29 +354,24 @@ class Answer:
         for each in before:
             if self._carried(each) is None:
                 self._require_independent(each)
-        times, count = len(before), len(self)
-        spread = np.zeros((2 * times * count, 2 * times * count))
-        spread[: times * count, : times * count] = np.tile(self.covariance, (times, times))
-        for place, each in enumerate(before, times):
-            own = slice(place * count, (place + 1) * count)
-            spread[own, own] = each.covariance
-            # Both fits have the same weights, so that errors are carried as answers are (T-SERIES).
-            common = (self._carried(each) or 0.0) * np.tile(each.covariance, (1, times))
-            spread[own, : times * count], spread[: times * count, own] = common, common.T
-        found = _quotients(
-            np.tile(self.values, times),
-            np.concatenate([each.values for each in before]),
-            spread,
-            np.tile(self.halves, times),
-            np.concatenate([each.halves for each in before]),
-            self._z,
+        kept = self._clear(self.labels, np.all([each._different for each in before], axis=0))
+        mine, earlier, times = self._rows(kept), [each._rows(kept) for each in before], len(before)
+        now = Side(np.tile(mine.values, times), np.tile(mine.covariance, (times, times)), np.tile(mine.halves, times))
+        then = Side(
+            np.concatenate([each.values for each in earlier]),
+            _blocks([each.covariance for each in earlier]),
+            np.concatenate([each.halves for each in earlier]),
         )
+        # Both fits have the same weights, so that errors are carried as answers are (T-SERIES).
+        carried = [self._carried(each) or 0.0 for each in before]
+        common = [part * np.tile(own.covariance, (times, 1)) for part, own in zip(carried, earlier)]
+        found = _quotients(now, then, np.concatenate(common, axis=1), self._z)
         ends = {name: each - 1 if name in ("values", "lows", "highs") else each for name, each in found.items()}
         labels = (
-            self.labels if times == 1 else tuple(f"{label}, since {name}" for name in names for label in self.labels)
+            mine.labels if times == 1 else tuple(f"{label}, since {name}" for name in names for label in mine.labels)
         )
-        made = self._derived(f"growth since {', '.join(names)}", **ends)
-        return replace(made, labels=labels)
+        made = replace(self._derived(f"growth since {', '.join(names)}", **ends), labels=labels, percent=True)
+        return replace(made, notes=(*self.notes, *self._unclear(self.labels, kept)))
 
     def only(self, labels: Sequence[str]) -> "Answer":
         """Return some of the values.
@@ -384,9 +382,46 @@ class Answer:
         Returns:
             The answers with these labels, in this order.
         """
-        kept = np.zeros((len(labels), len(self)))
-        kept[np.arange(len(labels)), [self.labels.index(label) for label in labels]] = 1.0
-        return self.combined(kept, labels)
+        place = {label: at for at, label in enumerate(self.labels)}
+        return self._rows(np.array([place[label] for label in labels], np.int64))
+
+    def _rows(self, places: Any) -> "Answer":
+        """Return the values at some places."""
+        self._require_linear()
+        if len(places) == len(self) and np.array_equal(places, np.arange(len(self))):
+            return self
+        errors = self.errors
+        return replace(
+            self,
+            labels=tuple(self.labels[at] for at in places),
+            codes=tuple(self.codes[at] for at in places) if self.codes else (),
+            **{name: getattr(self, name)[places] for name in ("values", "sds", "lows", "highs", "halves")},
+            covariance=self.covariance[np.ix_(places, places)],
+            sources=tuple(self.sources[at] for at in places if at < len(self.sources)),
+            errors=None if errors is None else lambda draws, purpose: errors(draws, purpose)[:, places],
+        )
+
+    @property
+    def _different(self) -> Any:
+        """Which values are clearly different from 0."""
+        return np.abs(self.values) > self._z * self.sds + self.halves
+
+    @staticmethod
+    def _clear(labels: Sequence[str], different: Any) -> Any:
+        """Return the places of clear denominators; refuse if there is none."""
+        kept = np.flatnonzero(different)
+        if not len(kept):
+            raise _unclear_error(len(labels))
+        return kept
+
+    @staticmethod
+    def _unclear(labels: Sequence[str], kept: Any) -> tuple[str, ...]:
+        """Say which ratios are left out."""
+        gone = [label for at, label in enumerate(labels) if at not in set(kept.tolist())]
+        if not gone:
+            return ()
+        named = ", ".join(gone[:MOST_NAMED]) + (" ..." if len(gone) > MOST_NAMED else "")
+        return (f"Left out, as the denominator is not clearly different from 0: {len(gone)} ({named}).",)
 
     def combined(self, weights: FloatArray, labels: Sequence[str]) -> "Answer":
         """Return weighted sums of the values.
@@ -500,9 +535,24 @@ class Answer:
             "release": dict(self.release),
         }
 
+    @property
+    def texts(self) -> list[tuple[str, str, str, str]]:
+        """Value, standard error, low and high of each answer as they are printed."""
+        if not self.percent:
+            return [
+                tuple(number_text(float(each)) for each in row)  # type: ignore[misc]
+                for row in zip(self.values, self.sds, self.lows, self.highs)
+            ]
+        # As many decimals as the smallest error asks for.
+        decimals = share_decimals(float(np.min(self.sds, initial=1.0)))
+        return [
+            tuple(share_text(float(each), decimals) for each in row)  # type: ignore[misc]
+            for row in zip(self.values, self.sds, self.lows, self.highs)
+        ]
+
     def _sentence(self, at: int) -> str:
         what = self.question if len(self) == 1 else f"{self.question}: {self.labels[at]}"
-        value, sd, low, high = (number_text(float(each[at])) for each in (self.values, self.sds, self.lows, self.highs))
+        value, sd, low, high = self.texts[at]
         marked = "" if self.release["private"] else f" ({self.release['privacy_label']})"
         return (
             f"{what[:1].upper()}{what[1:]}: {value}{marked}, with a standard error of {sd} from noise "
@@ -524,10 +574,7 @@ class Answer:
     def _repr_html_(self) -> str:
         from recordwise.policy.render.html import element, preview_table
 
-        texts = [
-            [number_text(float(each)) for each in row] for row in zip(self.values, self.sds, self.lows, self.highs)
-        ]
-        rows = [[label, *row] for label, row in zip(self.labels, texts)]
+        rows = [[label, *row] for label, row in zip(self.labels, self.texts)]
         shown = preview_table(("", "value", "standard error", "low", "high"), rows)
         notes = [element("p", each) for each in (*self.notes, self.citation)]
         return element("div", element("p", element("b", self.question)), shown, *notes)
@@ -536,24 +583,50 @@ class Answer:
 DOUBLINGS, HALVINGS = 200, 120
 
 
-def _quotients(
-    tops: FloatArray, bottoms: FloatArray, spread: FloatArray, top_half: FloatArray, bottom_half: FloatArray, z: float
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Numerators or denominators of ratios."""
+
+    values: FloatArray
+    covariance: FloatArray
+    halves: FloatArray
+
+
+def _side(answer: Answer, places: Any = None) -> Side:
+    """Return some values of an answer, or all."""
+    at = np.arange(len(answer)) if places is None else places
+    return Side(answer.values[at], answer.covariance[np.ix_(at, at)], answer.halves[at])
+
+
+def _unclear_error(count: int) -> ParameterError:
+    problem = "has a denominator that is" if count == 1 else "has denominators all of which are"
+    return ParameterError(
+        parameter="ratio",
+        problem=f"{problem} not clearly different from 0",
+        advice="Take larger regions, or a difference.",
+    )
+
+
+def _blocks(matrices: Sequence[FloatArray]) -> FloatArray:
+    """Return matrices along a diagonal."""
+    size = sum(map(len, matrices))
+    found, start = np.zeros((size, size)), 0
+    for each in matrices:
+        found[start : start + len(each), start : start + len(each)] = each
+        start += len(each)
+    return found
+
+
+def _quotients(top: Side, bottom: Side, cross: FloatArray, z: float) -> dict[str, Any]:
     """Return ratios with Fieller's sets.
 
     The ratios r with top - r bottom within its reach: z standard errors of it and its half steps, convex in r. A set
     is an interval where the bottom is further from 0 than its own reach; otherwise it is refused.
     """
-    count = len(tops)
-    own, other, both = (
-        np.diag(each) for each in (spread[:count, :count], spread[count:, count:], spread[:count, count:])
-    )
+    tops, bottoms, top_half, bottom_half = top.values, bottom.values, top.halves, bottom.halves
+    own, other, both = (np.diagonal(each) for each in (top.covariance, bottom.covariance, cross))
     if np.any(np.abs(bottoms) <= z * np.sqrt(other) + bottom_half):
-        raise ParameterError(
-            parameter="ratio",
-            problem="has a denominator that is not clearly different from 0",
-            advice="Take larger regions, or a difference.",
-        )
+        raise _unclear_error(1)
 
     def error(r: FloatArray) -> FloatArray:
         return np.asarray(np.sqrt(np.maximum(own - 2 * r * both + r**2 * other, 0.0)))
@@ -569,13 +642,16 @@ def _quotients(
             if np.all(beyond := outside(values + sign * far)):
                 break
             far = np.where(beyond, far, 2 * far)
-        near = np.zeros(count)
+        near = np.zeros(len(tops))
         for _ in range(HALVINGS):
             middle = (near + far) / 2
             beyond = outside(values + sign * middle)
             near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
         ends.append(values + sign * far)
-    slopes = np.hstack([np.diag(1 / bottoms), -np.diag(values / bottoms)])
-    covariance = slopes @ spread @ slopes.T
-    sds = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    # The linear approximation: the errors of top / bottom are those of (top - r bottom) / bottom.
+    covariance = (
+        top.covariance - values[:, None] * cross.T - cross * values + np.outer(values, values) * bottom.covariance
+    )
+    covariance = covariance / np.outer(bottoms, bottoms)
+    sds = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     return {"values": values, "sds": sds, "lows": ends[0], "highs": ends[1], "covariance": covariance}

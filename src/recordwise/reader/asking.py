@@ -1,7 +1,7 @@
 """The cells of a question, and its best linear answer (T-ASK)."""
 
 import math
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from statistics import NormalDist
@@ -18,7 +18,7 @@ from recordwise.exact.text import digits_text
 from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import Field
 from recordwise.plan.statistics.base import SUM
-from recordwise.postprocess.linear import LinearModel, MovedSums, rank_of
+from recordwise.postprocess.linear import LinearModel, rank_of
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import MOST_CODES, Among, Question, Regions, with_label
 from recordwise.release.consistent import joint_queries
@@ -28,6 +28,7 @@ from recordwise.release.release import Release
 from recordwise.release.spread import (
     REFITS,
     AnswerNoise,
+    MovedSums,
     Shape,
     adds_up,
     chunks,
@@ -397,15 +398,24 @@ def _answer(
 
 
 def _with_whole(cells: Cells, release: Release, used: PublishedQuery, model: Model, whole: Question) -> Cells:
-    """Add what shares are of as a last question, to the same tables."""
+    """Add what shares are of as the last questions, to the same tables: one whole for all, or one for each."""
+    whole = _with_column(release, used, whole)
     groups = groups_asked(release, used, whole.columns)
     other = cells_asked(model.nesting, table_asked(release, used, groups)[0], groups, whole)
+    rows = other.rows
+    if whole.columns and (whole.by or whole.regions):
+        # What has no whole is left out of shares: none of its cells meets the condition of the whole.
+        place = {label: at for at, label in enumerate(other.labels)}
+        kept = [at for at, label in enumerate(cells.labels) if label in place]
+        cells = replace(cells, labels=tuple(cells.labels[at] for at in kept), rows=cells.rows[kept])
+        rows = rows[[place[label] for label in cells.labels]]
+        other = replace(other, labels=cells.labels)
     return replace(
-        cells, labels=(*cells.labels, *other.labels), rows=sparse.csr_array(sparse.vstack([cells.rows, other.rows]))
+        cells, labels=(*cells.labels, *other.labels), rows=sparse.csr_array(sparse.vstack([cells.rows, rows]))
     )
 
 
-def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, FloatArray]:
+def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, Any]:
     """Return estimates, errors and intervals of questions."""
     fine = model.step > 0 and bool(np.all(model.linear.spread >= (FINE * model.step) ** 2))
     answered = model.linear.answer(cells.rows, fine=fine)
@@ -449,14 +459,12 @@ def _moved_ends(model: Model, cells: Cells, confidence: float, stated: float) ->
     lows, highs, block = [], [], max(1, MOST_MOVED // size)
     for start in range(0, cells.rows.shape[0], block):
         rows = cells.rows[start : start + block]
-        weights = model.linear.influences(rows)
-        moved = MovedSums(
+        moved = MovedSums.of(
+            model.linear.influences(rows),
+            model.linear.spread,
             value=np.asarray(rows @ model.estimates),
-            fitted=np.einsum("ij,j->i", weights**2, model.linear.spread),
-            weights=weights,
             totals=np.maximum(model.estimates, 0.0),
-            used=model.linear.spread,
-            variances=model.noise.variance,
+            variances=model.noise.variance_at,
         )
         own = Shape(rows @ shape.offset, np.asarray(rows @ shape.log.astype(np.float64)) > 0, shape.reach)
         found = total_intervals(moved, own, *(_added(rows, each) for each in ends))
@@ -542,8 +550,8 @@ def _about(release: Release) -> dict[str, str]:
 
 
 def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool, varies: bool) -> str:
-    names = ", ".join(each.name for each in query.tables)
-    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {names}"
+    named = table_names([each.name for each in query.tables])
+    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {named}"
     interval = "totals under which it is not surprising" if varies else "draws of the noise law"
     return how if normal else f"{how}, interval by {interval}"
 
@@ -563,8 +571,24 @@ def _notes(
         yield f"Of the records that query {nesting.query.numbers[0]} is about, not of all."
     if plain:
         yield OPEN if nesting.remainders and len(nesting.tables) > 1 else ALONE
-    if not complete and not chosen.rest and not set(chosen.by) <= set(groups.values()):
+    added = set(chosen.by) - set(groups.values())
+    if added and not complete and not chosen.rest and not _lists_all(nesting, chosen, added):
         yield LISTED.format(table=chosen.name)
+
+
+def _lists_all(nesting: Nesting, chosen: PublishedTable, added: Set[PublishedGroup]) -> bool:
+    """Whether a table has every pair of its codes, and every code of public lists where it is added up."""
+    lists, table = nesting.published.lists, next(each for each in nesting.tables if each.name == chosen.name)
+    count = 1
+    for group in chosen.by:
+        listed = lists.lists.get(lists.hierarchy_of(group) or "")
+        if group in added and (listed is None or group.level not in listed.levels):
+            return False
+        own = len(pc.unique(table.data.column(group.name)))
+        if group in added and listed is not None and own != len(pc.unique(listed.level(str(group.level)))):
+            return False
+        count *= own
+    return bool(count == table.data.num_rows)
 
 
 def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: Mapping[str, str]) -> str:
@@ -580,10 +604,17 @@ def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: M
         text = f"{text} less {' and '.join(taken)}"
     if not small:
         return text
-    others = f"other cells of {', '.join(small)}"
+    named = table_names(small)
     return (
-        f"mainly {text}, with small weights of {others}" if added else f"a weighted sum of cells of {', '.join(small)}"
+        f"mainly {text}, with small weights of other cells of {named}"
+        if added
+        else f"a weighted sum of cells of {named}"
     )
+
+
+def table_names(names: Sequence[str]) -> str:
+    """Return a few names, or how many and the first and the last."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} tables ({names[0]} to {names[-1]})"
 
 
 def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> list[str]:

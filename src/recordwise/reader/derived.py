@@ -562,8 +562,8 @@ def growth(
             notes.append(f"Left out, as not every release has it: {len(gone)} of {_period(release)}: {named}.")
     if not shared:
         raise ParameterError(parameter="before", problem="has no code in common with this release")
-    found = later.only(shared).grown([each.only(shared) for each in earlier], [_period(each) for each in before])
-    return replace(found, notes=tuple(notes))
+    now_only = replace(later.only(shared), notes=tuple(notes))
+    return now_only.grown([each.only(shared) for each in earlier], [_period(each) for each in before])
 
 
 def _period(release: Release) -> str:

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import ParameterError, SourceError, expect_kind
+from recordwise.errors import (
+    ParameterError,
+    SourceError,
+    expect_kind,
+    own_argument_errors,
+)
 from recordwise.release.release import Release
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ MOST_BYTES = 2**34
 """What the files of a zip may take when they are unpacked."""
 
 
+@own_argument_errors
 def read(folder_or_zip: str | Path) -> "ReaderRelease":
     """Return a published release for reading and asking.
 
@@ -181,6 +187,7 @@ class ReaderRelease(Release):
         where: Mapping[str, Any] | str | None = None,
         *,
         of: Mapping[str, Any] | str | None = None,
+        each: bool = False,
         by: str | None = None,
         regions: Any = None,
         complete: bool | None = None,
@@ -193,6 +200,8 @@ class ReaderRelease(Release):
             name: As in ``total``.
             where: As in ``total``.
             of: The condition of the whole; by default everything.
+            each: Whether the whole is that of each value of ``by`` or of each region, and not one for all:
+                ``share("emp", {"naics2": "31-33"}, by="county", each=True)`` is that of manufacturing in each county.
             by: As in ``total``: a share for each value.
             regions: As in ``total``.
             complete: As in ``total``.
@@ -207,9 +216,9 @@ class ReaderRelease(Release):
         """
         from recordwise.reader.questions import Question
 
-        whole = Question.of(name, of)
+        whole = Question.of(name, of, by=by if each else None, regions=regions if each else None)
         asked = Question.of(name, where, by=by, regions=regions, complete=complete, query=query, whole=whole)
-        return self._answer(asked, confidence).shares()
+        return self._answer(asked, confidence).shares(each=each, of=whole.text(self.labels) if whole.columns else "all")
 
     def growth(
         self,

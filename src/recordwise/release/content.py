@@ -44,6 +44,11 @@ class DescribedTable:
         """The table as Arrow."""
         return self.table.data
 
+    def telling_keys(self) -> tuple[str, ...]:
+        """Return the keys with more than one code in the table."""
+        columns = {name: self.data.column(name) for name in self.table.keys}
+        return tuple(name for name, each in columns.items() if pc.count_distinct(each, mode="all").as_py() > 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
@@ -134,6 +139,37 @@ def content_of(
         notes=tuple(_notes(published)),
         confidence=published.confidence,
     )
+
+
+BASIC_END, RESEARCH_END = " (basic)", " (research)"
+
+
+def basic_first(tables: Sequence[DescribedTable]) -> list[DescribedTable]:
+    """Return the tables for most readers first."""
+    return sorted(tables, key=lambda each: not each.title.endswith(BASIC_END))
+
+
+def short_titles(tables: Sequence[DescribedTable], *, research: str) -> list[str]:
+    """Return titles without what all tables share, such as "State by Sector"; the titles where those do not differ.
+
+    Args:
+        tables: The tables.
+        research: The end of the titles of research tables next to basic ones.
+
+    Returns:
+        A title for each table.
+    """
+    bare = [each.title.removesuffix(BASIC_END).removesuffix(RESEARCH_END) for each in tables]
+    short = [_short_title(each, research) for each in tables]
+    alike = len(tables) > 1 and len({title.partition(", by ")[0] for title in bare}) == 1
+    return short if alike and len(set(short)) == len(short) else [each.title for each in tables]
+
+
+def _short_title(described: DescribedTable, research: str) -> str:
+    """Return by which of its keys a table tells cells apart."""
+    titles = {each.name: each.title for each in described.columns}
+    words = " by ".join(titles[name] for name in described.telling_keys()) or "Total"
+    return words + (research if described.title.endswith(RESEARCH_END) else "")
 
 
 def _halves(published: Published, table: ReleasedTable) -> dict[str, float]:

@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError, expect_kind
 from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
-from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.json import PAPER, TIGHT, PolicyFile
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import compose
 from recordwise.release.content import Content
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import known_formats, privacy_labels, require_packages, require_storable
+from recordwise.release.page.history import History
 from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
@@ -29,10 +30,14 @@ from recordwise.release.tables import (
     ReleasedTable,
     digest_of,
     name_columns,
+    parts_from_json,
     with_names,
     without_fits,
     without_names,
 )
+
+if TYPE_CHECKING:
+    from recordwise.ledger.ledger import Ledger
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
@@ -89,7 +94,7 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="what it says about its noise does not add up to its policy")
     if not release.parts:
         return release
-    told = sum((part.policy for part in release.parts), Policy())
+    told = compose([part.policy for part in release.parts])
     if told != release.policy:
         raise SourceError(source=f"'{folder}'", problem="the parts saved for its page do not add up to its policy")
     # The policy is equal, but its terms are in the order of the plan again, which is the order the page uses.
@@ -119,8 +124,6 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 def read_release(published: Published, policies: PolicyFile, tables: dict[str, pa.Table]) -> Release:
     """Build a release from release.json, policy.json and tables, unchecked."""
-    from recordwise.release.page.view import history_from_json, parts_from_json
-
     page, bands = published.page, policies.bands
     return Release(
         tables=tuple(_table(name, tables[name], each) for name, each in published.variables.items()),
@@ -136,7 +139,7 @@ def read_release(published: Published, policies: PolicyFile, tables: dict[str, p
         firms=policies.firms,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,
-        history=None if page is None else history_from_json(page),
+        history=None if page is None or "history" not in page else History.from_json(page["history"]),
     )
 
 
@@ -152,12 +155,12 @@ def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable
 # from them, without drawing again; no key or seed of the noise is kept anywhere.
 
 
-def recoverable_folder(ledger: Ledger, charge: Charge) -> Path:
+def recoverable_folder(ledger: "Ledger", charge: Charge) -> Path:
     """The folder of the drawn tables of a charge."""
     return tables_of(ledger.real_path, charge.sequence)
 
 
-def write_recoverable(release: Release, ledger: Ledger, charge: Charge) -> bool:
+def write_recoverable(release: Release, ledger: "Ledger", charge: Charge) -> bool:
     """Write the drawn tables next to the ledger; False on failure."""
     sweep(ledger)
     try:
@@ -167,7 +170,7 @@ def write_recoverable(release: Release, ledger: Ledger, charge: Charge) -> bool:
     return True
 
 
-def recover(ledger: Ledger, charge: Charge) -> Release:
+def recover(ledger: "Ledger", charge: Charge) -> Release:
     """Return the release whose tables were stored for a charge.
 
     Recorded in the ledger if it was not yet.
@@ -191,7 +194,7 @@ def recover(ledger: Ledger, charge: Charge) -> Release:
     return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
 
 
-def _foreign(ledger: Ledger, folder: Path) -> LedgerError:
+def _foreign(ledger: "Ledger", folder: Path) -> LedgerError:
     return LedgerError(
         path=ledger.path,
         problem=f"did not record the tables in {folder.name}",
@@ -199,7 +202,7 @@ def _foreign(ledger: Ledger, folder: Path) -> LedgerError:
     )
 
 
-def forget(ledger: Ledger, charge: Charge) -> None:
+def forget(ledger: "Ledger", charge: Charge) -> None:
     """Remove the stored tables, their name first, once saved."""
     place = recoverable_folder(ledger, charge)
     gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
@@ -208,7 +211,7 @@ def forget(ledger: Ledger, charge: Charge) -> None:
         shutil.rmtree(gone, ignore_errors=True)
 
 
-def sweep(ledger: Ledger) -> None:
+def sweep(ledger: "Ledger") -> None:
     """Remove what killed processes left half-written or half-removed; what is complete stays."""
     folder, name = os.path.split(ledger.real_path)
     pattern = re.compile(rf"\.({re.escape(name)}{re.escape(UNFINISHED_SUFFIX)}\d+)\.staging-\d+-\d+")

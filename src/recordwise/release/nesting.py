@@ -125,9 +125,10 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
 
 def _cell_texts(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """Return one text per cell, with a special text for NULL."""
-    nothing = texts_of(["\x00"])[0]
+    # Arrow looks for pandas to turn a text into a value of its own.
+    nothing, between = texts_of(["\x00", SEPARATOR])
     texts = [pc.fill_null(pc.cast(column, pa.string()), nothing) for column in columns]
-    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, between)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

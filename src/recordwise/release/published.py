@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,8 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
 from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import band_forms
-from recordwise.ledger.ledger import LedgerStatement
 from recordwise.mechanisms.external import DeclaredClass
-from recordwise.plan.arrays import numpy_of
+from recordwise.plan.arrays import array_from_list, null_as, numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
@@ -30,6 +29,9 @@ from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Step
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
+
+if TYPE_CHECKING:
+    from recordwise.ledger.ledger import LedgerStatement
 
 FORMAT = 1
 LEVEL = 0.95
@@ -261,8 +263,8 @@ class CodeList:
     def level(self, name: str) -> pa.Array:
         """Return the value of a level for each listed code."""
         listed = self.values[name]
-        values = pa.array(listed["values"])
-        return values.take(pa.array(listed["codes"])) if "codes" in listed else values
+        values = array_from_list(listed["values"])
+        return values.take(array_from_list(listed["codes"])) if "codes" in listed else values
 
     def table(self) -> pa.Table:
         """Return a row for each finest code and a column for each level, the finest last."""
@@ -296,11 +298,14 @@ class CodeLists:
 
     def count_below(self, group: PublishedGroup, source: str, column: pa.ChunkedArray) -> FloatArray:
         """Count the values of the level ``source`` below each value of a coarser level."""
-        pairs = pa.table(self._pair(group, source), names=["fine", "coarse"])
-        different = pairs.group_by(["fine", "coarse"]).aggregate([])
-        counts = different.group_by("coarse").aggregate([("fine", "count")])
-        found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
-        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
+        # Tables group by loading what is needed for data sets, and with it pandas.
+        fine, coarse = (each.dictionary_encode(null_encoding="encode") for each in self._pair(group, source))
+        places = np.asarray(numpy_of(fine.indices), np.int64), np.asarray(numpy_of(coarse.indices), np.int64)
+        told = np.asarray(numpy_of(pc.is_valid(fine.dictionary)), bool)[places[0]]
+        different = np.unique(places[1][told] * len(fine.dictionary) + places[0][told])
+        counts = np.bincount(different // max(len(fine.dictionary), 1), minlength=len(coarse.dictionary))
+        found = np.asarray(null_as(pc.index_in(column, value_set=coarse.dictionary), -1), np.int64)
+        return np.append(counts, 0).astype(np.float64)[found]
 
     def _pair(self, group: PublishedGroup, source: str) -> list[pa.Array]:
         listed = self.lists[str(group.hierarchy)]
@@ -473,7 +478,7 @@ class Published:
         *,
         dataset: str,
         tuning: Tuning | None = None,
-        ledger: LedgerStatement | None = None,
+        ledger: "LedgerStatement | None" = None,
         looks: Mapping[str, int] | None = None,
         versions: Mapping[str, str] | None = None,
         **about: Unpack[AboutPlan],

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from recordwise.errors import ParameterError, expect_kind
+from recordwise.errors import (
+    ParameterError,
+    expect_kind,
+    own_errors_of,
+)
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.mechanisms.inference import ValuePolicy
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from recordwise.release.formats.records import Records
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Release:
     """Published tables; everything is public, and ``policy`` is what it cost."""

@@ -24,14 +24,13 @@ from recordwise.noise.randomness import BitSource
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
-    MovedSums,
     MovedVariance,
     Weights,
     largest_weights,
     moved_variance,
     rank_of,
 )
-from recordwise.release.nesting import Nesting
+from recordwise.release.nesting import IntArray, Nesting
 from recordwise.release.published import PublishedStatistic
 
 NORMAL_STEPS = 1000
@@ -340,6 +339,80 @@ MOST_DOUBLINGS = 60
 MOST_TRIES = 200
 TRIES_TO_HALF = 3
 """After this many tries the bracket of an end is halved."""
+
+
+NEXT_TO_NOTHING = 1e-12
+"""The part of a variance below which an answer's own does not move with the sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MovedSums:
+    """The variances of weighted sums of answers if the sums were different.
+
+    All totals then move with the sum as their estimates do: by their covariance with it over its variance.
+    """
+
+    value: FloatArray
+    """The estimates of the sums."""
+    fitted: FloatArray
+    """Their variances at the fitted totals."""
+    place: IntArray
+    """Which sum each pair of a sum and a noisy answer is of."""
+    answer: IntArray
+    """Which noisy answer it is of."""
+    weight: FloatArray
+    """The weight of the answer in the sum."""
+    totals: FloatArray
+    """The fitted total of the answer."""
+    rate: FloatArray
+    """How far that total moves with the sum."""
+    rest: FloatArray
+    """What answers with next to no weight add to each variance; they stay as they are."""
+    variances: Callable[[IntArray, FloatArray], FloatArray]
+    """The variances of some answers at given totals."""
+
+    @classmethod
+    def of(
+        cls,
+        weights: FloatArray,
+        used: FloatArray,
+        *,
+        value: FloatArray,
+        totals: FloatArray,
+        variances: Callable[[IntArray, FloatArray], FloatArray],
+    ) -> "MovedSums":
+        """Return the pairs of sums and answers that matter.
+
+        Args:
+            weights: The weight of each noisy answer, a row for each sum.
+            used: The variances of the answers that the weights were made of.
+            value: The estimates of the sums.
+            totals: The fitted totals of all answers.
+            variances: The variances of some answers at given totals.
+        """
+        parts = weights**2 * used
+        fitted = np.sum(parts, axis=1)
+        place, answer = np.nonzero(parts > NEXT_TO_NOTHING * fitted[:, None])
+        weight = weights[place, answer]
+        kept = np.bincount(place, weight**2 * used[answer], minlength=len(fitted))
+        return cls(
+            value=value,
+            fitted=fitted,
+            place=place,
+            answer=answer,
+            weight=weight,
+            totals=totals[answer],
+            rate=weight * used[answer] / fitted[place],
+            rest=np.maximum(fitted - kept, 0.0),
+            variances=variances,
+        )
+
+    def at(self, totals: FloatArray) -> FloatArray:
+        """The variances of the sums, each at its total of these."""
+        moved = np.maximum(self.totals + self.rate * (totals - self.value)[self.place], 0.0)
+        own = self.weight**2 * self.variances(self.answer, moved)
+        found = np.bincount(self.place, own, minlength=len(self.value)) + self.rest
+        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

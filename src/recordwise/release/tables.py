@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.arrays import null_as, numpy_of, single_array
+from recordwise.plan.arrays import null_as, numpy_of, single_array, texts_of
 from recordwise.plan.cost import Part
 from recordwise.plan.describe import table_name
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
+from recordwise.policy.json import Bands
 from recordwise.policy.policy import Policy
 
 Form: TypeAlias = Mapping[str, Any]
@@ -135,7 +136,7 @@ def with_names(table: ReleasedTable, words: Labels) -> ReleasedTable:
     data = table.data
     for key, name in name_columns(table, words).items():
         codes, labels = pc.dictionary_encode(data.column(key).combine_chunks()), words.values(key)
-        texts = pa.array([labels.get(code) for code in codes.dictionary.to_pylist()], pa.string())
+        texts = texts_of([labels.get(code) for code in codes.dictionary.to_pylist()])
         data = data.add_column(data.column_names.index(key) + 1, name, texts.take(codes.indices))
     return table if data is table.data else replace(table, data=data)
 
@@ -415,4 +416,54 @@ def _page_part(part: Part, table: str) -> PagePart:
         mechanisms=part.mechanisms,
         stays=stays,
         cut_down=any(mechanism.to is not None for mechanism in part.mechanisms),
+    )
+
+
+# Parts read back from release.json, so that a reloaded release makes the same page.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedNoise:
+    """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
+
+    noise_sigma: float | None
+    sizes: tuple[float, ...]
+    variances: tuple[float, ...]
+
+    def variance_of(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
+        if np.array_equal(total, self.sizes):
+            return np.asarray(self.variances)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.exp(np.interp(np.log(total), np.log(self.sizes), np.log(self.variances))))
+
+
+def parts_from_json(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
+    """Return the parts written by ``page_json``; raise for anything else."""
+    policies = [Policy.from_json(form, bands) for form in saved["policies"]]
+    curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
+    return tuple(_part_from_json(each, policies, curves, saved["sizes"]) for each in saved["parts"])
+
+
+def _part_from_json(
+    form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]
+) -> PagePart:
+    noises = tuple(
+        SavedNoise(
+            noise_sigma=noise["sigma"],
+            sizes=tuple(map(float, sizes[form["measure"]])),
+            variances=curves[noise["variances"]],
+        )
+        for noise in form["noises"]
+    )
+    return PagePart(
+        table=str(form["table"]),
+        statistic=str(form["statistic"]),
+        kind=str(form["kind"]),
+        noise=str(form["noise"]),
+        policy=policies[form["policy"]],
+        measure=form["measure"],
+        step=Fraction(form["step"]),
+        mechanisms=noises,
+        stays=bool(form["stays"]),
+        cut_down=bool(form["cut_down"]),
     )

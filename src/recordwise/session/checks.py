@@ -225,7 +225,7 @@ def with_shares(plan: Plan) -> Plan:
     made = list(plan.queries)
     for number, query in enumerate(plan.queries):
         if query.best is not None and query.best.found is None:
-            shares = best_shares(plan, number, complete=query.best.complete)
+            shares = best_shares(plan, number, goal=dict(query.best.goal) or None, complete=query.best.complete)
             made[number] = replace(shares.applied(query), best=replace(query.best, found=shares.axes))
     return replace(plan, queries=tuple(made))
 
@@ -419,7 +419,7 @@ SHORT = Context(prec=2)
 def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError:
     """Return a refusal that says what needs most, and what would fit as lines to paste."""
     if refusal.witness is None:
-        return refusal
+        return _without_pure(refusal, plan, ledger)
     return BudgetError(
         query=refusal.query,
         witness=refusal.witness,
@@ -429,6 +429,31 @@ def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetE
         record=refusal.record,
         most=needs_most(plan, refusal),
         ways=("What would fit, each alone:", *_ways(plan, ledger, refusal)),
+    )
+
+
+def _without_pure(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError:
+    """Return the refusal of a plan without a pure epsilon, with Laplace noise of the same standard errors to paste."""
+    others = {each.alias: each.statistic for each in plan.parts() if each.record_policy().pure_problem() is not None}
+    if ledger.budget is None or not ledger.budget.is_pure or not others:
+        return refusal
+    lines = [
+        f'- {name}: {{ kind = "GeneralizedGaussian", shape = 1, scale = {digits_text(float(sigma) / 2**0.5, 3)} }}'
+        for name, each in others.items()
+        if each is not None and each.mechanism.to is None and (sigma := each.mechanism.noise_sigma) is not None
+    ]
+    return BudgetError(
+        query=refusal.query,
+        witness=None,
+        needed=refusal.needed,
+        left=refusal.left,
+        reason=refusal.reason,
+        most=f"Without a pure epsilon: {', '.join(others)}.",
+        ways=(
+            "State the budget in rho, or use noise with a pure epsilon: Laplace noise, or transforms with laplace_scale.",
+            *(["Laplace noise with the same standard errors:"] if lines else []),
+            *lines,
+        ),
     )
 
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import open_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import LedgerError, ParameterError, UnkeptLedgerWarning, expect_kind
+from recordwise.errors import (
+    LedgerError,
+    ParameterError,
+    UnkeptLedgerWarning,
+    expect_kind,
+    own_errors_of,
+)
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
@@ -207,6 +213,7 @@ def check_reserve(reserve: int, budget: Policy | None) -> int:
 # The session.
 
 
+@own_errors_of
 class Session:
     """A table of confidential records, opened to publish statistics about it.
 

@@ -89,9 +89,10 @@ READABLE = {
 """What a text may look like that is read as a number, a whole number, a date or a truth value."""
 
 
-SPELLED = r"^[ \t]|[ \t]\z|^[+-]?[0-9]+([.]0*|([.][0-9]*)?[eE][+][0-9]+)\z"
-"""Ids that may be another spelling of an id: blanks around it, and whole numbers as programs write floats: 1.0, 1e+05."""
-SPELLING = "is a whole number written as a float, or has blanks around it"
+SPELLED = r"^[\s\p{Z}]|[\s\p{Z}]\z|[\p{Cc}\p{Cf}]|^[+-]?[0-9]+([.]0*|([.][0-9]*)?[eE][+][0-9]+)\z"
+"""Ids that may be another spelling of an id: blanks around it, signs that nobody sees, and whole numbers as programs write floats:
+1.0, 1e+05."""
+SPELLING = "is a whole number written as a float, or has blanks around it or invisible signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,8 @@ def checks(schema: Schema, stored: dict[str, StorageType]) -> Iterator[Check]:
     """Every check of the validation pass, column by column."""
     for identifier in schema.id_columns():
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
-        if stored[identifier].untyped:
-            spelled = exp.RegexpLike(this=column(identifier), expression=exp.Literal.string(SPELLED))
-            yield Check(identifier, SPELLING, spelled)
+        if stored[identifier].untyped and (text := _id_text(schema, identifier, stored)) is not None:
+            yield Check(identifier, SPELLING, exp.RegexpLike(this=text, expression=exp.Literal.string(SPELLED)))
     for measure in schema.record_measures():
         yield from _measure_checks(measure, stored[measure.name])
     for each in schema.columns:
@@ -189,6 +189,14 @@ def checks(schema: Schema, stored: dict[str, StorageType]) -> Iterator[Check]:
         if unread is not None:
             advice = DATE_ADVICE.format(name=each.name) if each.type == "date" else ""
             yield Check(each.name, f"cannot be read as {each.type}", unread, advice=advice)
+
+
+def _id_text(schema: Schema, name: str, stored: Mapping[str, StorageType]) -> exp.Expr | None:
+    """Return an id as it is compared; None where it is no text, so that all spellings are one value."""
+    given = next((each for each in schema.columns if each.name == name), None)
+    if given is None:
+        return column(name)
+    return _conditional_tree(given, stored[name]) if given.type == "text" else None
 
 
 def _unread(given: Column, stored: StorageType) -> exp.Expr | None:

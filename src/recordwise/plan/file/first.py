@@ -188,19 +188,21 @@ def first_plan(
     lines = [
         *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
         *_tuning(looked, said.tuned_on),
+        *_reserve(said),
         "max_outside = 0.01  # the share of the records that may be in no published cell before a release is refused",
         *(["", *tomli_w.dumps({"csv": dict(csv)}).splitlines()] if csv else []),
         "",
         *_schema(roles, said, grouped),
         "",
-        *_budget(said),
+        *_budget(roles, said),
         "",
         *(line for each in said.code_lists for line in _hierarchy(each, said)),
         *_keys(grouped, roles, said),
         "[[queries]]",
         *_shape(grouped, said),
-        'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
+        f'count = {{ kind = "Gaussian", rho = {_number(RHO)} }}  # the same loss for every record',
         *_sums(roles, said, grouped[0] if grouped else None),
+        *_outputs(said),
     ]
     blanks = any(re.search(r'= (?:""|\[\])', line) for line in lines if not line.startswith("#"))
     return "\n".join([FILL if blanks else NO_BLANK, *lines]) + "\n"
@@ -232,15 +234,42 @@ def _schema(roles: Roles, said: Wishes, grouped: Sequence[str]) -> list[str]:
     return lines + [_column(each, needed) for each in roles.columns]
 
 
-def _budget(said: Wishes) -> list[str]:
-    sized = {name: size for name, size in said.sums.items() if size}
-    at = ", ".join(f"{_name(name)} = {_digits(size)}" for name, size in sized.items())
-    return [
-        "# The most that every record may lose over all releases. Without a budget the list of queries must be fixed in advance.",
-        "# [[budget]]",
-        "# rho = 1",
-        *(["# [[budget]]", "# rho = 1", f"# at = {{ {at} }}"] if at else []),
-    ]
+RHO = Fraction(1, 10)
+"""What a count costs every record, and a sum a usual large one."""
+ROOM = Fraction(21, 20)
+"""How much more a first budget allows, because noise is rounded."""
+REVISIONS = 1
+"""For how many revisions a first plan keeps a reserve."""
+
+
+def _is_priced(said: Wishes) -> bool:
+    """Return whether it is known what the plan costs: every sum has the size of a usual large record."""
+    return said.chosen() and all(said.sums.values())
+
+
+def _reserve(said: Wishes) -> list[str]:
+    """Return the entry that keeps the charge once more for a revision."""
+    why = "the first release keeps its charge once more, for corrected records"
+    return [f"{'' if _is_priced(said) else '# '}reserve = {{ revisions = {REVISIONS} }}  # {why}"]
+
+
+def _budget(roles: Roles, said: Wishes) -> list[str]:
+    """Return a budget that covers the plan and its revisions; comments where a size is still blank."""
+    rho = _number(RHO * (1 + REVISIONS) * ROOM)
+    about = "The most that every record may lose over all releases"
+    if not _is_priced(said):
+        return [
+            f"# {about}. Without a budget the list of queries must be fixed in advance.",
+            "# [[budget]]",
+            "# rho = 1",
+        ]
+    lines = [f"# {about}: this plan and a revision of it. Change it as you like before the first release."]
+    lines += ["[[budget]]", f"rho = {rho}"]
+    for each in roles.measures:
+        at = _digits(said.sums[each.name])
+        mechanism = f'{{ kind = "UnitSplit", at = {at}, rho = {rho} }}'
+        lines += ["", "[[budget]]", _entry("measure", each.name), f"mechanism = {mechanism}"]
+    return lines
 
 
 def _group_column(roles: Roles) -> str | None:
@@ -335,8 +364,7 @@ def _keys(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
 
 def _cells(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
     """Return the entry that lists the cells: a file, rows, or a product."""
-    own = said.key_file or (said.sizes.path if said.sizes is not None and said.sizes.all_keys else BLANK)
-    if own:
+    if own := _own_list(said):
         return [_entry("file", own)]
     kinds = {each.name: each.kind for each in roles.columns}
     plain = [name for name in grouped if name not in said.levels()]
@@ -349,6 +377,12 @@ def _cells(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
     return [f"{way} = {{ {', '.join(parts)} }}{about}"]
 
 
+def _own_list(said: Wishes) -> str:
+    """Return the file that lists the cells; with lists of codes all of them are published, so that tables are complete."""
+    from_sizes = said.sizes is not None and said.sizes.all_keys and not said.code_lists
+    return said.key_file or (said.sizes.path if from_sizes and said.sizes is not None else BLANK)
+
+
 def _codes(codes: Sequence[str], kind: str) -> list[Any]:
     """Return codes in the type of their column."""
     whole = kind == INTEGER and all(re.fullmatch(r"-?[0-9]{1,18}", code) for code in codes)
@@ -359,7 +393,7 @@ def _sizes(said: Wishes) -> list[str]:
     """Return the sizes of cells, from the list of keys itself or another file."""
     if said.sizes is None:
         return []
-    own = said.sizes.all_keys and not said.key_file
+    own = _own_list(said) == said.sizes.path
     lines = [
         _dotted("size", name) + " = " + (_text(column) if own else _size_file(said.sizes.path, column))
         for name, column in said.sizes.columns.items()
@@ -373,16 +407,30 @@ def _size_file(path: str, column: str) -> str:
 
 def _shape(grouped: Sequence[str], said: Wishes) -> list[str]:
     plain = [name for name in grouped if name not in said.levels()]
-    axes = [f"{{ by = {_text(list(each.levels))} }}" for each in said.code_lists]
+    axes = [f'{{ by = {_text(list(each.levels))}, share = "best" }}' for each in said.code_lists]
     return [
         *([_entry("group_by", plain)] if plain else []),
         *(
-            [f"levels = [{', '.join(axes)}]  # add share = [...]: how the loss is split over the levels"]
+            [f"levels = [{', '.join(axes)}]  # how the loss is split over the levels: best for tables that add up"]
             if axes
             else []
         ),
         *(['keys = "cells"'] if plain or axes else []),
     ]
+
+
+def _outputs(said: Wishes) -> list[str]:
+    """Return the section that asks for tables that add up, where there are levels."""
+    if not said.code_lists:
+        return []
+    lines = [
+        "",
+        "[outputs]",
+        'tables = ["research", "basic"]  # as drawn, and fitted so that they add up, with a status',
+    ]
+    if said.key_file:
+        return [*lines, "# basic = { complete = true }  # if the list of cells has every one that can hold records"]
+    return [*lines, "basic = { complete = true }  # every code of the lists is published"]
 
 
 def _sums(roles: Roles, said: Wishes, grouped: str | None) -> list[str]:
@@ -402,10 +450,10 @@ def _sum(found: SourceColumn, said: Wishes) -> str:
     named = _dotted("sum", found.name)
     if said.sizes is not None and found.name in said.sizes.columns:
         floor = _number(positive(size, parameter="size") / SHARE) if size else _text(BLANK)
-        inner = f'{{ kind = "UnitSplit", at = {float(SHARE)}, rho = 0.1 }}'
+        inner = f'{{ kind = "UnitSplit", at = {float(SHARE)}, rho = {_number(RHO)} }}'
         return f'{named} = {{ kind = "Sized", floor = {floor}, mechanism = {inner} }}  # floor: 50 times a usual large record'
     at = _digits(size) if size else _text(BLANK)
-    return f'{named} = {{ kind = "UnitSplit", at = {at}, rho = 0.1 }}  # at: a number, the size of a usual large record'
+    return f'{named} = {{ kind = "UnitSplit", at = {at}, rho = {_number(RHO)} }}  # at: a number, the size of a usual large record'
 
 
 def _digits(number: str) -> str:
@@ -414,7 +462,9 @@ def _digits(number: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else _text(str(value))
+    """A number that TOML reads as it is: bare if it has few digits, and as text elsewhere."""
+    short = str(value.numerator) if value.denominator == 1 else str(float(value))
+    return short if Fraction(short) == value else _text(str(value))
 
 
 def _perhaps_sum(found: SourceColumn) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.expressions import BEST, PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
@@ -185,6 +186,13 @@ def _table_share(read: Query, node: Node) -> Query | None:
     return node.attempt(lambda: read.with_shares(*given)) if len(given) == len(shares) else None
 
 
+def _share_goal(read: Query, node: Node) -> Query | None:
+    """The relative error of cells by their size, for which the best shares are best."""
+    stated = {size: each.number() for size, each in node.table().items()}
+    given: dict[Number, Number] = {size: error for size, error in stated.items() if error is not None}
+    return node.attempt(lambda: read.with_share_goal(given)) if len(given) == len(stated) else None
+
+
 NAMES = (Entry("name", Node.text), Entry("title", Node.text))
 MEDIAN = Entry("median", lambda node: node.each(Node.text))
 SHAPES = (
@@ -192,6 +200,7 @@ SHAPES = (
     Entry("group_by", _group),
     Entry("levels", read_levels),
     Entry("table_share", lambda read, node: _table_share(read, node)),
+    Entry("share_goal", lambda read, node: _share_goal(read, node)),
     Entry("all_other", _all_other, old="rest"),
 )
 KEYS = Entry("keys", query_keys)

@@ -15,7 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError, expect_kind
+from recordwise.errors import (
+    PlanFileError,
+    expect_kind,
+    own_argument_errors,
+)
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -322,6 +326,7 @@ class PlanFile:
         return element("div", title, Html(self.plan._repr_html_()))
 
 
+@own_argument_errors
 def load_plan(
     path: str | Path, *, parameters: Mapping[str, str | int] | None = None, budget: str | None = None
 ) -> PlanFile:

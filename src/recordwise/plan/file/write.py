@@ -19,6 +19,7 @@ import tomli_w
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
+from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.quantile import Grid
 from recordwise.plan.expressions import (
     BEST,
@@ -388,6 +389,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     if query.axes:
         best = query.best is not None and query.best.holds(query.axes)
         form["levels"] = [_axis(axis) | ({"share": BEST} if best else {}) for axis in query.axes]
+        if best and query.best is not None and query.best.goal:
+            form["share_goal"] = {fraction_text(size): error for size, error in query.best.goal}
     if query.table_shares:
         form["table_share"] = list(query.table_shares)
     if query.groups or query.axes:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Prefix
 from recordwise.plan.keys.cells import encode_column, plain_column, row_codes
 from recordwise.plan.keys.keys import Keys
@@ -56,7 +56,7 @@ class RecordCells:
         at = np.searchsorted(self.rows, np.arange(count))
         known = at < len(self.rows)
         known[known] &= self.rows[at[known]] == np.flatnonzero(known)
-        places = pa.array(np.where(known, at, 0), mask=~known)
+        places = array_of(np.where(known, at, 0), ~known)
         return tuple(column.take(places) for column in self.columns)
 
 
@@ -132,7 +132,7 @@ def record_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[s
     for column in columns:
         own = plain_column(cells.column(column.name))
         if column.hierarchy is None or not _is_coarse(column.hierarchy, columns, codes):
-            found[column.name] = own.take(pa.array(rows))
+            found[column.name] = own.take(array_of(rows))
         elif column.hierarchy not in done:
             done.add(column.hierarchy)
             listed = codes[column.hierarchy]
@@ -150,9 +150,9 @@ def record_cells(cells: pa.Table, columns: Sequence[KeyColumn], codes: Mapping[s
             within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
             repeated = np.repeat(np.arange(len(rows)), count)
             rows = rows[repeated]
-            found = {name: each.take(pa.array(repeated)) for name, each in found.items()}
+            found = {name: each.take(array_of(repeated)) for name, each in found.items()}
             own_codes = plain_column(listed.column(listed.column_names[-1]))
-            found[column.name] = own_codes.take(pa.array(order[np.repeat(first, count) + within]))
+            found[column.name] = own_codes.take(array_of(order[np.repeat(first, count) + within]))
     return RecordCells(tuple(found), tuple(found.values()), rows)
 
 

@@ -16,7 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import KeysError, ParameterError, PlanError
+from recordwise.errors import (
+    KeysError,
+    ParameterError,
+    PlanError,
+    own_errors_of,
+)
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
 from recordwise.exact.text import whole_text
@@ -283,6 +288,7 @@ class Selection:
         }
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
     """The cells of a query: a public list, or a private selection.

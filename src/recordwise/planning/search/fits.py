@@ -12,9 +12,8 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import KeysError, ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
@@ -22,10 +21,13 @@ from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.sized import ByGroup, Sized, as_grouped
 from recordwise.plan.cost import records_of, statistic_policy
+from recordwise.plan.expressions import Best, Choice
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.losses import RANKS, Losses, balance, loss_at, policy_names
+from recordwise.planning.losses import Losses, RecordSample, loss_at
 from recordwise.planning.scope import COUNT, PlanLike, Scope, level_shares, with_choice, with_statistic
+from recordwise.planning.search.convex import LevelTree, convex_shares
 from recordwise.planning.search.goals import (
     FAT_TAILED,
     FLOORS,
@@ -49,16 +51,17 @@ from recordwise.planning.search.goals import (
 )
 from recordwise.planning.search.shares import (
     GoalLevels,
-    LevelTree,
     best_split,
     can_be_fitted,
     fitted_split,
     goal_levels,
+    with_free_shares,
 )
 from recordwise.policy.columns import Measure
 from recordwise.policy.policy import Policy
 from recordwise.progress import tracked
-from recordwise.session.owner import OwnerView, ValueCounts
+from recordwise.session.owner import OwnerView
+from recordwise.session.shares import best_shares
 
 # The most noise for which the cells of one table meet its goal (T-MOST-NOISE).
 
@@ -276,70 +279,7 @@ def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Mechanism,
     return tuple(fit(table, name, chosen) for table in tables)
 
 
-# Losses of a sample of the records, on which splits and families are tried before they are measured on all of them.
-
-
-RECORDS = 4000
-"""Records evenly spaced in the order of their values."""
-LARGEST = 50
-"""So many of the records largest in each measure are in the sample too, with next to no weight: they decide the maximum."""
-NEXT_TO_NOTHING = 1e-3
-
-
-class RecordSample:
-    """Some records with their weights.
-
-    Where there are too many values, one typical record. CONFIDENTIAL if the records are.
-    """
-
-    def __init__(self, view: OwnerView, policies: Sequence[Policy], rank_by: str) -> None:
-        self._view, self._rank_by = view, rank_by
-        self._counted = view.value_counts(policy_names(policies))
-        self._rows: Any = np.zeros(1, np.int64)
-        self.weights: FloatArray = np.ones(1)
-        if self._counted is not None and len(self._counted.records):
-            self._rows, self.weights = _chosen(self._counted)
-        self.columns = {} if self._counted is None else _taken(self._counted.columns, self._rows)
-
-    def losses(self, policies: Sequence[Policy]) -> FloatArray:
-        """The loss of each record under each policy, a column for each."""
-        if self._counted is None:
-            bins = self._view.loss_bins(list(policies))
-            return np.array([[loss_at(Losses.of_bins(each), self._rank_by) for each in bins]])
-        return np.stack([self._of(each) for each in policies], axis=1)
-
-    def _of(self, policy: Policy) -> FloatArray:
-        found = policy.loss(self.columns) if self.columns else float(policy.loss({}))
-        return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
-
-    def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:
-        """Return the loss of a rank."""
-        order = np.argsort(losses)
-        risen = np.cumsum(self.weights[order])
-        shares = np.array(RANKS[rank_by or self._rank_by])
-        places = np.searchsorted(risen, shares * risen[-1] * (1 - 1e-12))
-        return balance(losses[order[np.minimum(places, len(order) - 1)]].tolist())
-
-
-def _chosen(counted: ValueCounts) -> tuple[Any, FloatArray]:
-    """Rows evenly spaced along the measures, and the largest of each measure."""
-    measures = [np.asarray(each, np.float64) for each in counted.columns.values() if not _is_text(each)]
-    order = np.lexsort(measures[::-1]) if measures else np.arange(len(counted.records))
-    risen = np.cumsum(counted.records[order])
-    count = int(min(RECORDS, risen[-1]))
-    even = order[np.searchsorted(risen, (np.arange(count) + 0.5) * risen[-1] / count)]
-    rows, times = np.unique(even, return_counts=True)
-    largest = [np.argsort(each)[-LARGEST:] for each in measures]
-    more = np.setdiff1d(np.concatenate(largest) if largest else rows[:0], rows)
-    return np.append(rows, more), np.append(times.astype(np.float64), np.full(len(more), NEXT_TO_NOTHING))
-
-
-def _is_text(column: Any) -> bool:
-    return isinstance(column, pa.ChunkedArray | pa.Array)
-
-
-def _taken(columns: dict[str, Any], rows: Any) -> dict[str, Any]:
-    return {name: each.take(pa.array(rows)) if _is_text(each) else each[rows] for name, each in columns.items()}
+# One candidate for one statistic of a plan, and the split of a query for all of them.
 
 
 SLACK, TRANSFORM_SLACK = 1e-6, 5e-4
@@ -372,6 +312,15 @@ class StatisticFit:
         if self.tree is not None:
             return 1 / self._worst(self.tree.squared_ratios(shares))
         return float(min(amount(each.mechanism) * np.sqrt(shares[each.table.part.number]) for each in self.needed))
+
+    def needs(self, tables: int) -> LevelTree | FloatArray:
+        """Return what it needs of all tables as a function of their shares."""
+        if self.tree is not None:
+            return self.tree
+        found = np.zeros(tables)
+        for each in self.needed:
+            found[each.table.part.number] = 1 / amount(each.mechanism) ** 2
+        return found
 
     def _worst(self, squared: FloatArray) -> float:
         assert self.tree is not None
@@ -461,20 +410,34 @@ class QueryCost:
 
     def split(self, fits: Sequence[StatisticFit]) -> Query:
         """Return the query with its cheapest split, if all have goals."""
+        return self._cheapest(fits) if self.may_split(fits) else self.query
+
+    def _cheapest(self, fits: Sequence[StatisticFit]) -> Query:
+        """Return the query with its cheapest split: of one statistic the best there is, of several the best that is found.
+
+        For one record the losses of all statistics add up to a convex function of the shares (T-FITSHARES); shares
+        that are best for the records of the rank are where the search for several statistics starts.
+        """
+        cost, own = self.cost(fits), level_shares(self.query)
+        if not all(has_amount(each.prototype) for each in fits):
+            return best_split(self.query, cost)
+        losses = np.stack([self._losses[each].mean(axis=1) for each in fits], axis=1)
+        total = np.stack([self._losses[each] @ own / each.most(own) ** 2 for each in fits])
+        places = self._sample.places(total.sum(axis=0))
+        needs = [each.needs(len(own)) for each in fits]
+        starts = [convex_shares(needs, losses[place], own) for place in dict.fromkeys(places.tolist())]
+        made = [with_free_shares(self.query, each) for each in starts]
+        if len(fits) > 1:
+            made.append(best_split(self.query, cost, starts=starts))
+        best = min(made, key=lambda each: cost(level_shares(each)))
+        return best if cost(level_shares(best)) < cost(own) * (1 - 1e-9) else self.query
+
+    def may_split(self, fits: Sequence[StatisticFit]) -> bool:
+        """Return whether all that is drawn has goals at all levels, so that nothing else depends on the shares."""
         drawn = {each.alias for each in self.query.draws()}
         levels = len(self.query.tables())
         whole = all(len(each.target.goal.levels) == levels for each in fits)
-        if levels == 1 or not whole or drawn != {each.target.asked.statistic.alias for each in fits}:
-            return self.query
-        return best_split(self.query, self.cost(fits), starts=[self._start(each) for each in fits])
-
-    def _start(self, fit: StatisticFit) -> FloatArray:
-        """Return each level's separate need as a start."""
-        if fit.tree is not None:
-            return level_shares(self.query)
-        need = np.array([self._sample.ranked(own) for own in self._losses[fit].T])
-        need = need / np.array([amount(each.mechanism) for each in fit.needed]) ** 2
-        return np.asarray(need / need.sum())
+        return levels > 1 and whole and drawn == {each.target.asked.statistic.alias for each in fits}
 
     def best(self, fits: Sequence[StatisticFit]) -> StatisticFit:
         """The family that costs least for one statistic by itself."""
@@ -488,7 +451,7 @@ class QueryCost:
         levels = len(self.query.tables())
         if levels == 1 or len(fit.target.goal.levels) < levels:
             return self.query
-        return best_split(self.query, self.cost([fit]), starts=[self._start(fit)])
+        return self._cheapest([fit])
 
 
 # The least loss at which the fitted levels of goals without a plan meet them: a query for each goal.
@@ -608,8 +571,75 @@ class PlanFits:
 
 
 def _with_split(query: Query, split: Query) -> Query:
-    best = None if split.table_shares else query.best
-    return replace(query, axes=split.axes, table_shares=split.table_shares, best=best)
+    return replace(query, axes=split.axes, table_shares=split.table_shares, best=split.best)
+
+
+NEAR = 1.1
+"""Shares that public lists decide are taken where they cost at most this much more."""
+TRIES = 3
+
+
+def with_public_shares(
+    fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], *, complete: bool
+) -> tuple[Query, ...]:
+    """Return the split with ``share = "best"`` in each query where it costs hardly more (T-FITSHARES).
+
+    Such shares follow from public lists and sizes, and are found again when the plan is read.
+    """
+    made = tuple(split)
+    for number, cost in fits.costs.items():
+        own = [fit for place, fit in chosen.items() if place[0] == number]
+        if not cost.may_split(own):
+            continue
+        price = cost.cost(own)
+        found = [
+            each
+            for goal in _share_goals(own)
+            if (each := _public_split(fits, chosen, made, number, Best(complete=complete, goal=goal))) is not None
+        ]
+        best = min(found, key=lambda each: price(level_shares(each)), default=None)
+        if best is not None and price(level_shares(best)) <= NEAR * price(level_shares(made[number])):
+            made = (*made[:number], best, *made[number + 1 :])
+    return made
+
+
+def _share_goals(own: Sequence[StatisticFit]) -> list[tuple[tuple[Fraction, Fraction], ...]]:
+    """Return the goals that best shares may state: none, and that of all statistics where they have one."""
+    stated = {(Fraction(each.target.goal.at_least), Fraction(each.target.goal.within)) for each in own}
+    return [(), *([tuple(stated)] if len(stated) == 1 and min(stated)[0] > 0 else [])]
+
+
+def _public_split(
+    fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], number: int, best: Best
+) -> Query | None:
+    """Return a query with its best shares, if they are the same for the noise that these shares need."""
+    plan, last = fits.scope.plan, split[number]
+    equal = [tuple(Choice(each.group, Fraction(1, len(axis))) for each in axis) for axis in last.axes]
+    open_ = replace(last, axes=tuple(equal), table_shares=(), best=best)
+    found = None
+    for _ in range(TRIES):
+        queries = list(fits.queries(chosen, (*split[:number], last, *split[number + 1 :])))
+        queries[number] = replace(queries[number], axes=open_.axes, table_shares=(), best=best)
+        try:
+            shares = best_shares(
+                replace(plan, queries=tuple(queries)), number, goal=dict(best.goal) or None, complete=best.complete
+            )
+        except (KeysError, ParameterError):
+            return None
+        if not shares.variables:
+            return None
+        if shares.axes == found:
+            return last
+        found = shares.axes
+        last = replace(shares.applied(open_), best=replace(best, found=found))
+    return None
+
+
+def read_fits(plan: PlanLike | None, fitted: bool | None, complete: bool | None) -> tuple[bool, bool]:
+    """Return whether errors are those of fitted levels, and whether keys are complete; by default as a plan's basic tables say."""
+    basic = plan.basic if isinstance(plan, PlanFile) else None
+    known = bool(complete) or (basic is not None and basic.complete and complete is None)
+    return known if fitted is None else fitted, known
 
 
 def plan_fits(

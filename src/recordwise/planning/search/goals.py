@@ -11,9 +11,12 @@ from typing import Any, Required, TypedDict, Unpack
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from recordwise.errors import ParameterError
+from recordwise.errors import (
+    ParameterError,
+    own_errors_of,
+)
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
-from recordwise.exact.numbers import Number, float_upper, nonnegative, positive
+from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
 from recordwise.mechanisms.base import Mechanism, read_confidence
 from recordwise.mechanisms.calibration import decimal
@@ -43,6 +46,7 @@ from recordwise.planning.scope import (
     scope_of,
     with_statistic,
 )
+from recordwise.policy.columns import Measure
 from recordwise.session import Session
 from recordwise.session.checks import query_with_sizes
 from recordwise.session.owner import FOR_OWNER, OwnerView
@@ -50,6 +54,7 @@ from recordwise.session.owner import FOR_OWNER, OwnerView
 FULL = Fraction(1)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Goal:
     """A bound on the relative error of a table's cells.
@@ -98,14 +103,18 @@ class Goal:
             raise ParameterError(parameter="share", problem="must be at most 1")
         shape = bare(query)
         least = by_measure(at_least, [query]) if isinstance(at_least, Mapping) else {measure: at_least}
-        others = {name: nonnegative(number, parameter="at_least") for name, number in least.items() if name != measure}
+        least = {
+            name: moderate(nonnegative(number, parameter="at_least"), parameter="at_least")
+            for name, number in least.items()
+        }
+        others = {name: number for name, number in least.items() if name != measure}
         values = {
             "measure": measure,
             "query": shape,
             "within": positive(within, parameter="within"),
             "confidence": read_confidence(confidence),
             "share": part,
-            "at_least": nonnegative(least.get(measure, 0), parameter="at_least"),
+            "at_least": least.get(measure, Fraction(0)),
             "others_at_least": tuple(others.items()),
             "statistic": statistic,
             "levels": tuple(range(len(shape.tables()))) if levels is None else tuple(levels),
@@ -490,6 +499,14 @@ def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> d
         raise ParameterError(parameter="clamps", problem="must be a list of bounds, or True for the usual ones")
     cut = {f"{CLAMPED}{prose_text(positive(to, parameter='clamps'))}": Clamped(to=to, rho=1) for to in bounds}
     return planning_families(offset=offset) | cut
+
+
+def pure_families() -> dict[str, Any]:
+    """Return the families whose losses are pure, for budgets in pure epsilon, and Laplace noise itself."""
+    laplace = {"Laplace": GeneralizedGaussian(shape=1, scale=1)}
+    return laplace | {
+        name: each for name, each in families().items() if each.policy(Measure("x")).pure_problem() is None
+    }
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:

@@ -22,9 +22,9 @@ from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.planning.losses import Losses, loss_at, policy_losses, read_rank
+from recordwise.planning.losses import Losses, RecordSample, loss_at, policy_losses, read_rank
 from recordwise.planning.scope import COUNT, TODAY, Scope, level_shares, with_choice
-from recordwise.planning.search.fits import RecordSample, Search, levels_by_place, plan_fits
+from recordwise.planning.search.fits import Search, levels_by_place, plan_fits
 from recordwise.planning.search.goals import (
     Goals,
     GoalTable,
@@ -103,18 +103,23 @@ class Scalable:
     levels: Mapping[Place, GoalLevels]
     """The statistics whose levels are fitted together."""
     schema: Schema
+    any_law: bool = False
+    """Whether sized noise of fat-tailed laws is scaled and fitted too, by who evaluates every policy anew."""
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
         """Return a statistic's mechanism at a factor of its loss.
 
         Noise is divided by the square root of the factor; None if there is no such mechanism.
         """
-        own = self.drawn(place).mechanism
+        own: Any = self.drawn(place).mechanism
         if factor == 1:
             return own
-        if not can_be_scaled(own):
+        if not can_be_scaled(own) and not (self.any_law and _has_widths(own)):
             return None
         try:
+            if not can_be_scaled(own):
+                times = Fraction(float(1 / np.sqrt(factor)))
+                return own.each(lambda inner: inner.with_scale_times(times))
             return with_noise_size(own, noise_size(own) / np.sqrt(factor))
         except (ParameterError, RangeError):
             # Noise of any law can be too large or too small to be drawn.
@@ -191,10 +196,20 @@ class Scalable:
             tree = self.levels[place].at(mechanism)
             fitted = tree.weights(level_shares(query)).fitted[tree.level == table.part.number]
             return np.asarray(np.sqrt(fitted[table.counted]))
+        if place in self.levels and self.any_law and _has_widths(mechanism):
+            shares = [each.share for each in query.tables()]
+            tree = self.levels[place].under(mechanism, shares, table.part.step)
+            fitted = tree.weights(np.ones(len(shares))).fitted[tree.level == table.part.number]
+            return np.asarray(np.sqrt(fitted[table.counted]))
         part, found = table.part, np.zeros(len(table.part.total))
         for each, rows in part.served(mechanism, query.tables()[part.number].share):
             found[rows] = each.variance_of(part.total[rows], step=part.step)
         return np.asarray(np.sqrt(found[table.counted]))
+
+
+def _has_widths(mechanism: Any) -> bool:
+    """Return whether it is sized noise, all of it fat-tailed with a scale."""
+    return mechanism.is_sized and all(map(has_width, mechanism.inside()))
 
 
 # What records lose under a plan with more or less noise, from one evaluation of its policy. The loss from Gaussian

@@ -27,6 +27,7 @@ from recordwise.plan.schema import Schema
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, PlanTotals, level_shares, plan_totals, with_statistic
+from recordwise.planning.search.convex import LEAST_SHARE, LevelTree, convex_shares, fitted_shares, split_at
 from recordwise.planning.search.goals import (
     Goal,
     GoalTable,
@@ -40,7 +41,6 @@ from recordwise.planning.search.goals import (
     targets_in,
 )
 from recordwise.policy.policy import Policy
-from recordwise.postprocess.linear import AnswerTree, Crossing, CrossingWeights, Weights
 from recordwise.release.nesting import finest_of
 from recordwise.release.published import CodeLists, read_groups
 from recordwise.release.tables import ReleasedTable
@@ -128,167 +128,6 @@ def exact_shares(shares: FloatArray) -> list[Fraction]:
     return parts
 
 
-# The split of a loss over levels that makes the fitted errors smallest: an exact convex program for Gaussian noise
-# (T-FITSHARES). With a share w of the loss a level has the variances sigma^2/w, of one sigma for all its cells or,
-# where noise is sized, of their own. The variance of a fitted cell is a convex function of the shares, and so is the
-# largest of them relative to its goal. It is minimized by cutting planes: every cut is a tangent and lies below the
-# function, so that the least value of all cuts bounds the optimum from below and shows how far the split found can be
-# from it.
-
-
-GAP = 1e-4
-"""The squared ratio of the split that is returned is within this of the smallest possible, relatively."""
-MOST_ROUNDS = 400
-LEAST_SHARE = 1e-6
-TIMES_CHOSEN = 5
-"""How often the cells that may miss are chosen again, at the split found for those before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelTree:
-    """The cells of the tables of one goal."""
-
-    tree: AnswerTree | Crossing
-    level: Any
-    """The number of each cell's table."""
-    variance: FloatArray
-    reach: FloatArray
-    """The standard error that just meets the goal of each cell; infinite where there is none."""
-    may_miss: tuple[int, ...]
-    """How many cells of each table need not meet it."""
-
-    @property
-    def tables(self) -> int:
-        return len(self.may_miss)
-
-    def weights(self, shares: FloatArray) -> Weights | CrossingWeights:
-        """The best linear fit at these shares."""
-        return self.tree.weights(self.variance / shares[self.level])
-
-    def squared_ratios(self, shares: FloatArray) -> FloatArray:
-        """The variance of each fitted cell relative to what its goal allows."""
-        return np.asarray(self.weights(shares).fitted / self.reach**2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split:
-    """Shares of all tables, tree by tree."""
-
-    shares: FloatArray
-    ratios: tuple[float, ...]
-    """For each table the fitted error divided by its goal, in the deciding cell."""
-    gap: float
-    """How much larger than the smallest possible the largest squared ratio can be, relatively: 0 is exact."""
-
-    @property
-    def worst(self) -> float:
-        """The largest of the ratios."""
-        return max(self.ratios)
-
-
-def fitted_shares(trees: Sequence[LevelTree]) -> Split:
-    """Return the shares that minimize the worst fitted error.
-
-    They add up to 1; errors are relative to goals. Exact where every cell counts. Where some may miss their
-    goal, these are the worst ones at the previous split.
-    """
-    count = sum(each.tables for each in trees)
-    best = _split(trees, np.full(count, 1 / count), 0.0)
-    for _ in range(TIMES_CHOSEN if any(any(each.may_miss) for each in trees) else 1):
-        found = _minimized(trees, [_must(each, part) for each, part in zip(trees, _parts(trees, best.shares))])
-        better = _split(trees, *found)
-        if better.worst >= best.worst * (1 - 1e-9):
-            break
-        best = better
-    return best
-
-
-def _split(trees: Sequence[LevelTree], shares: FloatArray, gap: float) -> Split:
-    ratios = []
-    for tree, part in zip(trees, _parts(trees, shares)):
-        squared = tree.squared_ratios(part)
-        for number, may_miss in enumerate(tree.may_miss):
-            own = np.sort(squared[(tree.level == number) & np.isfinite(tree.reach)])
-            # A table without a goal is nowhere off.
-            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])) if len(own) else 0.0)
-    return Split(shares=shares, ratios=tuple(ratios), gap=gap)
-
-
-def _parts(trees: Sequence[LevelTree], values: FloatArray) -> list[FloatArray]:
-    return list(np.split(values, np.cumsum([each.tables for each in trees])[:-1]))
-
-
-def _must(tree: LevelTree, shares: FloatArray) -> Any:
-    """Return the cells that must meet their goal."""
-    squared, must = tree.squared_ratios(shares), np.isfinite(tree.reach)
-    for number, may_miss in enumerate(tree.may_miss):
-        own = np.flatnonzero((tree.level == number) & must)
-        must[own[np.argsort(squared[own])[len(own) - may_miss :]]] = False
-    return must
-
-
-def _minimized(trees: Sequence[LevelTree], must: Sequence[Any]) -> tuple[FloatArray, float]:
-    """Return the shares with the smallest worst squared ratio."""
-    count = sum(each.tables for each in trees)
-    point = best = np.full(count, 1 / count)
-    least, highest = 0.0, np.inf
-    slopes, offsets = [np.zeros(count)], [0.0]
-    for _ in range(MOST_ROUNDS):
-        values, gradients = _tangents(trees, must, point)
-        if values.max() < highest:
-            best, highest = point, float(values.max())
-        slopes += list(gradients)
-        offsets += list(values - gradients @ point)
-        least, lowest = _lowest(np.array(slopes), np.array(offsets))
-        if highest - least <= GAP * highest:
-            break
-        # Tangents at a corner say little about the middle, so the next point is between the lowest one and the best so far.
-        point = (lowest + best) / 2
-    return best, (highest - least) / highest
-
-
-def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return each table's largest squared ratio and its slopes."""
-    values, gradients, start = [], [], 0
-    for tree, own, part in zip(trees, must, _parts(trees, shares)):
-        weights = tree.weights(part)
-        squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
-        goals = np.unique(tree.level[own])
-        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in goals]
-        unit = np.zeros((len(cells), len(squared)))
-        unit[np.arange(len(cells)), cells] = tree.variance[cells] / part[tree.level[cells]]
-        # The fit of a cell's own variance is its covariance with every fitted cell.
-        powers = weights.fit(unit) ** 2
-        for number, cell in enumerate(cells):
-            slope = np.zeros(len(shares))
-            added = np.bincount(tree.level, weights=powers[number] / tree.variance, minlength=tree.tables)
-            slope[start : start + tree.tables] = -added / tree.reach[cell] ** 2
-            values.append(squared[cell])
-            gradients.append(slope)
-        start += tree.tables
-    return np.array(values), np.array(gradients)
-
-
-def _lowest(slopes: FloatArray, offsets: FloatArray) -> tuple[float, FloatArray]:
-    """The least value of the largest tangent over all splits, and where."""
-    from scipy.optimize import linprog
-
-    count = slopes.shape[1]
-    scale = max(float(offsets.max()), 1e-300)
-    found = linprog(
-        np.append(np.zeros(count), 1.0),
-        A_ub=np.hstack([slopes / scale, -np.ones((len(slopes), 1))]),
-        b_ub=-offsets / scale,
-        A_eq=np.append(np.ones(count), 0.0)[None],
-        b_eq=[1.0],
-        bounds=[(LEAST_SHARE, 1.0)] * count + [(0.0, None)],
-        method="highs",
-    )
-    assert found.x is not None
-    assert found.fun is not None
-    return float(found.fun) * scale, np.asarray(found.x[:count])
-
-
 # The levels of a goal as one tree of cells, for goals about fitted errors, and the query that releases them with
 # given shares.
 
@@ -310,6 +149,25 @@ class GoalLevels:
         variance = np.zeros(len(self.tree.level))
         for each, rows in by_band(mechanism, self.sizes):
             variance[rows] = float(checked_sigma(each)) ** 2
+        return replace(self.tree, variance=variance)
+
+    def under(self, mechanism: Mechanism, shares: Sequence[Fraction], step: Fraction) -> LevelTree:
+        """Return the tree under additive noise of any law, each level at its own share of the loss.
+
+        Args:
+            mechanism: The mechanism, sized or not.
+            shares: The share of each level, exactly as in the query.
+            step: The step of the data.
+
+        Returns:
+            The tree, whose levels then have a share of 1 each.
+        """
+        variance = np.zeros(len(self.tree.level))
+        for number, share in enumerate(shares):
+            rows = np.flatnonzero(self.tree.level == number)
+            sizes = None if self.sizes is None else self.sizes[rows]
+            for each, some in by_band(mechanism.at_share(share), sizes):
+                variance[rows[some]] = float(each.variance_of(np.zeros(1), step=step)[0])
         return replace(self.tree, variance=variance)
 
 
@@ -431,8 +289,13 @@ def fitted_split(query: Query, tree: LevelTree) -> Query:
 
     Where levels cross, each table has a share of its own.
     """
-    shares = exact_shares(fitted_shares([tree]).shares)
-    return query.with_shares(*shares) if crosses(query) else _with_shares(query, shares)
+    return with_free_shares(query, fitted_shares([tree]).shares)
+
+
+def with_free_shares(query: Query, shares: FloatArray) -> Query:
+    """Return the query with these shares of its tables, rounded."""
+    parts = exact_shares(shares)
+    return query.with_shares(*parts) if crosses(query) else _with_shares(query, parts)
 
 
 def _with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
@@ -456,8 +319,8 @@ class LevelRatios(Protocol):
     def at(self, query: Query) -> list[float]:
         """At the split that the query has."""
 
-    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
-        """Return the largest ratio as a function of nearby shares."""
+    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
+        """Return the shares for which the largest ratio is smallest, from the ratios at some shares."""
 
 
 class RawRatios:
@@ -473,10 +336,11 @@ class RawRatios:
             each.ratio(each.asked.statistic.mechanism, shares[each.part.number], name=BUDGET) for each in self._tables
         ]
 
-    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
+    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
         # Errors fall with the root of the share: exactly for Gaussian noise, nearly for other noise.
-        scaled = np.array(found) * np.sqrt(at[self._levels])
-        return lambda shares: float((scaled / np.sqrt(shares[self._levels])).max())
+        need = np.full(len(at), LEAST_SHARE * max(found) ** 2)
+        np.maximum.at(need, self._levels, np.array(found) ** 2 * at[self._levels])
+        return np.asarray(need / need.sum())
 
 
 class FittedRatios:
@@ -505,8 +369,8 @@ class FittedRatios:
             found.append(each.worst(np.sqrt(own)))
         return found
 
-    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
-        return lambda shares: max(self._ratios(shares))
+    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
+        return convex_shares(list(self._trees.values()), None, at)
 
 
 # Mechanisms that are kept: one budget over several tables, or each query of a plan over its levels. Every table's
@@ -646,7 +510,7 @@ def _over_goals(
     trees = [each.at(own) for each, own in zip(goal_levels(view, goals, complete=complete), full)]
     splits = [fitted_split(goal.query, tree) for goal, tree in zip(goals, trees)]
     # Squared errors are in inverse proportion to the share of a goal, so that at these shares all goals are missed alike.
-    alone = [_split([tree], level_shares(query), 0.0) for query, tree in zip(splits, trees)]
+    alone = [split_at([tree], level_shares(query), 0.0) for query, tree in zip(splits, trees)]
     need = np.array([each.worst**2 for each in alone])
     parts = exact_shares(need / need.sum())
     queries = [
@@ -660,7 +524,7 @@ def _over_goals(
         ratio = alone[at].ratios[level] / float(parts[at]) ** 0.5
         found.append(TableShare(table=table, share=share, mechanism=full[at].at_share(share), ratio=ratio))
     count = len(tables)
-    equal = _split(trees, np.full(sum(each.tables for each in trees), 1 / count), 0.0).worst
+    equal = split_at(trees, np.full(sum(each.tables for each in trees), 1 / count), 0.0).worst
     return found, queries, (equal / max(each.ratio for each in found)) ** 2
 
 
@@ -673,15 +537,25 @@ def _within_plan(view: OwnerView, goals: Sequence[Goal], plan: PlanLike, *, fitt
         own = [each for each in tables if each.asked.query == number]
         use = FittedRatios if fitted and len(queries[number].tables()) > 1 else RawRatios
         errors = use(view, own, complete=complete)
-        for _ in range(TIMES_SPLIT):
-            query = queries[number]
-            queries[number] = best_split(query, errors.nearby(errors.at(query), level_shares(query)))
+        queries[number] = _least_ratio(queries[number], errors)
         shares = [level.share for level in queries[number].tables()]
         for table, ratio in zip(own, errors.at(queries[number])):
             share = shares[table.part.number]
             mechanism = table.asked.statistic.mechanism.at_share(share)
             found.append(TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio))
     return found, queries
+
+
+def _least_ratio(query: Query, errors: LevelRatios) -> Query:
+    """Return the query with the shares for which its worst table is best."""
+    found = errors.at(query)
+    for _ in range(TIMES_SPLIT if len(query.tables()) > 1 else 0):
+        other = with_free_shares(query, errors.best(found, level_shares(query)))
+        then = errors.at(other)
+        if max(then) >= max(found) * (1 - 1e-6):
+            break
+        query, found = other, then
+    return query
 
 
 def _even_shares(tables: Sequence[GoalTable], full: Sequence[Any]) -> FloatArray:

@@ -215,7 +215,7 @@ class Earlier:
 class Multiplied:
     """Every contribution times a random 1 + u or 1 - u.
 
-    Drawn for each record, again in each table.
+    Drawn for each record, again in each table: the error of a cell has the same law as with one factor for each record.
     """
 
     def __init__(self, noise: MultiplicativeNoise) -> None:

@@ -8,7 +8,7 @@ docs/theory/dominance.md.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from functools import lru_cache
@@ -246,6 +246,8 @@ def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
             return next((threshold / scale for other, threshold in at if other == measure), None)
         case LaplaceSum(measure, _, scale), Additive(other, same) if (measure, x / scale) == (other, same):
             return Fraction(1)
+        case LaplaceSum(measure, grid, scale), LaplaceSum(other, coarser, smaller) if measure == other:
+            return smaller / scale if smaller <= scale and grid * smaller <= coarser * scale else None
         case Additive(measure, function, "tanh"), Additive(other, same, "pure") if (measure, function) == (other, same):
             return Fraction(1)
         case AdditiveTable(measure, function, steps), Additive(other, same) if (measure, function) == (other, same):
@@ -556,21 +558,49 @@ def _in_any_band(terms: Terms) -> Terms:
     """Return terms that are at least as large, and ask for no band of a table (T-SIZE).
 
     A record is in one band of each table: of terms that differ in the band alone it pays those of one band, at most the
-    largest sum.
+    largest sum. Laplace noise that differs by band counts as that of the smallest scale.
     """
     found: dict[Key, Fraction] = {}
     by_band: dict[tuple[Condition, Atom, str], dict[int, Fraction]] = {}
+    largest = _largest_laplace(terms)
     for (condition, atom), coefficient in terms.items():
         bands, rest = split_bands(condition)
         if not bands:
             found[condition, atom] = found.get((condition, atom), Fraction(0)) + coefficient
             continue
-        sums = by_band.setdefault((rest, atom, bands[0].table.digest), {})
+        above = largest.get((rest, bands[0].table.digest, atom.measure), atom) if isinstance(atom, LaplaceSum) else atom
+        sums = by_band.setdefault((rest, above, bands[0].table.digest), {})
         for band in bands[0].bands:
             sums[band] = sums.get(band, Fraction(0)) + coefficient
     for (rest, atom, _), sums in by_band.items():
         found[rest, atom] = found.get((rest, atom), Fraction(0)) + max(sums.values())
     return found
+
+
+def _largest_laplace(terms: Terms) -> dict[tuple[Condition, str, Measure], LaplaceSum]:
+    """Return for each table a Laplace loss that is at least that of every band (T-COVER), where there is one."""
+    by_table: dict[tuple[Condition, str, Measure], list[LaplaceSum]] = {}
+    for condition, atom in terms:
+        bands, rest = split_bands(condition)
+        if bands and isinstance(atom, LaplaceSum):
+            by_table.setdefault((rest, bands[0].table.digest, atom.measure), []).append(atom)
+    found = {}
+    for key, atoms in by_table.items():
+        least = min(atoms, key=lambda atom: atom.scale)
+        # Of a coarser lattice the loss is larger; lattices are halved, so the coarser ones are doubles.
+        doubles = (replace(least, grid=least.grid * 2**power) for power in range(DOUBLED) if _divides(least, 2**power))
+        over = (each for each in doubles if all(ratio_upper(atom, each) is not None for atom in atoms))
+        if (largest := next(over, None)) is not None:
+            found[key] = largest
+    return found
+
+
+DOUBLED = 4
+"""How often a lattice is doubled to be as coarse, relative to the scale, as those of all bands."""
+
+
+def _divides(atom: LaplaceSum, times: int) -> bool:
+    return (atom.measure.step / (atom.grid * times)).denominator == 1
 
 
 def _net(spent: Terms, limit: Terms) -> tuple[Terms, Terms]:

@@ -161,7 +161,7 @@ def records_of(
     slack: float,
 ) -> Records:
     """Make records of a release; see ``Release.records``."""
-    if weighted == whole:
+    if not isinstance(weighted, bool) or not isinstance(whole, bool) or weighted == whole:
         raise ParameterError(
             parameter="records", problem="are weighted or whole", advice="Give weighted=True or whole=True."
         )

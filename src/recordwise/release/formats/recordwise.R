@@ -5,7 +5,7 @@
 #   rw_total("emp", where = list(county = c("34001", "34003")))
 #   rw_total("emp", by = "naics2")
 #   rw_growth(rw_total("emp", by = "naics2"), before)         # before: rw_total() of the release of the year before
-#   emp <- rw_replicates("replicates/emp.csv")                # written by recordwise ask ... --replicates 200 --out FILE
+#   emp <- rw_replicates("replicates/emp.csv")                # written by recordwise ask ... --replicates replicates/emp.csv
 #   rw_estimate(function(emp, pay) sum(pay) / sum(emp), emp, pay)
 #   rw_regress(pay, emp)                                      # the slope, corrected for the noise of both
 #

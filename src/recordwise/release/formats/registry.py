@@ -68,7 +68,8 @@ def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
     """The formats with these names, in the given order.
 
     Raises:
-        ParameterError: A name is unknown or repeated, Parquet is not among them, or a package is missing.
+        ParameterError: A name is unknown or repeated, Parquet or what a format reads is not among them, or a package is
+            missing.
     """
     known = known_formats()
     for name in names:
@@ -87,6 +88,14 @@ def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
             advice="A release is loaded and verified from its Parquet files.",
         )
     chosen = tuple(known[name] for name in names)
+    for each in chosen:
+        # Functions read the files of another format.
+        if (other := getattr(each, "reads", None)) is not None and other not in names:
+            raise ParameterError(
+                parameter="formats",
+                problem=f"include {each.name!r}, which reads the files of {other!r}",
+                advice=f"Add {other!r}.",
+            )
     require_packages(chosen)
     return chosen
 

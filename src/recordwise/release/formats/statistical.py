@@ -159,6 +159,7 @@ class RFunctions:
     description = "totals, growth and regressions with their errors, for R; it reads the CSV files"
     whole = True
     needs = ()
+    reads = "csv"
 
     def problem(self, content: Content) -> str | None:
         return type_problem(content)

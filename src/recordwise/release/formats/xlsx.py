@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from recordwise.exact.text import share_text
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.publication import VALUE_SIGN
-from recordwise.release.content import Content, DescribedTable
+from recordwise.release.content import RESEARCH_END, Content, DescribedTable, basic_first, short_titles
 from recordwise.release.dictionary import headings
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
@@ -54,17 +54,48 @@ def sheets_of(path: Path) -> dict[str, int]:
 
 def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int, heads: Sequence[str] = ()) -> bool:
     """Return whether a sheet has exactly these rows after ``skip`` rows, below these heads or the names of columns."""
-    with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{number}.xml") as file:
-        rows = _rows(file)
-        for _ in range(skip):
-            next(rows, None)
-        if next(rows, None) not in (dict(enumerate(heads)), dict(enumerate(data.column_names))):
+    known = (dict(enumerate(heads)), dict(enumerate(data.column_names)))
+    with zipfile.ZipFile(path) as book:
+        with book.open(f"xl/worksheets/sheet{number}.xml") as file:
+            if _as_written(file, data, skip, known):
+                return True
+        with book.open(f"xl/worksheets/sheet{number}.xml") as file:
+            return _as_read(file, data, skip, known)
+
+
+def _as_written(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict[int, Any]]) -> bool:
+    """Return whether a sheet has the very bytes that these rows are written as, which is told without reading cells."""
+    start, above = b'<row r="%d"' % (skip + 2), b""
+    while start not in above and (more := file.read(1 << 16)):
+        above += more
+    above, found, rest = above.partition(start)
+    if not found or not data.num_rows:
+        return False
+    rows = list(_rows(BytesIO(above + b"</sheetData></worksheet>")))
+    if len(rows) != skip + 1 or rows[-1] not in heads:
+        return False
+    style, rest, first = re.search(rb' s="(\d+)" t="inlineStr"', rest), found + rest, skip + 2
+    for piece in slices(data, ROWS):
+        made = rows_xml(piece, first, int(style[1]) if style else 0)
+        rest += file.read(max(0, len(made) - len(rest)))
+        if not rest.startswith(made):
             return False
-        for batch in data.to_batches(max_chunksize=5_000):
-            for wanted in zip(*(column.to_pylist() for column in batch.columns)):
-                if not _same(next(rows, None), _stored_cells(wanted)):
-                    return False
-        return next(rows, None) is None
+        rest, first = rest[len(made) :], first + piece.num_rows
+    return b"<row" not in rest + file.read()
+
+
+def _as_read(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict[int, Any]]) -> bool:
+    """Return whether the cells of a sheet hold these rows, as those of earlier versions do."""
+    rows = _rows(file)
+    for _ in range(skip):
+        next(rows, None)
+    if next(rows, None) not in heads:
+        return False
+    for batch in data.to_batches(max_chunksize=5_000):
+        for wanted in zip(*(column.to_pylist() for column in batch.columns)):
+            if not _same(next(rows, None), _stored_cells(wanted)):
+                return False
+    return next(rows, None) is None
 
 
 def _stored_cells(row: tuple[Any, ...]) -> dict[int, Any]:
@@ -231,9 +262,11 @@ class Xlsx:
     def same(self, content: Content, path: Path) -> bool:
         """Return whether each table's sheets hold its rows."""
 
-        numbers = sheets_of(path)
-        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
-        for name, (each, start, count) in zip(sheet_names([each.name for each, _, _ in parts]), parts):
+        numbers, sheets = sheets_of(path), named_sheets(content)
+        if any(name not in numbers for name, _ in sheets):
+            # Sheets of earlier versions are named after files.
+            sheets = named_sheets(content, by_file=True)
+        for name, (each, start, count) in sheets:
             rows = meaningful(each.table, each.data.slice(start, count))
             # Workbooks of earlier versions have the names of columns as heads.
             if name not in numbers or not same_sheet(
@@ -241,6 +274,21 @@ class Xlsx:
             ):
                 return False
         return True
+
+
+Sheet = tuple[str, tuple[DescribedTable, int, int]]
+"""The name of a sheet, and its table with the first row and the number of rows."""
+
+
+def named_sheets(content: Content, *, by_file: bool = False) -> list[Sheet]:
+    """Return the sheets of the tables, basic ones first; named in words where names of files are too long."""
+    tables = list(content.tables) if by_file else basic_first(content.tables)
+    names = [each.name for each in tables]
+    if not by_file and max(map(len, names), default=0) > LONGEST_NAME:
+        names = short_titles(tables, research=RESEARCH_END)
+    wanted = dict(zip((each.name for each in tables), names))
+    parts = [(each, *part) for each in tables for part in sheet_ranges(each)]
+    return list(zip(sheet_names([wanted[each.name] for each, _, _ in parts]), parts))
 
 
 def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
@@ -278,8 +326,7 @@ class _Writer:
         self.number = book.add_format({"num_format": "#,##0.##"})
         self.named = any(VALUE_SIGN in name for name in content.words.labels)
         self.adds = any(map(_may_be_summed, content.tables))
-        parts = [(each, *part) for each in content.tables for part in sheet_ranges(each)]
-        self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
+        self.sheets = named_sheets(content)
 
     def write_all(self) -> None:
         self._cover()
@@ -346,6 +393,8 @@ class _Writer:
         about = "This sheet has one table: the sheets of the workbook."
         rows += [[AREA, "Add up cells of your own choice, with the error of the sum"]] if self.adds else []
         sheet = self._add_sheet(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
+        sheet.set_column(0, 0, 32)
+        sheet.set_column(1, 1, 90)
         for at, (name, title) in enumerate(rows, ABOVE + 1):
             sheet.write_url(at, 0, f"internal:'{name}'!A1", string=name)
             sheet.write_string(at, 1, title, self.wrapped)
@@ -370,10 +419,11 @@ class _Writer:
                 sheet.write_string(at, column, text, self.text)
 
     def _dictionary(self) -> None:
-        names = ["Table", "Heading", "Name in files", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
+        names = ["Sheet", "Heading", "Name in files", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
         rows = [
-            [table.name, head, *entry.to_json().values()]
-            for table in self.content.tables
+            [name, head, *entry.to_json().values()]
+            for name, (table, start, _) in self.sheets
+            if not start
             for head, entry in zip(headings(table.columns), table.columns)
         ]
         about = "This sheet has one table: what each column of each table means."
@@ -387,6 +437,9 @@ class _Writer:
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
         names = headings(table.columns)
         sheet = self._add_sheet(name, table.title, about, names, count)
+        for at, entry in enumerate(table.columns):
+            # A code is short, its name is not.
+            sheet.set_column(at, at, 28 if entry.name.endswith(NAME) else 12 if entry.name in table.table.keys else 18)
         if not count:
             return
         sheet.write_string(ABOVE + count, len(names) - 1, "rows", self.text)

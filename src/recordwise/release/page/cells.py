@@ -21,7 +21,7 @@ from recordwise.exact.text import cell_text, number_text, percent_text, share_te
 from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.release.content import Content, DescribedTable
+from recordwise.release.content import Content, DescribedTable, basic_first, short_titles
 from recordwise.release.dictionary import STATUS, has_status, status_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
 from recordwise.release.page.results import Results, heading, on_page
@@ -32,6 +32,8 @@ ROOM = 4_500_000
 NUMBER, CODE = 4.5, 0.7
 """The approximate number of characters that a number or a key takes, and a status."""
 FIRST_ROWS = 12
+MOST_WITH_ENDS = 50_000
+"""Of a table with more cells the page shows fitted values without their intervals."""
 SAMPLE, RUNS = 4096, 8
 """At least this many cells are packed to see how many characters cells take, in about this many runs."""
 
@@ -43,9 +45,10 @@ class PageVariable:
     name: str
     title: str
     columns: tuple[str, ...]
-    """The value, the ends of its interval and its sd where there are any, and the fitted value where there is one."""
+    """The value, the ends of its interval and its sd where there are any, and the fitted value with its ends."""
     accurate: bool
-    fitted: bool
+    fitted: int
+    """How many columns are fitted: none, the value, or also the ends of its interval."""
     status: bool
     """Whether the status of its values is known."""
 
@@ -75,7 +78,7 @@ class PageTable:
     def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """What the script knows before it has read the compressed cells."""
         titles = {each.name: each.title for each in self.described.columns}
-        table = self.described.table
+        table, telling = self.described.table, self.described.telling_keys() or self.keys
         return {
             "name": table.name,
             "title": self.described.title,
@@ -84,6 +87,8 @@ class PageTable:
             "texts": [pa.types.is_string(self.data.column(name).type) for name in self.keys],
             "variables": [[each.name, each.accurate, each.fitted, each.title, each.status] for each in self.variables],
             "rows": rows,
+            "telling": [name in telling for name in self.keys],
+            "basic": not any(each.accurate for each in self.variables) and bool(self.status),
             "held": self.data.num_rows,
             "all": table.data.num_rows,
             "gaps": any(self._has_gap(each) for each in self.variables),
@@ -165,6 +170,23 @@ def _with_trees(tables: Sequence[PageTable], results: Results, orders: Sequence[
             parents |= on_page(tree, places)
     named = [(each, each.described.name) for each in tables]
     return [replace(each, query=results.queries.get(name), parents=parents.get(name)) for each, name in named]
+
+
+def page_content(content: Content) -> Content:
+    """Return what the page shows: basic tables first, and titles without what all of them share."""
+    tables = basic_first(content.tables)
+    short = short_titles(tables, research=WITH_INTERVALS)
+    return replace(content, tables=tuple(replace(each, title=title) for each, title in zip(tables, short)))
+
+
+WITH_INTERVALS = ", with intervals"
+
+
+def first_shown(tables: Sequence[PageTable]) -> int:
+    """Return the number of the table that is shown first: the first, unless it is a basic one of a single cell."""
+    basic = [at for at, each in enumerate(tables) if not each.described.halves and each.status]
+    several = [at for at in basic if tables[at].data.num_rows > 1 and not any(v.accurate for v in tables[at].variables)]
+    return several[0] if basic[:1] == [0] and several else 0
 
 
 def _sample_rows(count: int) -> IntArray:
@@ -264,7 +286,7 @@ def _table(
             title=heading(titles[name]),
             columns=_columns(table, name),
             accurate=f"{name}_cv" in table.data.column_names,
-            fitted=f"{name}{FITTED}" in table.data.column_names,
+            fitted=len(_fitted(table, name)),
             status=name in status,
         )
         for name in table.variables
@@ -288,8 +310,14 @@ def _key_names(table: ReleasedTable) -> tuple[str, ...]:
 
 def _columns(table: ReleasedTable, name: str) -> tuple[str, ...]:
     accuracy = [f"{name}_low", f"{name}_high", f"{name}_sd"] if f"{name}_cv" in table.data.column_names else []
-    fitted = [f"{name}{FITTED}"] if f"{name}{FITTED}" in table.data.column_names else []
-    return (name, *accuracy, *fitted)
+    return (name, *accuracy, *_fitted(table, name))
+
+
+def _fitted(table: ReleasedTable, name: str) -> list[str]:
+    """Return the fitted value, and the ends of its interval where the page has room for them."""
+    ends = ("", "_low", "_high") if table.data.num_rows <= MOST_WITH_ENDS else ("",)
+    found = [f"{name}{FITTED}{end}" for end in ends]
+    return [column for column in found if column in table.data.column_names]
 
 
 def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
@@ -301,6 +329,7 @@ def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
 
 FIRST_CELLS = 8
 """Rows shown in a notebook."""
+FITTED_WITH_ENDS = 3
 NO_INTERVAL = "\N{EN DASH}"
 """Stands for an interval that is not known; the page says why."""
 
@@ -321,6 +350,7 @@ def _group(variable: PageVariable, level: float) -> dict[str, Any]:
     columns = ["value"]
     columns += [f"{share_text(level)} noise interval", "cv"] if variable.accurate else []
     columns += ["made to add up"] if variable.fitted else []
+    columns += ["its interval"] if variable.fitted == FITTED_WITH_ENDS else []
     columns += ["status"] if variable.status else []
     return {"name": variable.title, "columns": columns}
 
@@ -338,7 +368,9 @@ def _row(table: PageTable, row: Sequence[Any]) -> dict[str, Any]:
             at += 3
         if variable.fitted:
             cells.append({"text": cell_text(row[at]), "kind": ""})
-            at += 1
+        if variable.fitted == FITTED_WITH_ENDS:
+            cells.append({"text": interval_text(row[at + 1], row[at + 2]), "kind": "interval"})
+        at += variable.fitted
         if variable.status:
             cells.append({"text": row[at], "kind": "status"})
             at += 1
@@ -402,7 +434,7 @@ def notes(flags: Mapping[str, Mapping[str, str]], parts: Sequence[PagePart]) -> 
 
 def with_titles(parts: Sequence[PagePart], content: Content) -> tuple[PagePart, ...]:
     """Return the parts under titles and labels that distinguish them."""
-    tables = {table.name: table.title for table in content.tables}
+    tables = {table.name: table.title.removesuffix(WITH_INTERVALS) for table in content.tables}
     labels = [content.words.label(part.statistic, part.measure) for part in parts]
     uses = Counter((part.table, label) for part, label in zip(parts, labels))
     return tuple(

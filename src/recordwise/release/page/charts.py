@@ -80,7 +80,7 @@ def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
 def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
     """Return one line for each sum of the measure."""
     found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
-    summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
+    summed = _telling([part for part in parts if part.kind == SUM and part.measure == measure.name], sizes)
     for part in summed:
         for ending, mechanism in extremes(part):
             curve = _relative(mechanism, part, sizes)
@@ -92,7 +92,18 @@ def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[flo
             names.setdefault(part.statistic + ending, []).append(part.table)
     every = len({part.table for part in summed})
     lines = [Line(name=_line_name(names, every), x=sizes, y=curve) for curve, names in found]
-    return tuple(line for line in lines if any(math.isfinite(y) for y in line.y))[:MOST_LINES]
+    # A line above the chart at every size would be in the legend alone.
+    seen = [line for line in lines if any(math.isfinite(y) and y <= NOISES.high for y in line.y)]
+    known = [line for line in lines if any(math.isfinite(y) for y in line.y)]
+    return tuple(seen or known)[:MOST_LINES]
+
+
+def _telling(parts: Sequence[PagePart], sizes: Sequence[float]) -> Sequence[PagePart]:
+    """Return all parts, or where many tables have noise by the size of their cells, the one with the least noise."""
+    banded = [part for part in parts if len(part.mechanisms) > 1]
+    if len(banded) < MOST_LINES - 1:
+        return parts
+    return [min(banded, key=lambda part: _relative(extremes(part)[0][1], part, sizes)[-1])]
 
 
 def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:

@@ -20,6 +20,7 @@ from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.mechanisms.inference import ValuePolicy
+from recordwise.plan.publication import Labels
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript import PURE_PRELUDE, firm_js, knots_js, prelude_of, terms_js
@@ -29,7 +30,7 @@ from recordwise.policy.render.html import Html
 from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cells, terms_lines
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
-from recordwise.release.page.cells import accuracy_rows, first_view, notes, with_titles
+from recordwise.release.page.cells import accuracy_rows, first_shown, first_view, notes, with_titles
 from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
 from recordwise.release.page.results import headlines, results_json
 from recordwise.release.page.value_change import change_js, has_band, numbers_js
@@ -309,7 +310,7 @@ def page_html(view: View) -> str:
     context |= _results(view) | {
         "periods": view.periods,
         "series": view.published.series,
-        "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
+        "content_policy": f"{NO_REQUESTS}; style-src {script_hash(style)}; script-src {script_hash(script)}",
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
@@ -334,7 +335,7 @@ def _script(view: View) -> str:
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
 
-def _hash(text: str) -> str:
+def script_hash(text: str) -> str:
     """A hash that allows only this exact text to run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -396,7 +397,7 @@ def _ask(view: View) -> dict[str, Any]:
     policy, start = view.release.policy, view.start
     rho = loss_or_infinity(policy, start)
     return {
-        "questions": [_question(each, start[each.name], view.content.words.unit(each.name)) for each in view.questions],
+        "questions": [_question(each, start[each.name], view.content.words) for each in view.questions],
         "lead": lead(rho, (), policy.delta(start) if math.isfinite(rho) else 0.0),
         "gauge": charts.gauge(),
         "little": charts.LITTLE,
@@ -405,16 +406,19 @@ def _ask(view: View) -> dict[str, Any]:
     }
 
 
-def _question(question: Question, start: Any, unit: str) -> dict[str, Any]:
+def _question(question: Question, start: Any, words: Labels) -> dict[str, Any]:
     return {
         "label": question.label,
-        "unit": "" if question.kind != "amount" else unit,
+        "unit": "" if question.kind != "amount" else words.unit(question.name),
         "options": question.options,
         "start": start,
         "inputmode": "" if question.kind in ("text", "date") else Html(' inputmode="decimal"'),
         "typed": _input_text(start) if isinstance(start, (int, float)) else start,
-        "hint": _hint(question),
+        "hint": CHOSEN if question.kind == "text" and words.values(question.name) else _hint(question),
     }
+
+
+CHOSEN = "type its name and choose, or enter the code"
 
 
 def _input_text(start: float) -> str:
@@ -459,7 +463,8 @@ def _tables(view: View) -> dict[str, Any]:
         "several_tables": len(known) > 1,
         "names": [table.described.title for table in view.tables],
         "counts": [_cell_count(table.described.data.num_rows) for table in view.tables],
-        "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
+        "chosen": (chosen := first_shown(view.tables)),
+        "first": first_view(view.tables[chosen], level) if any(table.data.num_rows for table in view.tables) else None,
         "packed": Html(view.packed),
         "has_history": any(table.history for table in view.tables),
         "files": view.files,

@@ -295,6 +295,7 @@ SENTENCES = {
     "open band": "{low} from any larger number of {label}",
     "exactly": "your exact number of {label} is not hidden",
     "tail": "The odds change by more than a factor of {tail} in at most one case in twenty, whatever was believed before.",
+    "never": "The odds never change by more than a factor of {tail}, whatever was believed before.",
     "selected": "With probability at most {own} a cell is listed only because of you; in that case there is no guarantee.",
     "no band": "How well your size is hidden cannot be stated as a simple range here: {reason}.",
     "test": (
@@ -370,7 +371,7 @@ def _told(window: ValueWindow, labels: Mapping[str, str], units: Mapping[str, st
     return SENTENCES[f"told {kind}"].format(label=label, unit=unit, low=low, high=high, reach=reach)
 
 
-def details(rho: float, own: float, told_values: str = "") -> list[str]:
+def details(rho: float, own: float, told_values: str = "", pure: float | None = None) -> list[str]:
     """The sentences below it."""
     told = [SENTENCES["test"].format(power=f"{share_text(power_beside_delta(rho, own), 1)}")]
     if told_values:
@@ -378,5 +379,6 @@ def details(rho: float, own: float, told_values: str = "") -> list[str]:
     if own:
         told.append(SENTENCES["selected"].format(own=chance_text(own)))
     if 0 < rho <= LIMITLESS:
-        told.append(SENTENCES["tail"].format(tail=factor_text(likely_log_odds(rho))))
+        likely = likely_log_odds(rho, pure)
+        told.append(SENTENCES["never" if likely == pure else "tail"].format(tail=factor_text(likely)))
     return told

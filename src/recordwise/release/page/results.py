@@ -1,7 +1,9 @@
 """The results on the page: headline numbers, ranked cells, sums and a map."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
-from recordwise.exact.text import cell_text
+from recordwise.exact.text import cell_text, meaningful_text
 from recordwise.plan.arrays import numpy_of
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry, value_column
@@ -147,9 +149,14 @@ def _statistics(results: Results, content: Content) -> list[dict[str, Any]]:
 
 def _ranked(content: Content) -> str:
     """The table whose largest cells are shown first: of few keys and few cells."""
-    shown = [each for each in content.tables if each.table.variables and each.table.keys]
+    listed = [each for each in content.tables if each.table.variables and each.table.keys]
+    shown = [each for each in listed if _has_intervals(each)] or listed
     enough = [each for each in shown if each.data.num_rows >= FEWEST] or shown
     return min(enough, key=lambda each: (len(each.table.keys), each.data.num_rows)).name if enough else ""
+
+
+def _has_intervals(table: DescribedTable) -> bool:
+    return any(f"{name}_low" in table.data.column_names for name in table.table.variables)
 
 
 # Headline numbers: the grand total where there is one, otherwise the sum of the coarsest table.
@@ -157,7 +164,8 @@ def _ranked(content: Content) -> str:
 
 def headlines(content: Content) -> list[dict[str, str]]:
     """Return the total of each statistic with its interval, where there is one."""
-    by_size = sorted((each for each in content.tables if each.table.variables), key=lambda each: each.data.num_rows)
+    told = [each for each in content.tables if each.table.variables]
+    by_size = sorted(told, key=lambda each: (each.data.num_rows, not _has_intervals(each)))
     found: dict[str, dict[str, str]] = {}
     for table in by_size:
         for entry in table.columns:
@@ -181,7 +189,7 @@ def _grand_total(table: DescribedTable, entry: Entry) -> dict[str, str] | None:
     row = table.data.to_pylist()[0]
     column = value_column(table.table, entry.name)
     value, low, high = (row.get(column + end) for end in ("", "_low", "_high"))
-    return None if value is None else {"value": cell_text(value), "interval": _interval(low, high), "of": ""}
+    return None if value is None else _rounded(value, low, high) | {"of": ""}
 
 
 def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, str] | None:
@@ -191,74 +199,24 @@ def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, 
     values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
     reach = NormalDist().inv_cdf((1 + content.confidence) / 2) * float(np.sqrt(np.sum(sds**2))) + half
     total = float(values.sum())
-    interval = _interval(total - reach, total + reach)
-    return {
-        "value": cell_text(total),
-        "interval": interval,
-        "of": f"all {table.data.num_rows:,} cells of {table.title}",
-    }
+    told = _rounded(total, total - reach, total + reach)
+    return told | {"of": f"all {table.data.num_rows:,} cells of {table.title}"}
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{cell_text(low)} to {cell_text(high)}"
+def _rounded(value: float, low: float | None, high: float | None) -> dict[str, str]:
+    """Return a number and its interval in the digits that mean something: to a twentieth of the interval."""
+    if low is None or high is None:
+        return {"value": cell_text(value), "interval": ""}
+    told = [meaningful_text(each, (high - low) / 20) for each in (value, low, high)]
+    return {"value": told[0], "interval": f"{told[1]} to {told[2]}"}
 
 
 # Tiles for the states, where the codes of a table are those of the states.
 
 
-TILES = {
-    "01": ("AL", "Alabama", 6, 6),
-    "02": ("AK", "Alaska", 0, 0),
-    "04": ("AZ", "Arizona", 1, 5),
-    "05": ("AR", "Arkansas", 4, 5),
-    "06": ("CA", "California", 0, 4),
-    "08": ("CO", "Colorado", 2, 4),
-    "09": ("CT", "Connecticut", 10, 3),
-    "10": ("DE", "Delaware", 9, 4),
-    "11": ("DC", "District of Columbia", 8, 5),
-    "12": ("FL", "Florida", 8, 7),
-    "13": ("GA", "Georgia", 7, 6),
-    "15": ("HI", "Hawaii", 0, 7),
-    "16": ("ID", "Idaho", 1, 2),
-    "17": ("IL", "Illinois", 5, 2),
-    "18": ("IN", "Indiana", 5, 3),
-    "19": ("IA", "Iowa", 4, 3),
-    "20": ("KS", "Kansas", 3, 5),
-    "21": ("KY", "Kentucky", 5, 4),
-    "22": ("LA", "Louisiana", 4, 6),
-    "23": ("ME", "Maine", 10, 0),
-    "24": ("MD", "Maryland", 8, 4),
-    "25": ("MA", "Massachusetts", 9, 2),
-    "26": ("MI", "Michigan", 6, 2),
-    "27": ("MN", "Minnesota", 4, 2),
-    "28": ("MS", "Mississippi", 5, 6),
-    "29": ("MO", "Missouri", 4, 4),
-    "30": ("MT", "Montana", 2, 2),
-    "31": ("NE", "Nebraska", 3, 4),
-    "32": ("NV", "Nevada", 1, 3),
-    "33": ("NH", "New Hampshire", 10, 1),
-    "34": ("NJ", "New Jersey", 8, 3),
-    "35": ("NM", "New Mexico", 2, 5),
-    "36": ("NY", "New York", 8, 2),
-    "37": ("NC", "North Carolina", 6, 5),
-    "38": ("ND", "North Dakota", 3, 2),
-    "39": ("OH", "Ohio", 6, 3),
-    "40": ("OK", "Oklahoma", 3, 6),
-    "41": ("OR", "Oregon", 0, 3),
-    "42": ("PA", "Pennsylvania", 7, 3),
-    "44": ("RI", "Rhode Island", 9, 3),
-    "45": ("SC", "South Carolina", 7, 5),
-    "46": ("SD", "South Dakota", 3, 3),
-    "47": ("TN", "Tennessee", 5, 5),
-    "48": ("TX", "Texas", 3, 7),
-    "49": ("UT", "Utah", 1, 4),
-    "50": ("VT", "Vermont", 9, 1),
-    "51": ("VA", "Virginia", 7, 4),
-    "53": ("WA", "Washington", 0, 2),
-    "54": ("WV", "West Virginia", 6, 4),
-    "55": ("WI", "Wisconsin", 5, 1),
-    "56": ("WY", "Wyoming", 2, 3),
-}
+TILES: dict[str, list[Any]] = json.loads(
+    files("recordwise.release.page").joinpath("scripts", "tiles.json").read_text("utf-8")
+)
 """For each code of a state its letters, name, column and row."""
 STATES = ("state", "st", "fipstate", "statefp", "state_code")
 MOST_STATES = 56

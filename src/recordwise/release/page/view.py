@@ -4,22 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.json import Bands, policy_json_in_order
+from recordwise.policy.json import policy_json_in_order
 from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
-from recordwise.release.page.cells import PageTable, page_cells, with_titles
+from recordwise.release.page.cells import PageTable, page_cells, page_content, with_titles
 from recordwise.release.page.charts import (
     LEFT,
     LOSSES,
@@ -31,7 +29,6 @@ from recordwise.release.page.charts import (
     sizes_up_to,
     variances,
 )
-from recordwise.release.page.history import History
 from recordwise.release.page.questions import (
     DELTA,
     SENTENCES,
@@ -76,7 +73,7 @@ class View:
 
 
 def view_of(release: "Release", files: Mapping[str, str]) -> View:
-    content = release.content()
+    content = page_content(release.content())
     labels = content.words.labels
     published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)
@@ -192,21 +189,6 @@ def why_no_band(parts: Sequence[PagePart]) -> str | None:
 # of its noise at the sizes at which the charts are drawn.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedNoise:
-    """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
-
-    noise_sigma: float | None
-    sizes: tuple[float, ...]
-    variances: tuple[float, ...]
-
-    def variance_of(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
-        if np.array_equal(total, self.sizes):
-            return np.asarray(self.variances)
-        with np.errstate(all="ignore"):
-            return np.asarray(np.exp(np.interp(np.log(total), np.log(self.sizes), np.log(self.variances))))
-
-
 def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
     """Return labels and parts, with shared policies and curves written once."""
     sizes, policies, curves = sizes_of(release), list[Any](), list[Any]()
@@ -234,43 +216,6 @@ def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
     shown = {name: list(points) for name, points in sizes.items()}
     saved = {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
     return saved if release.history is None else saved | {"history": release.history.to_json()}
-
-
-def parts_from_json(saved: Mapping[str, Any], bands: Bands | None = None) -> tuple[PagePart, ...]:
-    """Return the parts written by ``page_json``; raise for anything else."""
-    policies = [Policy.from_json(form, bands) for form in saved["policies"]]
-    curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in saved["variances"]]
-    return tuple(_part_from_json(each, policies, curves, saved["sizes"]) for each in saved["parts"])
-
-
-def history_from_json(saved: Mapping[str, Any]) -> History | None:
-    """Return the history written by ``page_json``; None without one."""
-    return History.from_json(saved["history"]) if "history" in saved else None
-
-
-def _part_from_json(
-    form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]
-) -> PagePart:
-    noises = tuple(
-        SavedNoise(
-            noise_sigma=noise["sigma"],
-            sizes=tuple(map(float, sizes[form["measure"]])),
-            variances=curves[noise["variances"]],
-        )
-        for noise in form["noises"]
-    )
-    return PagePart(
-        table=str(form["table"]),
-        statistic=str(form["statistic"]),
-        kind=str(form["kind"]),
-        noise=str(form["noise"]),
-        policy=policies[form["policy"]],
-        measure=form["measure"],
-        step=Fraction(form["step"]),
-        mechanisms=noises,
-        stays=bool(form["stays"]),
-        cut_down=bool(form["cut_down"]),
-    )
 
 
 def _index_of(listed: list[Any], value: Any) -> int:

@@ -6,7 +6,7 @@
   // One cell over the periods.
   const series = ({shown, row}, chosen) => {
     let at = shown.keys.length;
-    for (const [, accurate, fitted, , status] of shown.variables.slice(0, chosen)) at += 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0) + (status ? 1 : 0);
+    for (const [, accurate, fitted, , status] of shown.variables.slice(0, chosen)) at += 1 + (accurate ? 3 : 0) + fitted + (status ? 1 : 0);
     const accurate = shown.variables[chosen][1], now = [shown.columns[at], accurate ? shown.columns[at + 1] : () => null, accurate ? shown.columns[at + 2] : () => null];
     return [...shown.past[chosen], now].map((three, number) => [shown.periods[number] ?? data.period, ...three.map(column => column(row))]);
   };

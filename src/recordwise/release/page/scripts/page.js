@@ -195,11 +195,12 @@
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
     return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
   };
-  const detailText = (rho, own, best, values) => {
+  const detailText = (rho, own, best, values, pure) => {
     const told = [fill("test", {power: percent(best, 1)})];
     if (values.length) told.push(fill("told", {values: values.map(toldText).join(" and ")}));
     if (own) told.push(fill("selected", {own: chance(own)}));
-    if (rho > 0 && rho <= 100) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
+    const likely = rho + 2 * Math.sqrt(rho * Math.log(20));
+    if (rho > 0 && rho <= 100) told.push(pure <= likely ? fill("never", {tail: factor(pure)}) : fill("tail", {tail: factor(likely)}));
     if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
     return told.join(" ");
   };
@@ -208,7 +209,7 @@
   const answer = (record, {rho, delta}) => {
     const bands = bandsOf(record, rho), exact = lookedUp(record, {rho, delta});
     say("#lead", leadText(rho, bands, delta));
-    say("#details", detailText(rho, delta, exact.power, valuesOf(record, rho)));
+    say("#details", detailText(rho, delta, exact.power, valuesOf(record, rho), exact.pure));
     find("#reliably").hidden = !bands.length;
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);

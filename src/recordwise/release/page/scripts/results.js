@@ -31,14 +31,16 @@
   const ranked = () => {
     const shown = tables[+find("#rank-table").value], chosen = +find("#rank-of").value, at = placeOf(shown, chosen);
     const [, accurate, fitted, title, status] = shown.variables[chosen], text = find("#rank-find").value.trim();
-    const rows = largest(numbersOf(shown, at), rowsMatching(shown, text), BARS);
-    const word = row => status ? shown.columns[at + 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0)](row) : "";
-    const ends = row => accurate ? [shown.columns[at + 1](row), shown.columns[at + 2](row)] : [null, null];
-    const scale = Math.max(1e-300, ...rows.map(row => Math.max(shown.columns[at](row), ends(row)[1] ?? 0)));
+    // Where numbers were made to add up, those are shown, with their own intervals.
+    const own = at + (fitted ? 1 + (accurate ? 3 : 0) : 0), known = fitted ? fitted > 1 : accurate;
+    const rows = largest(numbersOf(shown, own), rowsMatching(shown, text), BARS);
+    const word = row => status ? shown.columns[at + 1 + (accurate ? 3 : 0) + fitted](row) : "";
+    const ends = row => known ? [shown.columns[own + 1](row), shown.columns[own + 2](row)] : [null, null];
+    const scale = Math.max(1e-300, ...rows.map(row => Math.max(shown.columns[own](row), ends(row)[1] ?? 0)));
     find("#ranking tbody").replaceChildren(...rows.map(row => {
-      const value = shown.columns[at](row), [low, high] = ends(row), known = word(row);
-      return make("tr", {}, make("th", {scope: "row"}, titleOf(shown, row, true)), make("td", {class: "drawn"}, bar(value, low, high, scale, Math.max(0, data.statuses.indexOf(known)))),
-        make("td", {}, cellText(value)), make("td", {class: "interval"}, accurate ? intervalText(low, high) : ""), make("td", {class: "status s" + data.statuses.indexOf(known)}, known));
+      const value = shown.columns[own](row), [low, high] = ends(row), told = word(row);
+      return make("tr", {}, make("th", {scope: "row"}, titleOf(shown, row, true)), make("td", {class: "drawn"}, bar(value, low, high, scale, Math.max(0, data.statuses.indexOf(told)))),
+        make("td", {}, cellText(value)), make("td", {class: "interval"}, known ? intervalText(low, high) : ""), make("td", {class: "status s" + data.statuses.indexOf(told)}, told));
     }));
     find("#ranking caption").textContent = title + ": the largest";
     say("#rank-told", rows.length ? summary(shown, chosen) : "No such cell here.");
@@ -46,8 +48,9 @@
   const startRanking = () => {
     if (!find("#rank-table")) return;
     const listed = tables.map((shown, at) => [at, shown]).filter(([, shown]) => shown.keys.length && shown.variables.length && shown.all > 1);
+    const told = listed.some(([, shown]) => !shown.basic) ? listed.filter(([, shown]) => !shown.basic) : listed;
     const statistics = () => options("#rank-of", tables[+find("#rank-table").value].variables.map(([, , , title], at) => [at, title]), 0);
-    options("#rank-table", listed.map(([at, shown]) => [at, shown.title]), data.results.ranked);
+    options("#rank-table", told.map(([at, shown]) => [at, shown.title.replace(/, with intervals$/, "")]), data.results.ranked);
     statistics();
     find("#rank-table").addEventListener("change", () => { find("#rank-find").value = ""; statistics(); ranked(); });
     find("#rank-of").addEventListener("change", ranked);
@@ -92,6 +95,14 @@
     }
     return total;
   };
+  // A question about one published cell of tables that cross: its number that was made to add up, from all of them.
+  const fittedCell = sums => {
+    const single = sums.find(({shown, chosen, count}) => count === 1 && shown.variables[chosen][2] > 1);
+    if (!single) return null;
+    const {shown, chosen, weights} = single, [, accurate, , title] = shown.variables[chosen];
+    const [value, low, high] = [0, 1, 2].map(end => shown.columns[placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + end](weights.indexOf(1)));
+    return value === null || low === null || high === null ? null : {value, low, high, sd: (high - low) / (2 * data.results.z), count: 1, table: shown, title, exact: true, better: true, fitted: true};
+  };
   const sumOf = (name, query, where) => {
     const columns = Object.keys(where), telling = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
       .filter(({shown, chosen}) => shown.query === query && chosen >= 0 && shown.halves[chosen] !== null && columns.every(column => shown.names.includes(column)));
@@ -114,13 +125,15 @@
       : whole.reduce((one, other) => other.raw.variance < one.raw.variance ? other : one);
     if (shown.size < shown.all) return {problem: "This page does not hold all cells of the table; recordwise ask does."};
     if (!count) return {problem: "No cell has all of these codes."};
+    const one = !tree && fittedCell(sums);
+    if (one) return one;
     const found = tree ? inTree(tree, tree.names[name], weights, number) : raw, error = Math.sqrt(found.variance);
     const better = tree && found.variance < raw.variance * (1 - 1e-9), reach = data.results.z * error + shown.halves[chosen] * found.largest;
     return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better};
   };
   const sumText = found => {
     const from = grouped(found.count, 0) + (found.count === 1 ? " cell" : " cells") + " of the table " + found.table.title;
-    const how = found.better ? "The best estimate of " + from + ", from all tables that say something about it; recordwise ask gives the same."
+    const how = found.fitted ? "The number that was made to add up with all other tables, of " + from + "." : found.better ? "The best estimate of " + from + ", from all tables that say something about it; recordwise ask gives the same."
       : found.exact ? "The sum of " + from + "; no other table says more, and recordwise ask gives the same."
       : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables, and may be more accurate.";
     return [found.title + ": " + cellText(found.value) + ", with a standard error of " + cellText(found.sd) + " from noise (" + percent(data.level, 0) + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + " " + data.results.note];
@@ -166,9 +179,9 @@
     const anew = () => {
       const {query, name} = statistic(), columns = new Map();
       for (const shown of tables) if (shown.query === query && shown.variables.some(([own], at) => own === name && shown.halves[at] !== null))
-        shown.names.forEach((column, place) => { if (shown.texts[place] && !columns.has(column)) columns.set(column, [shown, place]); });
+        shown.names.forEach((column, place) => { if (shown.texts[place] && !columns.has(column) && codesOf(shown, place).values.length > 1) columns.set(column, [shown, place]); });
       chosen.clear();
-      find("#area-columns").replaceChildren(...[...columns].map(([column, [shown, place]], number) => field(column, shown, place, number)));
+      find("#area-columns").replaceChildren(...[...columns].sort(([, [one, at]], [, [other, there]]) => codesOf(one, at).values.length - codesOf(other, there).values.length).map(([column, [shown, place]], number) => field(column, shown, place, number)));
       update();
     };
     options("#area-of", data.results.statistics.map(({title}, at) => [at, title]), 0);

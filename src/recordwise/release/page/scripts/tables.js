@@ -42,7 +42,7 @@
     JSON.parse(new TextDecoder().decode(raw.subarray(4, at))).forEach(({rows, keys, parents}, number) => {
       const table = tables[number], columns = keys.map(({values}) => codes(take(4 * rows), rows, 4, values));
       for (const [, accurate, fitted, , status] of table.variables) {
-        for (let count = 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0); count; count--) columns.push(numbers(take(10 * rows), rows));
+        for (let count = 1 + (accurate ? 3 : 0) + fitted; count; count--) columns.push(numbers(take(10 * rows), rows));
         if (status) columns.push(codes(take(rows), rows, 1, data.statuses));
       }
       const above = parents ? codes(take(4 * rows), rows, 4, []).codes() : null;
@@ -59,8 +59,8 @@
   const intervalText = (low, high) => low === null && high === null ? DASH : low === null ? "at most " + cellText(high) : high === null ? "at least " + cellText(low) : cellText(low) + " to " + cellText(high);
   const keyText = ({labels}, at, value) => value === null ? "(missing)" : labels[at]?.get(value) ? value + " " + labels[at].get(value) : value;
 
-  const titleOf = (shown, row, short = false) => shown.keys.map((_, at) => { const value = shown.columns[at](row); return short && shown.labels[at]?.get(value) || keyText(shown, at, value); }).join(", ");
-  const placeOf = (shown, chosen) => shown.variables.slice(0, chosen).reduce((at, [, accurate, fitted, , status]) => at + 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0) + (status ? 1 : 0), shown.keys.length);
+  const titleOf = (shown, row, short = false) => shown.keys.map((_, at) => { const value = shown.columns[at](row); return short && !shown.telling[at] ? "" : short && shown.labels[at]?.get(value) || keyText(shown, at, value); }).filter(Boolean).join(", ");
+  const placeOf = (shown, chosen) => shown.variables.slice(0, chosen).reduce((at, [, accurate, fitted, , status]) => at + 1 + (accurate ? 3 : 0) + fitted + (status ? 1 : 0), shown.keys.length);
   const numbersOf = (shown, at) => shown.columns[at].all?.() ?? Float64Array.from({length: shown.size}, (_, row) => shown.columns[at](row) ?? NaN);
   const codesOf = (shown, at) => {
     const column = shown.columns[at];
@@ -83,7 +83,7 @@
   const summary = (shown, chosen) => {
     const [, accurate, fitted, , status] = shown.variables[chosen];
     if (!status || shown.size < 2) return "";
-    const {codes, values} = codesOf(shown, placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0)), counts = values.map(() => 0);
+    const {codes, values} = codesOf(shown, placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + fitted), counts = values.map(() => 0);
     for (const code of codes) counts[code]++;
     const told = data.statuses.map(word => [word, counts[values.indexOf(word)] ?? 0]).filter(([, count]) => count).map(([word, count]) => grouped(count, 0) + " " + word);
     return "Of " + grouped(shown.size, 0) + (shown.size < shown.all ? " cells on this page" : " cells") + ": " + told.join(", ") + ".";
@@ -97,6 +97,7 @@
       made.append(make("td", {class: "first"}, cellText(value)));
       if (accurate) made.append(make("td", {class: "interval"}, intervalText(columns[at++](row), columns[at++](row))), make("td", {}, cvText(cv(value, columns[at++](row)))));
       if (fitted) made.append(make("td", {}, cellText(columns[at++](row))));
+      if (fitted > 1) made.append(make("td", {class: "interval"}, intervalText(columns[at++](row), columns[at++](row))));
       if (status) made.append(make("td", {class: "status"}, columns[at++](row)));
     }
     if (past.length && shown.periods.length) {
@@ -110,7 +111,7 @@
   const headOf = ({keys, variables, periods, past}) => {
     const groups = make("tr", {}, ...keys.map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
     for (const [, accurate, fitted, title, status] of variables) {
-      const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : []), ...(status ? ["status"] : [])];
+      const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : []), ...(fitted > 1 ? ["its interval"] : []), ...(status ? ["status"] : [])];
       groups.append(make("th", {scope: "colgroup", colspan: inner.length}, title));
       names.append(...inner.map((each, at) => make("th", {scope: "col", class: at ? each === "status" ? each : null : "first"}, each)));
     }
@@ -138,10 +139,10 @@
   const quoted = value => value === null ? "" : /[",\n\r]/.test(String(value)) ? '"' + String(value).replace(/"/g, '""') + '"' : String(value);
   const csv = () => {
     const shown = table(), {names: columns, variables, texts} = shown;
-    const names = variables.flatMap(([name, accurate, fitted, , status]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...(fitted ? [name + "_fit"] : []), ...(status ? [name + "_status"] : [])]);
+    const names = variables.flatMap(([name, accurate, fitted, , status]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...["_fit", "_fit_low", "_fit_high"].slice(0, fitted).map(end => name + end), ...(status ? [name + "_status"] : [])]);
     const spreads = new Set();
     let place = texts.length;
-    for (const [, accurate, fitted, , status] of variables) { if (accurate) spreads.add(place + 3); place += 1 + (accurate ? 3 : 0) + (fitted ? 1 : 0) + (status ? 1 : 0); }
+    for (const [, accurate, fitted, , status] of variables) { if (accurate) spreads.add(place + 3); place += 1 + (accurate ? 3 : 0) + fitted + (status ? 1 : 0); }
     const cell = (row, at) => { const value = shown.columns[at](row); return spreads.has(at) ? cv(shown.columns[at - 3](row), value) : texts[at] && value !== null ? guarded(value) : value; };
     const rows = rowsFound(shown).map(row => shown.columns.map((_, at) => cell(row, at)));
     return (data.mark ? "# " + data.mark + "\n" : "") + [[...columns, ...names].map(guarded), ...rows].map(row => row.map(quoted).join(",")).join("\n") + "\n";
@@ -150,6 +151,10 @@
     const anew = () => { first = 0; browse(); window.recordwise.pick?.(null); };
     find("#which").addEventListener("change", anew);
     find("#find").addEventListener("input", anew);
+    find("#find-table")?.addEventListener("input", event => {
+      const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const button of all(".table-name")) button.parentElement.hidden = !words.every(word => button.textContent.toLowerCase().includes(word));
+    });
     for (const button of all(".table-name")) button.addEventListener("click", () => { find("#which").value = button.dataset.table; find("#find").value = ""; anew(); find("#cells").scrollIntoView({block: "center"}); });
     find("#previous").addEventListener("click", () => { first -= ROWS; browse(); });
     find("#next").addEventListener("click", () => { first += ROWS; browse(); });

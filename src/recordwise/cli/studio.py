@@ -1,0 +1,45 @@
+"""``recordwise studio [PLAN]``: choose on a screen, in a browser on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recordwise.cli.failing import Debug, ends_well
+
+
+@ends_well
+def studio(
+    plan: Annotated[
+        Path | None,
+        typer.Argument(help="A plan file; without one, a file of records is chosen first.", show_default=False),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", help="Public records to try the plan on; generated ones unless given."),
+    ] = None,
+    confidential: Annotated[
+        bool,
+        typer.Option(
+            "--confidential", help="The records are not public: a look, which the ledger of the plan notes first."
+        ),
+    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Choose mechanisms and accuracy on a screen, and hand over a plan.
+
+    A server for one browser on this machine. It releases nothing, and ends when it is interrupted or not used for an hour.
+    """
+    from recordwise.errors import ParameterError
+    from recordwise.studio.desk import Desk, Subject
+    from recordwise.studio.server import serve
+
+    if confidential and records is None:
+        raise ParameterError(
+            parameter="--confidential", problem="needs --records", advice="Generated records are not confidential."
+        )
+    if plan is None:
+        raise ParameterError(parameter="PLAN", problem="is missing", advice="Write a first one: recordwise init FILE.")
+    subject = Subject(plan=plan, records=records, confidential=confidential)
+    serve(Desk.of(subject), browser=not no_browser, tell=typer.echo)

@@ -1,0 +1,272 @@
+"""Records that stand for all: some of each size, the named examples, firms made of them, and the largest possible record."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import RecordError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.cost import firm_policy
+from recordwise.plan.file.read import PlanFile
+from recordwise.plan.plan import Plan
+from recordwise.plan.publication import Labels
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.planning.check import example_records, record_text
+from recordwise.planning.explain import FEW, Cells, Sample, class_ends, size_name, taken
+from recordwise.planning.search.goals import has_amount
+from recordwise.planning.search.reliable import Scalable, scaled_losses
+from recordwise.policy.policy import Policy
+from recordwise.session import Session
+from recordwise.session.owner import OwnerView
+from recordwise.session.session import plan_ledger
+from recordwise.studio.trade import Budget, Example, PointLosses, SampledRecord
+
+EACH = 12
+"""Records of each size."""
+TOGETHER = 10
+"""Establishments of a firm in one place."""
+DIGITS = 6
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Profile:
+    """Records that stand for all; CONFIDENTIAL if they are."""
+
+    schema: Schema
+    columns: Mapping[str, Any]
+    classes: tuple[tuple[str, float], ...]
+    records: tuple[SampledRecord, ...]
+    examples: tuple[Example, ...]
+    firms: tuple[Example, ...]
+    budget: Budget | None
+    rows: tuple[Record, ...]
+    """The examples, and then the largest possible record."""
+    firm_units: tuple[Mapping[str, list[Any]], ...]
+
+    @classmethod
+    def of(
+        cls,
+        file: PlanFile,
+        session: Session,
+        view: OwnerView,
+        cells: Cells,
+        words: Labels,
+        others: Sequence[Policy] = (),
+    ) -> "Profile":
+        """Return records evenly over their sizes and losses."""
+        policy = session.policy_of(*cells.scalable.queries)
+        left = _left(file)
+        sample = Sample.of(view, policy, [*others, *([] if left is None else left)])
+        sizes = sample.sizes()
+        edges = class_ends(sizes, FEW) if sample.measure is not None else []
+        place = np.searchsorted(edges, sizes, side="right")
+        unit = "" if sample.measure is None else f" {words.label(sample.measure)}"
+        classes, rows, weights, held = [], [], [], []
+        for number, at in enumerate(np.unique(place)):
+            own = np.flatnonzero(place == at)
+            classes.append((size_name(edges, int(at)) + (unit if edges else ""), sample.share(own)))
+            chosen = _even(sample, own)
+            rows += chosen
+            weights += [float(sample.weights[own].sum()) / len(chosen)] * len(chosen)
+            held += [number] * len(chosen)
+        columns = {name: taken(each, np.array(rows)) for name, each in sample.columns.items()}
+        named = _examples(file, policy)
+        extreme = _extreme(view.schema, next(iter(named.values())))
+        budgets = _of_columns(left, columns, len(rows))
+        firms = _firms(named, policy)
+        return cls(
+            schema=view.schema,
+            columns=columns,
+            classes=tuple(classes),
+            records=tuple(
+                SampledRecord(size_class=own, weight=_short(weight), budget=each)
+                for own, weight, each in zip(held, weights, budgets)
+            ),
+            examples=tuple(
+                Example(name=name, record=record_text(dict(each)), budget=_of_record(left, each))
+                for name, each in named.items()
+            ),
+            firms=tuple(Example(name=name, record=told, budget=None) for name, told, _ in firms),
+            budget=None if left is None else _budget(file, _of_record(left, extreme)),
+            rows=(*named.values(), extreme),
+            firm_units=tuple(units for _, _, units in firms),
+        )
+
+    def usual(self, measure: str) -> float:
+        """Return the middle size of the records in a measure."""
+        if measure not in self.columns:
+            return 1.0
+        sizes = np.abs(np.asarray(self.columns[measure], np.float64))
+        order = np.argsort(sizes, kind="stable")
+        risen = np.cumsum(np.array([each.weight for each in self.records])[order])
+        declared = self.schema.measure(measure)
+        return max(
+            float(sizes[order[np.searchsorted(risen, risen[-1] / 2)]]), float(declared.step) if declared else 1.0
+        )
+
+    def losses(self, session: Session, plan: Scalable, factors: Sequence[float]) -> tuple[PointLosses, ...] | None:
+        """Return what one statistic costs at each factor; None where that is not known."""
+        examined = plan.examined(plan.queries)
+        policy = session.policy_of(*examined)
+        curves = scaled_losses(plan, policy, Policy(), self.columns, self._evaluated)
+        single = [
+            scaled_losses(plan, policy, Policy(), {name: [each] for name, each in row.items()}, _evaluated_at(row))
+            for row in self.rows
+        ]
+        if any(each.is_fixed for each in (curves, *single)):
+            return None
+        records = [curves.at(each) for each in factors]
+        rows = [[float(own.at(each)[0]) for own in single] for each in factors]
+        firms = self._firm_losses(plan, factors)
+        found = tuple(_losses(records[at], rows[at][:-1], firms[at], rows[at][-1:]) for at in range(len(factors)))
+        return found if all(map(_is_finite, found)) else None
+
+    def others(self, session: Session, queries: Sequence[Query]) -> PointLosses:
+        """Return what statistics cost whose mechanism is not chosen."""
+        if not queries:
+            rows = [0.0] * len(self.rows)
+            return _losses(np.zeros(len(self.records)), rows[:-1], [0.0] * len(self.firm_units), rows[-1:])
+        policy = session.policy_of(*queries)
+        rows = [float(policy.loss(dict(each))) for each in self.rows]
+        firms = firm_policy(Plan(schema=self.schema, queries=tuple(queries)))
+        together = [float(firms.loss(each).rho) for each in self.firm_units]
+        return _losses(self._evaluated([policy])[:, 0], rows[:-1], together, rows[-1:])
+
+    def _evaluated(self, policies: Sequence[Policy]) -> FloatArray:
+        count = len(self.records)
+        found = [policy.loss(self.columns) if self.columns else float(policy.loss({})) for policy in policies]
+        return np.stack([np.broadcast_to(np.asarray(each, np.float64), count) for each in found], axis=1)
+
+    def _firm_losses(self, plan: Scalable, factors: Sequence[float]) -> list[list[float]]:
+        """Return what firms lose: in proportion to the factor under Gaussian noise, otherwise worked out at each."""
+        if not self.firm_units:
+            return [[] for _ in factors]
+        if all(has_amount(plan.drawn(place).mechanism) for place in plan.places()):
+            base = self._firms_of(plan.examined(plan.queries))
+            return [[each * factor for each in base] for factor in factors]
+        return [self._firms_of(plan.examined(plan.at(each) or plan.queries)) for each in factors]
+
+    def _firms_of(self, queries: Sequence[Query]) -> list[float]:
+        policy = firm_policy(Plan(schema=self.schema, queries=tuple(queries)))
+        return [float(policy.loss(each).rho) for each in self.firm_units]
+
+
+def _even(sample: Sample, rows: Any) -> list[int]:
+    """Return some of the records of a class, evenly over their losses."""
+    order = rows[np.argsort(sample.losses[rows], kind="stable")]
+    risen = np.cumsum(sample.weights[order])
+    count = min(EACH, len(order))
+    places = np.searchsorted(risen, (np.arange(count) + 0.5) * risen[-1] / count)
+    return [int(order[each]) for each in places]
+
+
+def _evaluated_at(row: Record) -> Any:
+    def evaluated(policies: Sequence[Policy]) -> FloatArray:
+        return np.array([[float(each.loss(dict(row))) for each in policies]])
+
+    return evaluated
+
+
+def _examples(file: PlanFile, policy: Policy) -> dict[str, Record]:
+    """Return the plan's examples for which its policy gives a loss."""
+    found: dict[str, Record] = {}
+    for name, record in example_records(file, policy).items():
+        try:
+            policy.loss(record)
+        except RecordError:
+            continue
+        found[name] = record
+    return found or {"a record": {}}
+
+
+def _extreme(schema: Schema, like: Record) -> Record:
+    """Return the largest record that the schema allows, in the groups of another."""
+    largest = {each.name: each.step * each.bound_steps for each in schema.record_measures()}
+    return {name: largest.get(name, each) for name, each in like.items()}
+
+
+def _firms(examples: Mapping[str, Record], policy: Policy) -> list[tuple[str, str, Mapping[str, list[Any]]]]:
+    """Return firms made of the examples: each of them once, and ten of the usual one in one place."""
+    rows = list(examples.values())
+    if not all(row.keys() == rows[0].keys() for row in rows) or not rows[0]:
+        return []
+    order = sorted(examples, key=lambda name: float(policy.loss(dict(examples[name]))))
+    usual = order[(len(order) - 1) // 2]
+    together = {name: [examples[usual][name]] * TOGETHER for name in rows[0]}
+    found: list[tuple[str, str, Mapping[str, list[Any]]]] = [
+        (f"{TOGETHER} of '{usual}' in one place", f"{TOGETHER} times {record_text(dict(examples[usual]))}", together)
+    ]
+    if len(rows) > 1:
+        each = {name: [row[name] for row in rows] for name in rows[0]}
+        found.append(("all examples as one firm", ", ".join(examples), each))
+    return found
+
+
+# The budget: what is left of it for a record.
+
+
+Left = tuple[Policy, Policy]
+"""The budget, and what was charged or reserved before."""
+
+
+def _left(file: PlanFile) -> Left | None:
+    if file.budget is None or file.budget.is_pure:
+        return None
+    with plan_ledger(file) as ledger:
+        return file.budget, ledger.spent() + ledger.reserved()
+
+
+def _of_record(left: Left | None, record: Record) -> float | None:
+    if left is None:
+        return None
+    try:
+        return _short(max(float(left[0].loss(dict(record))) - float(left[1].loss(dict(record))), 0.0))
+    except RecordError:
+        return None
+
+
+def _of_columns(left: Left | None, columns: Mapping[str, Any], count: int) -> list[float | None]:
+    if left is None:
+        return [None] * count
+    budget, spent = (
+        np.broadcast_to(np.asarray(each.loss(columns) if columns else float(each.loss({})), np.float64), count)
+        for each in left
+    )
+    return [_short(max(each, 0.0)) for each in (budget - spent).tolist()]
+
+
+def _budget(file: PlanFile, extreme: float | None) -> Budget:
+    left = () if extreme is None else (extreme,)
+    if file.series is not None:
+        return Budget(
+            words="Each period has a budget of its own: so often it covers this release, revisions among them.",
+            noun="releases in a period",
+            extremes=left,
+        )
+    return Budget(
+        words="So many years the budget lasts if each costs as much as this release.", noun="years", extremes=left
+    )
+
+
+def _losses(
+    records: FloatArray, examples: Sequence[float], firms: Sequence[float], extremes: Sequence[float]
+) -> PointLosses:
+    return PointLosses(
+        records=tuple(_short(each) for each in records.tolist()),
+        examples=tuple(map(_short, examples)),
+        firms=tuple(map(_short, firms)),
+        extremes=tuple(map(_short, extremes)),
+    )
+
+
+def _is_finite(losses: PointLosses) -> bool:
+    return all(map(math.isfinite, (*losses.records, *losses.examples, *losses.firms, *losses.extremes)))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

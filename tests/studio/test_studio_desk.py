@@ -1,0 +1,151 @@
+"""What the server does for its page, asked as the page asks."""
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from recordwise.studio.desk import Desk, Subject
+from recordwise.studio.page import page_html, report_html, static_files
+from recordwise.studio.state import Event, StudioState, step
+from recordwise.studio.trade import Trade
+from studio.serving import Running, running
+from studio.trade_sample import sample_trade
+
+
+def desk_of(folder: Path, trade: Trade) -> Desk:
+    def hand(found: Trade, state: StudioState, save: bool) -> dict[str, Any]:
+        return {"plan": f"position {state.now.position}", "saved": save}
+
+    return Desk(folder=folder, kept=folder / "plan.studio.json", make=trade.text, hand=hand)
+
+
+def ready(studio: Running) -> dict[str, Any]:
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        about: dict[str, Any] = json.loads(studio.ask("GET", "/about")[1])
+        if about["stage"] != "working":
+            return about
+        time.sleep(0.01)
+    raise AssertionError("it is still working")
+
+
+def test_what_was_chosen_is_there_again_after_the_studio_ended(tmp_path: Path) -> None:
+    trade = sample_trade()
+    state = step(StudioState.first(trade), Event(kind="move", number=2))
+    with running(desk_of(tmp_path, trade)) as studio:
+        studio.log_in()
+        assert ready(studio)["state"] is None
+        assert studio.ask("GET", "/trade")[1].decode() == trade.text()
+        assert studio.ask("POST", "/keep", {"state": state.to_json()})[0] == 200
+        found = json.loads(studio.ask("POST", "/handover", {"state": state.to_json(), "save": False})[1])
+        assert found == {"plan": "position 2", "saved": False}
+    with running(desk_of(tmp_path, trade)) as studio:
+        studio.log_in()
+        assert ready(studio)["state"] == state.to_json()
+
+
+def test_a_state_of_another_trade_file_is_refused(tmp_path: Path) -> None:
+    trade = sample_trade()
+    state = StudioState.first(trade).to_json()
+    wrong: list[dict[str, Any]] = [
+        {},
+        state | {"version": 2},
+        state | {"now": state["now"] | {"position": 99}},
+        state | {"now": state["now"] | {"mechanisms": {}}},
+        state | {"now": state["now"] | {"reasons": {"elsewhere": "x"}}},
+    ]
+    with running(desk_of(tmp_path, trade)) as studio:
+        studio.log_in()
+        ready(studio)
+        for each in wrong:
+            assert studio.ask("POST", "/keep", {"state": each})[0] == 422
+    assert not (tmp_path / "plan.studio.json").exists()
+
+
+def test_what_was_chosen_on_confidential_records_is_its_owners(tmp_path: Path) -> None:
+    trade = sample_trade(data="confidential", generated=False)
+    with running(desk_of(tmp_path, trade)) as studio:
+        studio.log_in()
+        ready(studio)
+        studio.ask("POST", "/keep", {"state": StudioState.first(trade).to_json()})
+    assert stat.S_IMODE((tmp_path / "plan.studio.json").stat().st_mode) == 0o600
+
+
+def test_a_problem_is_a_sentence_for_the_page(tmp_path: Path) -> None:
+    from recordwise.errors import ParameterError
+
+    def refuse() -> str:
+        raise ParameterError(parameter="records", problem="are missing", advice="Name them.")
+
+    desk = Desk(folder=tmp_path, kept=tmp_path / "kept", make=refuse, hand=lambda *_: {})
+    with running(desk) as studio:
+        studio.log_in()
+        about = ready(studio)
+        assert (about["stage"], about["problem"]) == ("failed", "records are missing. Name them.")
+        assert studio.ask("GET", "/trade")[0] == 422
+
+
+def test_the_page_loads_its_own_files_only() -> None:
+    names = set(static_files())
+    for text in (page_html(), *(each.content for each in static_files().values())):
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in text
+        assert "eval(" not in text
+        assert "innerHTML" not in text
+    loaded = [part.partition('"')[0] for part in page_html().split("/static/")[1:]]
+    assert set(loaded) <= names
+
+
+def test_the_report_holds_everything_and_text_cannot_leave_its_element() -> None:
+    hostile = "</script><img src=x onerror=alert(1)>"
+    trade = sample_trade(title=hostile)
+    state = step(StudioState.first(trade), Event(kind="reason", key="position", text=hostile))
+    html = report_html(trade, state, {"plan": hostile, "python": "", "commands": []})
+    assert hostile not in html
+    assert "/static/" not in html
+    assert "import {" not in html
+    assert "unsafe" not in html
+    assert html.count("<script") == 2
+
+
+def test_a_trade_file_is_made_again_only_if_something_changed(tmp_path: Path) -> None:
+    plan, trade = tmp_path / "plan.toml", sample_trade()
+    plan.write_text("a plan")
+    digest = hashlib.sha256(b"a plan").hexdigest()
+    subject = Subject(plan=plan)
+    assert subject.made_before() is None
+    file = sample_trade(plan_digest=digest).save(subject.trade_file)
+    assert subject.made_before() == subject.make() == file.read_text()
+    records = tmp_path / "records.parquet"
+    assert Subject(plan=plan, records=records).made_before() is None
+    records.touch()
+    os.utime(records, (file.stat().st_mtime + 1,) * 2)
+    assert subject.made_before() is None, "a list may have changed"
+    records.unlink()
+    plan.write_text("another plan")
+    assert subject.made_before() is None
+    file.write_text("[" * 100_000)
+    assert subject.made_before() is None
+    assert trade.plan_digest != digest
+
+
+@pytest.mark.process
+def test_a_first_picture_needs_little_of_the_package() -> None:
+    """What is served first imports neither numpy nor the policy page."""
+    code = (
+        "import sys; from recordwise.studio import desk, guard, page, server, worker; page.static_files(); "
+        "print([each for each in ('numpy', 'duckdb', 'recordwise.release', 'recordwise.planning') if each in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
