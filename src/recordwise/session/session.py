@@ -40,10 +40,9 @@ from recordwise.policy.series import CARRY, REVISE, START, Series
 from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.carried import Following
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
-from recordwise.session.stages import Refining
+from recordwise.session.stages import Following, Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
