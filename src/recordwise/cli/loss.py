@@ -461,6 +461,9 @@ def show_firm(found: dict[str, Any]) -> None:
         typer.echo(
             f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0, the sum over establishments"
         )
+    if "all_stages" in found:
+        total = found["all_stages"]
+        typer.echo(f"  all stages        {digits_text(total['loss'], 4)}, epsilon {digits_text(total['epsilon'], 4)}")
 
 
 def firm_sentences(found: dict[str, Any]) -> list[str]:
@@ -771,4 +774,9 @@ def _firm(
         )
     joint = read_firm_policy(path, which)
     units = read_units(firm, known, joint.columns() if joint else (), read_lists(path))
-    return firm_loss_report(known, joint, units, delta)
+    found = firm_loss_report(known, joint, units, delta)
+    described = _described(path)
+    refinement = None if described is None or which != "tight" else described.refinement
+    if refinement is None or refinement.total.firms is None:
+        return found
+    return found | {"all_stages": firm_loss_report(refinement.total.policy(), refinement.total.firms, units, delta)}
