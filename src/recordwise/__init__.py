@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, synthetic
+    from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, studio, synthetic
     from recordwise.mechanisms.fat_tailed import GeneralizedGaussian, Polylog
     from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
     from recordwise.mechanisms.quantile import TreeQuantile
@@ -38,7 +38,18 @@ if TYPE_CHECKING:
 
     __version__: str
 
-MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "progress", "synthetic")
+MODULES = (
+    "audit",
+    "errors",
+    "mechanisms",
+    "noise",
+    "planning",
+    "policy",
+    "postprocess",
+    "progress",
+    "studio",
+    "synthetic",
+)
 HOMES = {
     "mechanisms.fat_tailed": ("GeneralizedGaussian", "Polylog"),
     "mechanisms.gaussian": ("Clamped", "Gaussian", "UnitSplit"),
@@ -107,6 +118,7 @@ __all__ = [
     "query",
     "read",
     "sources",
+    "studio",
     "synthetic",
     "week",
     "year",

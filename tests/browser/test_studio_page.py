@@ -19,7 +19,7 @@ from recordwise.studio.page import report_html
 from recordwise.studio.state import Event, StudioState, step
 from recordwise.studio.trade import Trade
 from recordwise.studio.view import view
-from studio.serving import Running, running
+from studio.serving import Running, SampleSubject, running
 from studio.trade_sample import sample_trade
 
 pytestmark = pytest.mark.browser
@@ -60,12 +60,7 @@ def trade() -> Trade:
 @pytest.fixture(scope="module")
 def studio(trade: Trade, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("studio")
-
-    def hand(_: Trade, state: StudioState, save: bool) -> dict[str, Any]:
-        names = {"plan": "plan-studio.toml"}
-        return {"plan": f"# {state.now.position}", "python": "", "commands": ["recordwise check"], "names": names}
-
-    with running(Desk(folder=folder, kept=folder / "kept.json", make=trade.text, hand=hand)) as found:
+    with running(Desk(folder=folder, subject=SampleSubject(folder, trade))) as found:
         yield found
         assert found.serving.violations == 0
 
@@ -84,7 +79,7 @@ def visit(chromium: Any, studio: Running) -> Iterator[Any]:
         page.add_init_script(WATCH)
         opened.append((context, requests, complaints))
         # What an earlier test chose would be there again.
-        studio.serving.desk.kept.unlink(missing_ok=True)
+        studio.serving.desk.subject.kept_file.unlink(missing_ok=True)
         studio.access.renew()
         page.goto(studio.access.address)
         page.wait_for_selector("#studio:not([hidden])")
@@ -227,7 +222,7 @@ def test_what_is_handed_over_is_shown(visit: Any, trade: Trade) -> None:
     page = visit()
     page.click("#hand-show")
     page.wait_for_selector("[data-text=plan]", state="attached")
-    assert page.text_content("[data-text=plan]") == f"# {trade.today}"
+    assert page.text_content("[data-text=plan]") == f"position {trade.today}"
     assert page.text_content("[data-text=commands]") == "recordwise check"
 
 

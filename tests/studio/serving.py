@@ -4,14 +4,34 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any
 
 from recordwise.studio.guard import HOST, Access
 from recordwise.studio.server import Serving, uvicorn_server
+from recordwise.studio.state import StudioState
+from recordwise.studio.trade import Trade
+
+
+class SampleSubject:
+    """A subject whose trade file is a sample, and that hands over a line."""
+
+    def __init__(self, folder: Path, trade: Trade) -> None:
+        self.trade, self.kept_file = trade, folder / "plan.studio.json"
+
+    def make(self) -> str:
+        return self.trade.text()
+
+    def exact(self, trade: Trade) -> Callable[[StudioState], dict[str, str]]:
+        return lambda state: {"budget": "the budget covers it", "years": str(state.now.position)}
+
+    def hand_over(self, trade: Trade, state: StudioState, *, save: bool) -> dict[str, Any]:
+        texts = {"plan": f"position {state.now.position}", "python": "", "commands": ["recordwise check"]}
+        return texts | {"names": {"plan": "plan-chosen.toml"}}
 
 
 @dataclass

@@ -65,7 +65,7 @@ keys = "cells"
 count = { kind = "GeneralizedGaussian", shape = "0.5", scale = 1 }
 
 [outputs]
-formats = ["csv"]
+formats = ["parquet", "csv"]
 
 [examples]
 shop = { emp = 4, payann = 140, county = "01001", industry = "11" }
@@ -82,8 +82,13 @@ payann = "thousand dollars"
 """
 
 
-def write_plan(folder: Path, rows: int = 3000) -> Path:
-    """Write plan, lists and records."""
+SHORT = PLAN[: PLAN.index('[[queries]]\nname = "states"')].replace(
+    'sum.payann = { kind = "LogTransform", offset = 3000, sigma = 0.1 }\n', ""
+) + PLAN[PLAN.index("[outputs]") :].replace(", payann = 140", "").replace(", payann = 24_000", "")
+
+
+def write_plan(folder: Path, rows: int = 3000, *, short: bool = False) -> Path:
+    """Write plan, lists and records; the short plan has two statistics of one query."""
     counties = [f"{state}{number:03}" for state in STATES for number in (1, 3, 5, 7)]
     rows_of = "".join(f"{each[:2]},{each},{STATES[each[:2]]}\n" for each in counties)
     (folder / "places.csv").write_text("state,county,state_name\n" + rows_of)
@@ -102,5 +107,5 @@ def write_plan(folder: Path, rows: int = 3000) -> Path:
         }
     )
     pq.write_table(table, folder / "records.parquet")
-    (folder / "plan.toml").write_text(PLAN)
+    (folder / "plan.toml").write_text(SHORT if short else PLAN)
     return folder / "plan.toml"

@@ -19,15 +19,12 @@ from recordwise.studio.desk import Desk, Subject
 from recordwise.studio.page import page_html, report_html, static_files
 from recordwise.studio.state import Event, StudioState, step
 from recordwise.studio.trade import Trade
-from studio.serving import Running, running
+from studio.serving import Running, SampleSubject, running
 from studio.trade_sample import sample_trade
 
 
 def desk_of(folder: Path, trade: Trade) -> Desk:
-    def hand(found: Trade, state: StudioState, save: bool) -> dict[str, Any]:
-        return {"plan": f"position {state.now.position}", "saved": save}
-
-    return Desk(folder=folder, kept=folder / "plan.studio.json", make=trade.text, hand=hand)
+    return Desk(folder=folder, subject=SampleSubject(folder, trade))
 
 
 def ready(studio: Running) -> dict[str, Any]:
@@ -49,7 +46,9 @@ def test_what_was_chosen_is_there_again_after_the_studio_ended(tmp_path: Path) -
         assert studio.ask("GET", "/trade")[1].decode() == trade.text()
         assert studio.ask("POST", "/keep", {"state": state.to_json()})[0] == 200
         found = json.loads(studio.ask("POST", "/handover", {"state": state.to_json(), "save": False})[1])
-        assert found == {"plan": "position 2", "saved": False}
+        assert found["plan"] == "position 2"
+        exact = json.loads(studio.ask("POST", "/exact", {"state": state.to_json()})[1])
+        assert (exact["status"], exact["texts"]) == ("done", {"budget": "the budget covers it", "years": "2"})
     with running(desk_of(tmp_path, trade)) as studio:
         studio.log_in()
         assert ready(studio)["state"] == state.to_json()
@@ -85,10 +84,11 @@ def test_what_was_chosen_on_confidential_records_is_its_owners(tmp_path: Path) -
 def test_a_problem_is_a_sentence_for_the_page(tmp_path: Path) -> None:
     from recordwise.errors import ParameterError
 
-    def refuse() -> str:
-        raise ParameterError(parameter="records", problem="are missing", advice="Name them.")
+    class Refusing(SampleSubject):
+        def make(self) -> str:
+            raise ParameterError(parameter="records", problem="are missing", advice="Name them.")
 
-    desk = Desk(folder=tmp_path, kept=tmp_path / "kept", make=refuse, hand=lambda *_: {})
+    desk = Desk(folder=tmp_path, subject=Refusing(tmp_path, sample_trade()))
     with running(desk) as studio:
         studio.log_in()
         about = ready(studio)

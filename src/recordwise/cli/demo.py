@@ -335,6 +335,15 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
         f"Payroll in thousand dollars. Half of all establishments lose less than {figure(spread['half below'])}, one in a hundred "
         f"more than {figure(spread['one in a hundred above'])}: those that are most of their cell."
     )
+    show_next(folder, rows, found)
+
+
+def show_next(folder: Path, rows: int, found: dict[str, Any]) -> None:
+    """Print what was made, and what to try next."""
+    from importlib.util import find_spec
+
+    from recordwise.cli import screen
+
     changed, every = found["changed"]["establishments_county_by_sector"]
     screen.heading(f"Two years of {rows:,} establishments in {found['seconds']} seconds")
     workbook = " and a workbook" if found["workbook"] else " (with recordwise[formats] also a workbook)"
@@ -344,7 +353,9 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
     )
     typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
     typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
-    typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
+    studio = f"studio {folder}/plan-{YEARS[1]}.toml"
+    loss = f"loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445"
+    typer.echo(f"  $ recordwise {studio if find_spec('starlette') and find_spec('uvicorn') else loss}")
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.
@@ -419,7 +430,7 @@ def init(
     from recordwise.cli import screen
     from recordwise.engines.sources.columns import csv_options, declared_columns, is_csv, look_at_columns
     from recordwise.errors import OutputError
-    from recordwise.plan.file.first import first_plan, has_blanks
+    from recordwise.plan.file.first import beside, first_plan, has_blanks
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
@@ -445,11 +456,6 @@ def init(
         screen.note(WARNING)
     left = "Fill its blanks, then run" if has_blanks(text) else "It has no blank left. Now run"
     screen.paragraph(f"Wrote {out}. {left}: recordwise check {out}")
-
-
-def beside(path: Path, plan: Path) -> str:
-    """Return a path as a plan writes it: from its own folder."""
-    return os.path.relpath(path.resolve(), plan.resolve().parent)
 
 
 QUESTIONS = {
@@ -483,7 +489,7 @@ def wishes_of(
     said: dict[str, list[str] | None], steps: list[str], lists: list[Path], sizes: Path | None, out: Path, found: Any
 ) -> Any:
     """Return what the owner said, in the words of a plan; public lists are read, no record is."""
-    from recordwise.plan.file.first import Wishes
+    from recordwise.plan.file.first import Wishes, beside, code_list, with_sizes
 
     names = [each.name for each in found]
     sums = {name: size for name, _, size in (_cut(each, names) for each in said["sum"] or [])}
@@ -496,9 +502,9 @@ def wishes_of(
         keys=codes,
         key_file=beside(files[0], out) if files else "",
         tuned_on=(said["tuned_on"] or [""])[0],
-        code_lists=tuple(_code_list(path, out, names) for path in lists),
+        code_lists=tuple(code_list(path, out, names) for path in lists),
     )
-    return wishes if sizes is None else _with_sizes(wishes, sizes, out)
+    return wishes if sizes is None else with_sizes(wishes, sizes, out)
 
 
 def _cut(text: str, names: list[str]) -> tuple[str, str, str]:
@@ -525,53 +531,6 @@ def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, t
     if len(files) > 1 or (files and codes):
         raise ParameterError(parameter="--keys", problem="must be one file, or codes of each column")
     return files, codes
-
-
-def _code_list(path: Path, out: Path, names: list[str]) -> Any:
-    """Return a list of codes: the columns up to one of the records are its levels."""
-    from recordwise.errors import ParameterError
-    from recordwise.plan.file.first import CodeList
-    from recordwise.plan.sources import read_code_file
-
-    columns = read_code_file(path).column_names
-    held = [number for number, column in enumerate(columns) if column in names]
-    if not held or len(columns[: held[0] + 1]) < 2:
-        raise ParameterError(
-            parameter=f"--hierarchy {path.name}",
-            problem="has no column of the records after a coarser level",
-            advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
-        )
-    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
-
-
-def _with_sizes(wishes: Any, path: Path, out: Path) -> Any:
-    """Add the sizes of cells, for each sum the column named like it, or the only one."""
-    from dataclasses import replace
-
-    from recordwise.errors import ParameterError
-    from recordwise.plan.file.first import SizeList
-    from recordwise.plan.sources import read_code_file
-
-    columns = read_code_file(path).column_names
-    cells = {*wishes.by, *wishes.levels()}
-    open_ = [name for name in columns if name not in cells]
-    chosen = {}
-    for name in wishes.sums:
-        like = [each for each in open_ if name.casefold() in each.casefold()]
-        fitting = [each for each in open_ if each == name] or like or open_
-        if len(fitting) != 1:
-            raise ParameterError(
-                parameter=f"--sizes {path.name}",
-                problem=f"does not say which column has the sizes of {name}",
-                advice=f"Name it {name}. Its columns: {', '.join(columns)}.",
-            )
-        chosen[name] = fitting[0]
-    finest = {name for name in wishes.by if name not in wishes.levels()} | {
-        each.levels[-1] for each in wishes.code_lists
-    }
-    return replace(
-        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
-    )
 
 
 def confirm_header(file: str) -> bool:

@@ -39,7 +39,10 @@ def studio(
         raise ParameterError(
             parameter="--confidential", problem="needs --records", advice="Generated records are not confidential."
         )
-    if plan is None:
-        raise ParameterError(parameter="PLAN", problem="is missing", advice="Write a first one: recordwise init FILE.")
-    subject = Subject(plan=plan, records=records, confidential=confidential)
-    serve(Desk.of(subject), browser=not no_browser, tell=typer.echo)
+    if plan is None and records is not None:
+        raise ParameterError(
+            parameter="--records", problem="needs a plan", advice="Write recordwise studio PLAN --records FILE."
+        )
+    subject = None if plan is None else Subject(plan=plan, records=records, confidential=confidential)
+    folder = Path.cwd() if plan is None else plan.resolve().parent
+    serve(Desk(folder=folder, subject=subject), browser=not no_browser, tell=typer.echo)

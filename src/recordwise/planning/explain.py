@@ -563,7 +563,7 @@ def _budget(file: PlanFile, policy: Policy) -> str:
         return "No budget is declared, so nothing limits what later releases cost."
     with plan_ledger(file) as ledger:
         if not _allows(ledger, policy):
-            spent = "What is left of the budget" if ledger.spent().rho else "The budget"
+            spent = "After earlier charges, what is left of the budget" if ledger.spent().rho else "The budget"
             return f"{spent} does not cover this release."
         revision = "covers" if _allows(ledger, policy + policy) else "does not cover"
     when = "of the period" if file.series is not None else "of the dataset"

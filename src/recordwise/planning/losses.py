@@ -555,6 +555,76 @@ def budget_words(error: BudgetError) -> str:
     )
 
 
+# Losses of a sample of the records, on which splits and families are tried before they are measured on all of them.
+
+
+RECORDS = 4000
+"""Records evenly spaced in the order of their values."""
+LARGEST = 50
+"""So many of the records largest in each measure are in the sample too, with next to no weight: they decide the maximum."""
+NEXT_TO_NOTHING = 1e-3
+
+
+class RecordSample:
+    """Some records with their weights.
+
+    Where there are too many values, one typical record. CONFIDENTIAL if the records are.
+    """
+
+    def __init__(self, view: OwnerView, policies: Sequence[Policy], rank_by: str) -> None:
+        self._view, self._rank_by = view, rank_by
+        self._counted = view.value_counts(policy_names(policies))
+        self._rows: Any = np.zeros(1, np.int64)
+        self.weights: FloatArray = np.ones(1)
+        if self._counted is not None and len(self._counted.records):
+            self._rows, self.weights = _chosen(self._counted)
+        self.columns = {} if self._counted is None else _taken(self._counted.columns, self._rows)
+
+    def losses(self, policies: Sequence[Policy]) -> FloatArray:
+        """The loss of each record under each policy, a column for each."""
+        if self._counted is None:
+            bins = self._view.loss_bins(list(policies))
+            return np.array([[loss_at(Losses.of_bins(each), self._rank_by) for each in bins]])
+        return np.stack([self._of(each) for each in policies], axis=1)
+
+    def _of(self, policy: Policy) -> FloatArray:
+        found = policy.loss(self.columns) if self.columns else float(policy.loss({}))
+        return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
+
+    def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:
+        """Return the loss of a rank."""
+        return balance(losses[self.places(losses, rank_by)].tolist())
+
+    def places(self, losses: FloatArray, rank_by: str | None = None) -> Any:
+        """Return the records whose losses make a rank."""
+        order = np.argsort(losses)
+        risen = np.cumsum(self.weights[order])
+        shares = np.array(RANKS[rank_by or self._rank_by])
+        found = np.searchsorted(risen, shares * risen[-1] * (1 - 1e-12))
+        return order[np.minimum(found, len(order) - 1)]
+
+
+def _chosen(counted: ValueCounts) -> tuple[Any, FloatArray]:
+    """Rows evenly spaced along the measures, and the largest of each measure."""
+    measures = [np.asarray(each, np.float64) for each in counted.columns.values() if not _is_text(each)]
+    order = np.lexsort(measures[::-1]) if measures else np.arange(len(counted.records))
+    risen = np.cumsum(counted.records[order])
+    count = int(min(RECORDS, risen[-1]))
+    even = order[np.searchsorted(risen, (np.arange(count) + 0.5) * risen[-1] / count)]
+    rows, times = np.unique(even, return_counts=True)
+    largest = [np.argsort(each)[-LARGEST:] for each in measures]
+    more = np.setdiff1d(np.concatenate(largest) if largest else rows[:0], rows)
+    return np.append(rows, more), np.append(times.astype(np.float64), np.full(len(more), NEXT_TO_NOTHING))
+
+
+def _is_text(column: Any) -> bool:
+    return isinstance(column, pa.ChunkedArray | pa.Array)
+
+
+def _taken(columns: dict[str, Any], rows: Any) -> dict[str, Any]:
+    return {name: each.take(pa.array(rows)) if _is_text(each) else each[rows] for name, each in columns.items()}
+
+
 # Ten years by kind of establishment: fresh noise in every year compared with noise that is carried on, a revision of corrected
 # records with one that is charged in full, and a refined release with two separate ones (T-SERIES, T-REVISE, T-STAGES).
 
@@ -663,73 +733,3 @@ class TenYears:
             for name, record in examples.items()
         }
         return {"carry": str(self.carry), "declared": self.declared, "examples": found}
-
-
-# Losses of a sample of the records, on which splits and families are tried before they are measured on all of them.
-
-
-RECORDS = 4000
-"""Records evenly spaced in the order of their values."""
-LARGEST = 50
-"""So many of the records largest in each measure are in the sample too, with next to no weight: they decide the maximum."""
-NEXT_TO_NOTHING = 1e-3
-
-
-class RecordSample:
-    """Some records with their weights.
-
-    Where there are too many values, one typical record. CONFIDENTIAL if the records are.
-    """
-
-    def __init__(self, view: OwnerView, policies: Sequence[Policy], rank_by: str) -> None:
-        self._view, self._rank_by = view, rank_by
-        self._counted = view.value_counts(policy_names(policies))
-        self._rows: Any = np.zeros(1, np.int64)
-        self.weights: FloatArray = np.ones(1)
-        if self._counted is not None and len(self._counted.records):
-            self._rows, self.weights = _chosen(self._counted)
-        self.columns = {} if self._counted is None else _taken(self._counted.columns, self._rows)
-
-    def losses(self, policies: Sequence[Policy]) -> FloatArray:
-        """The loss of each record under each policy, a column for each."""
-        if self._counted is None:
-            bins = self._view.loss_bins(list(policies))
-            return np.array([[loss_at(Losses.of_bins(each), self._rank_by) for each in bins]])
-        return np.stack([self._of(each) for each in policies], axis=1)
-
-    def _of(self, policy: Policy) -> FloatArray:
-        found = policy.loss(self.columns) if self.columns else float(policy.loss({}))
-        return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
-
-    def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:
-        """Return the loss of a rank."""
-        return balance(losses[self.places(losses, rank_by)].tolist())
-
-    def places(self, losses: FloatArray, rank_by: str | None = None) -> Any:
-        """Return the records whose losses make a rank."""
-        order = np.argsort(losses)
-        risen = np.cumsum(self.weights[order])
-        shares = np.array(RANKS[rank_by or self._rank_by])
-        found = np.searchsorted(risen, shares * risen[-1] * (1 - 1e-12))
-        return order[np.minimum(found, len(order) - 1)]
-
-
-def _chosen(counted: ValueCounts) -> tuple[Any, FloatArray]:
-    """Rows evenly spaced along the measures, and the largest of each measure."""
-    measures = [np.asarray(each, np.float64) for each in counted.columns.values() if not _is_text(each)]
-    order = np.lexsort(measures[::-1]) if measures else np.arange(len(counted.records))
-    risen = np.cumsum(counted.records[order])
-    count = int(min(RECORDS, risen[-1]))
-    even = order[np.searchsorted(risen, (np.arange(count) + 0.5) * risen[-1] / count)]
-    rows, times = np.unique(even, return_counts=True)
-    largest = [np.argsort(each)[-LARGEST:] for each in measures]
-    more = np.setdiff1d(np.concatenate(largest) if largest else rows[:0], rows)
-    return np.append(rows, more), np.append(times.astype(np.float64), np.full(len(more), NEXT_TO_NOTHING))
-
-
-def _is_text(column: Any) -> bool:
-    return isinstance(column, pa.ChunkedArray | pa.Array)
-
-
-def _taken(columns: dict[str, Any], rows: Any) -> dict[str, Any]:
-    return {name: each.take(pa.array(rows)) if _is_text(each) else each[rows] for name, each in columns.items()}

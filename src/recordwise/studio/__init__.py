@@ -13,9 +13,38 @@ In reading order:
 - ``places``: states, and three places that are drawn
 - ``make``: the computation of a trade file
 - ``view``: every text that the page shows in a state
+- ``handover``: plan file, Python code and report of what was chosen
 - ``page``: the page's own files, and all of them in one file as a report
+- ``begin``: a first plan from a file of the folder, by a form
 - ``worker``: one thread for heavy work, with progress and cancel
 - ``desk``: what the server does for its page, in one folder
 - ``guard``: who may talk to the server
 - ``server``: the server for one browser on this machine
 """
+
+from recordwise.studio.handover import Exact, mechanisms, plan_of, python_of, report, save_plan, with_mechanisms
+from recordwise.studio.make import make_trade
+from recordwise.studio.state import Event, StudioState, step
+from recordwise.studio.trade import Trade
+from recordwise.studio.view import differences, view
+from recordwise.studio.words import Vocabulary, read_goal, write_goal
+
+__all__ = [
+    "Event",
+    "Exact",
+    "StudioState",
+    "Trade",
+    "Vocabulary",
+    "differences",
+    "make_trade",
+    "mechanisms",
+    "plan_of",
+    "python_of",
+    "read_goal",
+    "report",
+    "save_plan",
+    "step",
+    "view",
+    "with_mechanisms",
+    "write_goal",
+]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError
+from recordwise.studio import begin
 from recordwise.studio.worker import DONE, FAILED, Job, Worker
 
 if TYPE_CHECKING:
@@ -78,9 +79,39 @@ class Subject:
         trade.save(self.trade_file)
         return trade.text()
 
+    def exact(self, trade: "Trade") -> "Callable[[StudioState], Mapping[str, str]]":
+        """Return what computes the numbers of a state from the policy itself."""
+        from recordwise.studio.handover import Exact
 
-Hand = Callable[["Trade", "StudioState", bool], Mapping[str, Any]]
-"""Hands over what was chosen: texts, and files if they are to be saved."""
+        return Exact.of(self.plan, trade).texts
+
+    def hand_over(self, trade: "Trade", state: "StudioState", *, save: bool) -> dict[str, Any]:
+        """Return the plan, the same in Python and the commands; with a report next to the plan if they are saved."""
+        from recordwise.plan.file.read import load_plan
+        from recordwise.planning.result import owner_only
+        from recordwise.studio.handover import commands, plan_of, python_of
+        from recordwise.studio.page import report_html
+
+        file, new = load_plan(self.plan), _new_file(self.plan, "chosen", ".toml")
+        made = plan_of(file, trade, state, new)
+        texts = {"plan": made.text, "python": python_of(file, trade, state), "commands": list(commands(new.name))}
+        names = {"plan": new.name}
+        if save:
+            made.save(new)
+            report = _new_file(self.plan, "report", ".html")
+            owner_only(report, trade.data)
+            report.write_text(report_html(trade, state, texts), encoding="utf-8")
+            names["report"] = report.name
+        return texts | {"names": names}
+
+
+def _new_file(plan: Path, what: str, suffix: str) -> Path:
+    """Return the first free name next to a plan."""
+    number, found = 1, plan.with_name(f"{plan.stem}-{what}{suffix}")
+    while found.exists():
+        number += 1
+        found = plan.with_name(f"{plan.stem}-{what}-{number}{suffix}")
+    return found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -88,28 +119,17 @@ class Desk:
     """One person's work in one folder."""
 
     folder: Path
-    kept: Path
-    make: Callable[[], str]
-    """Returns the text of the trade file."""
-    hand: Hand
+    subject: Subject | None = None
+    """None until a plan was begun."""
     worker: Worker = field(default_factory=Worker)
     job: Job | None = None
     _read: "tuple[str, Trade] | None" = None
-
-    @classmethod
-    def of(cls, subject: Subject) -> "Desk":
-        """Return the desk for a plan."""
-
-        def hand(trade: "Trade", state: "StudioState", save: bool) -> Mapping[str, Any]:
-            from recordwise.studio.handover import hand_over
-
-            return hand_over(subject, trade, state, save=save)
-
-        return cls(folder=subject.plan.resolve().parent, kept=subject.kept_file, make=subject.make, hand=hand)
+    _exact: "Callable[[StudioState], Mapping[str, str]] | None" = None
 
     def open(self) -> None:
-        """Begin with the trade file."""
-        self.job = self.worker.start("trade", self.make)
+        """Begin with the trade file, if there is a plan."""
+        if self.subject is not None:
+            self.job = self.worker.start("trade", self.subject.make)
 
     def close(self) -> None:
         """Stop what is being computed."""
@@ -126,7 +146,31 @@ class Desk:
             "stage": stage,
             "problem": problem,
             "state": self._chosen() if stage == TRADE else None,
+            "files": begin.record_files(self.folder) if stage == BEGIN else [],
         }
+
+    # Without a plan.
+
+    def propose(self, records: str, headed: bool) -> dict[str, Any]:
+        """Return what the columns of a file are taken for, and the public lists that fit them."""
+        return begin.propose(self.folder, records, headed=headed)
+
+    def draft(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan of a form, and how many cells it would publish."""
+        return begin.draft(self.folder, begin.read_form(content))
+
+    def begin(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the plan of a form and go on with it."""
+        self.subject = Subject(plan=begin.write_plan(self.folder, begin.read_form(content)))
+        self.open()
+        return {"plan": self.subject.plan.name}
+
+    # With one.
+
+    def _given(self) -> Subject:
+        if self.subject is None:
+            raise ParameterError(parameter="the plan", problem="is missing", advice="Begin with a file of records.")
+        return self.subject
 
     def trade_text(self) -> str:
         """Return the trade file."""
@@ -155,18 +199,27 @@ class Desk:
         from recordwise.planning.result import owner_only
 
         text = self.state(content).text()
-        owner_only(self.kept, self.trade().data)
-        self.kept.write_text(text, encoding="utf-8")
+        owner_only(self._given().kept_file, self.trade().data)
+        self._given().kept_file.write_text(text, encoding="utf-8")
 
     def _chosen(self) -> Any:
         """Return what was chosen before; the page begins anew if it was about another trade file."""
         try:
-            if self.kept.stat().st_size > MOST_BYTES:
-                return None
-            return json.loads(self.kept.read_text(encoding="utf-8"))
+            file = self._given().kept_file
+            return json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None
         except (OSError, ValueError, RecursionError):
             return None
 
     def hand_over(self, content: Mapping[str, Any], save: bool) -> dict[str, Any]:
         """Return the plan, the same in Python and the commands; saved in the folder if asked."""
-        return dict(self.hand(self.trade(), self.state(content), save))
+        return self._given().hand_over(self.trade(), self.state(content), save=save)
+
+    def exact(self, content: Mapping[str, Any]) -> Job:
+        """Start computing the numbers of a state from the policy itself."""
+
+        def compute() -> dict[str, str]:
+            if self._exact is None:
+                self._exact = self._given().exact(self.trade())
+            return dict(self._exact(self.state(content)))
+
+        return self.worker.start("exact", compute)

@@ -77,6 +77,9 @@ STEPS = 10
 """Positions on each side of today's plan."""
 ROUND = (1, 2, 5)
 THREE = Context(prec=3, rounding=ROUND_CEILING)
+WORST = 1e300
+LARGEST_ERROR = 0.25
+"""The main control begins with cells for which today's plan is no further off."""
 DIGITS = 6
 """Significant digits of the numbers in the file."""
 
@@ -236,7 +239,7 @@ def _references(cells: Cells, asked: Goal | None) -> tuple[tuple[Reference, ...]
     if wanted is not None and asked is not None:
         names = next(each for each in by_place[main] if each.part.number == asked.levels[0]).part.level.names()
     chosen = {place: _level(own, names) for place, own in by_place.items()}
-    size = asked.at_least if asked is not None and wanted and asked.at_least else _round(np.median(chosen[main].totals))
+    size = asked.at_least if asked is not None and wanted and asked.at_least else _usual_size(chosen[main])
     found = []
     for place, level in chosen.items():
         own = size if place == main else _alike(level, chosen[main], float(size))
@@ -264,6 +267,15 @@ def _alike(level: GoalTable, main: GoalTable, size: float) -> Fraction:
         if near.any():
             return _round(np.median(level.part.total[near]))
     return _round(np.median(level.totals))
+
+
+def _usual_size(table: GoalTable) -> Fraction:
+    """Return a round size of cells, the usual one or a larger one for which today's plan is not too far off."""
+    usual, largest = _round(np.median(table.totals)), float(table.totals.max())
+    tried = [usual]
+    while float(tried[-1]) < largest and _own_error(table, tried[-1]) > LARGEST_ERROR:
+        tried.append(_round(2.2 * float(tried[-1])))
+    return tried[-1]
 
 
 def _round(value: Any) -> Fraction:
@@ -329,7 +341,7 @@ def _calibrated(reference: Reference, mechanism: Mechanism, within: Fraction) ->
             found: Any = with_error(mechanism, float(within), confidence=CONFIDENCE, step=step)  # type: ignore[arg-type]
         else:
             found = mechanism.most_noise(size, float(within) * size, confidence=CONFIDENCE, step=step)
-        if found is None or not can_be_scaled(found):
+        if found is None or found.signed or not can_be_scaled(found):
             raise InfeasibleError(mechanism.text())
         if reference.share == 1:
             return found  # type: ignore[no-any-return]
@@ -352,7 +364,7 @@ def _with_best_offset(case: Case, reference: Reference, mechanism: Mechanism, pr
         try:
             found = _calibrated(reference, mechanism.with_offset(offset), reference.within)
         except InfeasibleError:
-            return math.inf
+            return WORST
         return float(found.policy(Measure(measure, step)).loss(size)[0])
 
     return mechanism.with_offset(best_offset(cost, total=float(reference.size), step=step))

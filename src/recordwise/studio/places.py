@@ -1,7 +1,7 @@
 """States of cells, and three places whose numbers are drawn with and without noise."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import Noisy
+from recordwise.mechanisms.transformed import to_grid
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import NO_LOOK, Schema
@@ -213,26 +215,61 @@ class Drawn:
         return [self._laid_out(each, at) for each in drawn]
 
     def _values(self, fitted: "Fitted", table: GoalTable, rows: Sequence[int], totals: FloatArray) -> list[FloatArray]:
-        """Return the drawn values, a row for each draw; plain noise is drawn once and scaled."""
+        """Return the drawn values, a row for each draw: noise is drawn once and scaled, on the scale it is drawn on."""
         if fitted.scalable.is_plain(table):
             middle = fitted.scalable.drawn(fitted.reference.place).mechanism
             noise = self._once(middle, table, rows, totals) - totals
             return [totals + noise / math.sqrt(each) for each in fitted.factors]
-        return [self._once(each, table, rows, totals) for each in fitted.mechanisms]
+        middle = fitted.scalable.drawn(fitted.reference.place).mechanism
+        drawn = {
+            tuple(served): self._standard(each, whole, table)
+            for each, served, whole in self._served(middle, table, rows, totals)
+        }
+        return [self._scaled(each, table, rows, totals, drawn) for each in fitted.mechanisms]
 
-    def _once(self, mechanism: Any, table: GoalTable, rows: Sequence[int], totals: FloatArray) -> FloatArray:
-        part = table.part
+    def _scaled(
+        self,
+        mechanism: Any,
+        table: GoalTable,
+        rows: Sequence[int],
+        totals: FloatArray,
+        drawn: dict[tuple[int, ...], FloatArray],
+    ) -> FloatArray:
+        """Return what a transform would publish with noise that was drawn at another scale.
+
+        The rounding of its lattice is left out: the places only illustrate, and tables of noise for every position take long.
+        """
+        found = np.zeros((DRAWS, len(rows)))
+        for each, columns, whole in self._served(mechanism, table, rows, totals):
+            grid, step = each.grid(table.step), table.step
+            points = to_grid(each.function, whole, step, grid)
+            noise = np.rint(drawn[tuple(columns)] * float(each.noise_scale / grid)).astype(np.int64)
+            noisy = Noisy(points=points + noise, grid=grid, step=step, private=False)
+            found[:, columns] = np.asarray(each.estimate(noisy).value, np.float64).reshape(DRAWS, len(columns))
+        return found
+
+    def _standard(self, mechanism: Any, whole: Any, table: GoalTable) -> FloatArray:
+        """Return noise of a transform in multiples of its scale."""
+        noisy = mechanism.release(whole, step=table.step, rng=Seeded(self.seed))
+        exact = to_grid(mechanism.function, whole, noisy.step, noisy.grid)
+        return np.asarray((noisy.points - exact).astype(np.float64) * float(noisy.grid / mechanism.noise_scale))
+
+    def _served(
+        self, mechanism: Any, table: GoalTable, rows: Sequence[int], totals: FloatArray
+    ) -> Iterator[tuple[Any, list[int], Any]]:
+        """Yield each mechanism that draws for the places, the cells it draws for, and their totals in steps, for all draws."""
+        part, place = table.part, {row: number for number, row in enumerate(rows)}
         only = np.zeros(len(part.total), bool)
         only[list(rows)] = True
-        place = {row: number for number, row in enumerate(rows)}
-        found = np.zeros((DRAWS, len(rows)))
-        for number, (each, served) in enumerate(part.served(mechanism, part.level.share, only)):
+        for each, served in part.served(mechanism, part.level.share, only):
             columns = [place[int(row)] for row in served]
-            whole = np.round(totals[columns] / float(part.step)).astype(np.int64)
-            given = np.tile(whole, DRAWS)
-            if each.signed:
-                given = np.stack([given, np.zeros_like(given)])
-            noisy = each.release(given, step=part.step, rng=Seeded(self.seed * 1009 + number))
+            yield each, columns, np.tile(np.round(totals[columns] / float(part.step)).astype(np.int64), DRAWS)
+
+    def _once(self, mechanism: Any, table: GoalTable, rows: Sequence[int], totals: FloatArray) -> FloatArray:
+        """Return what a mechanism publishes."""
+        found = np.zeros((DRAWS, len(rows)))
+        for number, (each, columns, whole) in enumerate(self._served(mechanism, table, rows, totals)):
+            noisy = each.release(whole, step=table.step, rng=Seeded(self.seed * 1009 + number))
             found[:, columns] = np.asarray(each.estimate(noisy).value, np.float64).reshape(DRAWS, len(columns))
         return found
 

@@ -187,9 +187,29 @@ async def _keep(serving: Serving, request: "Request") -> "Response":
     return _json({})
 
 
+async def _exact(serving: Serving, request: "Request") -> "Response":
+    """Answer once the numbers are there; those of an older state are given up for newer ones."""
+    job = serving.desk.exact((await _body(request, state=dict))["state"])
+    await _off(job.ended.wait)
+    return _json({"status": job.status, "texts": job.result or {}, "problem": job.problem})
+
+
 async def _hand_over(serving: Serving, request: "Request") -> "Response":
     asked = await _body(request, state=dict, save=bool)
     return _json(await _off(serving.desk.hand_over, asked["state"], asked["save"]))
+
+
+async def _propose(serving: Serving, request: "Request") -> "Response":
+    asked = await _body(request, records=str, headed=bool)
+    return _json(await _off(serving.desk.propose, asked["records"], asked["headed"]))
+
+
+async def _draft(serving: Serving, request: "Request") -> "Response":
+    return _json(await _off(serving.desk.draft, (await _body(request, form=dict))["form"]))
+
+
+async def _begin(serving: Serving, request: "Request") -> "Response":
+    return _json(await _off(serving.desk.begin, (await _body(request, form=dict))["form"]))
 
 
 async def _violation(serving: Serving, request: "Request") -> "Response":
@@ -207,7 +227,11 @@ ROUTES: tuple[tuple[str, str, "Callable[[Serving, Request], Any]"], ...] = (
     ("GET", "/events", _events),
     ("POST", "/cancel", _cancel),
     ("POST", "/keep", _keep),
+    ("POST", "/exact", _exact),
     ("POST", "/handover", _hand_over),
+    ("POST", "/propose", _propose),
+    ("POST", "/draft", _draft),
+    ("POST", "/begin", _begin),
     ("POST", "/violation", _violation),
 )
 

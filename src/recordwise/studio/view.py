@@ -5,7 +5,7 @@ them. So that both find the same digits, numbers are added one after the other i
 with them than is written here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
 from operator import add
@@ -48,6 +48,22 @@ def view(trade: Trade, state: StudioState) -> dict[str, str]:
         found[f"side/{number}/name"] = kept.name
     found.update(_baselines(trade))
     return found
+
+
+def differences(trade: Trade, state: StudioState, shown: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """Return where a page shows other texts than Python.
+
+    Args:
+        trade: The trade file.
+        state: The state of the page.
+        shown: The texts of the page by key.
+
+    Returns:
+        For each key that differs, is missing or is unknown here, the text of the page and that of Python.
+    """
+    wanted = view(trade, state)
+    keys = sorted(key for key in {*wanted, *shown} if wanted.get(key) != shown.get(key))
+    return {key: (shown.get(key), wanted.get(key)) for key in keys}
 
 
 def points(trade: Trade, position: int, mechanisms: dict[str, str]) -> tuple[Point, ...]:

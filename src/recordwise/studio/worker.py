@@ -32,6 +32,7 @@ class Job:
     problem: str = ""
     result: Any = None
     stop: Event = field(default_factory=Event)
+    ended: Event = field(default_factory=Event)
 
     def to_json(self) -> dict[str, Any]:
         """Return what the page shows of it; a result is fetched apart."""
@@ -95,6 +96,7 @@ class Worker:
             # On the terminal of the owner, never on the page: a traceback may quote what it worked on.
             traceback.print_exc()
             job.status, job.problem = FAILED, "An unexpected error; the terminal shows where it happened."
+        job.ended.set()
         self._publish(job)
 
     def _publish(self, job: Job | None) -> None:
@@ -122,5 +124,6 @@ class Worker:
         self.closed = True
         for job in self._jobs.values():
             job.stop.set()
+            job.ended.set()
         self._publish(None)
         self._thread.shutdown(wait=False, cancel_futures=True)

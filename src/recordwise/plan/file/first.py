@@ -5,10 +5,12 @@ what a plan must not learn from its table, is what the owner says, or stays blan
 blank names what may be written there.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -17,10 +19,12 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import positive
 from recordwise.plan.file.node import suggestion
 from recordwise.plan.schema import TUNINGS
+from recordwise.plan.sources import read_code_file
 
 BLANK = ""
 UNIT = re.compile(
-    r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
+    r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)(?!.*s$)",
+    re.IGNORECASE,
 )
 JOINED_ID = re.compile(r"[A-Z]{2}ID$|[a-z]I[dD]$")
 """An id without a sign between its words: UTILITYID, UtilityId."""
@@ -136,6 +140,54 @@ class Wishes:
             )
 
 
+# Public files, as a plan next to them names them.
+
+
+def beside(path: Path, plan: Path) -> str:
+    """Return a path as a plan writes it: from its own folder."""
+    return os.path.relpath(path.resolve(), plan.resolve().parent)
+
+
+def code_list(path: Path, out: Path, names: Sequence[str]) -> CodeList:
+    """Return a list of codes: the columns up to one of the records are its levels."""
+    columns = read_code_file(path).column_names
+    held = [number for number, column in enumerate(columns) if column in names]
+    if not held or len(columns[: held[0] + 1]) < 2:
+        raise ParameterError(
+            parameter=f"--hierarchy {path.name}",
+            problem="has no column of the records after a coarser level",
+            advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
+        )
+    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
+
+
+def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
+    """Add the sizes of cells, for each sum the column named like it, or the only one."""
+    columns = read_code_file(path).column_names
+    cells = {*wishes.by, *wishes.levels()}
+    open_ = [name for name in columns if name not in cells]
+    chosen = {}
+    for name in wishes.sums:
+        like = [each for each in open_ if name.casefold() in each.casefold()]
+        fitting = [each for each in open_ if each == name] or like or open_
+        if len(fitting) != 1:
+            raise ParameterError(
+                parameter=f"--sizes {path.name}",
+                problem=f"does not say which column has the sizes of {name}",
+                advice=f"Name it {name}. Its columns: {', '.join(columns)}.",
+            )
+        chosen[name] = fitting[0]
+    finest = {name for name in wishes.by if name not in wishes.levels()} | {
+        each.levels[-1] for each in wishes.code_lists
+    }
+    return replace(
+        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
+    )
+
+
+# The text.
+
+
 def roles_of(found: Sequence[SourceColumn], wishes: Wishes | None = None) -> Roles:
     """Return each column's role, by what the owner said, its name and its declared type."""
     said = wishes or Wishes()
@@ -164,8 +216,8 @@ def is_id(name: str) -> bool:
     """Return whether a column is named like an id: shop_id, UTILITYID, estab.
 
     Example:
-        >>> [is_id(name) for name in ("UTILITYID", "shop_id", "PlantId", "paid", "MEDICAID", "GRID")]
-        [True, True, True, False, False, False]
+        >>> [is_id(name) for name in ("UTILITYID", "shop_id", "PlantId", "estab", "paid", "MEDICAID", "GRID", "establishments")]
+        [True, True, True, True, False, False, False, False]
     """
     joined = JOINED_ID.search(name) is not None and NO_IDS.search(name) is None
     return joined or UNIT.search(name) is not None
@@ -221,7 +273,7 @@ def _schema(roles: Roles, said: Wishes, grouped: Sequence[str]) -> list[str]:
     unit = roles.unit[0] if len(roles.unit) == 1 else list(roles.unit) if roles.unit else BLANK
     protected = " and ".join(roles.unit)
     about = (
-        "identifies a record; one row is one unit, or see [schema.collapse]"
+        "the column that identifies a record, or several: one row is one unit, or see [schema.collapse]"
         if len(roles.unit) < 2
         else f"one row is one pair of {protected}, and the pair is what is protected"
     )

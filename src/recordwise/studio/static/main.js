@@ -14,11 +14,22 @@ const stored = () => {
   const digest = location.hash.slice(1);
   try { return JSON.parse(sessionStorage.getItem("studio " + digest)); } catch { return null; }
 };
-let opened = null;
+// When the control rests: what the policy itself says, for every possible record.
+const showExact = async (trade, state) => {
+  say("#exact", "Computing exact numbers …");
+  try {
+    const {status, texts} = await post("/exact", {state: saved(state)});
+    if (status === "canceled") return;
+    const examples = trade.examples.flatMap((each, at) => texts[`example/${at}/loss`] ? [each.name + " " + texts[`example/${at}/loss`]] : []);
+    const lasts = trade.budget && texts.years ? ` It lasts ${texts.years} ${trade.budget.noun}.` : "";
+    say("#exact", status === "done" ? "From the policy itself: " + texts.budget + "." + lasts + (examples.length ? " Losses: " + examples.join(", ") + "." : "") : "");
+  } catch { say("#exact", ""); }
+};
 const openTrade = async about => {
   const trade = await get("/trade");
   const keep = state => post("/keep", {state: saved(state)}).then(() => say("#saved", "kept"), () => say("#saved", "not kept: the studio has ended"));
-  opened = openStudio(trade, {initial: stored() ?? about.state, rest: keep, handOver: (state, act) => showHandOver(state, act, about)});
+  const resting = state => { keep(state); showExact(trade, state); };
+  openStudio(trade, {initial: stored() ?? about.state, rest: resting, handOver: (state, act) => showHandOver(state, act, about)});
 };
 const follow = about => {
   find("#waiting").hidden = false;

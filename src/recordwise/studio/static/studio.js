@@ -6,7 +6,7 @@ import {TILES} from "./tiles.js";
 
 // The page of a trade file. Every control sends an event, every event makes a new state, every state is drawn by one function.
 const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"]];
-const ERRORS = [[0.001, "0.1%"], [0.01, "1%"], [0.1, "10%"], [1, "100%"]];
+const ERRORS = [[0.001, "0.1%"], [0.01, "1%"], [0.1, "10%"], [1, "100%"], [10, "1000%"]];
 const REST = 300, GRID = 8;
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
 const keyed = (key, name = "span", given = {}) => make(name, {...given, "data-key": key});
@@ -47,7 +47,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
   find("#headlines").replaceChildren(
     headline(capital(trade.statuses[0]) + " cells", keyed(`all/${trade.main}/0`), main.label + ", all tables"),
     headline("A typical loss", keyed("side/now/typical"), make("span", {}, "half of the ", trade.about, " lose less; a test finds such a one in ", keyed("side/now/typical/chance"), " of cases, 5% by chance")),
-    headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"))),
+    headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"), " of cases")),
     headline("The budget lasts", keyed("years"), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
   say("#key-cells", trade.statuses[0] + " cells");
   const drawFrontier = now => {
@@ -96,7 +96,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
       make("tbody", {}, place.cells.map((cell, at) => {
         const now = draw("line", {class: "dot now", y1: 10, y2: 10}), from = draw("line", {class: "from", x1: 50, y1: 10, y2: 10});
         noiseRows.push({now, from, number, at, cell});
-        return make("tr", {}, make("th", {scope: "row"}, cell.name, make("span", {class: "fine"}, trade.statistics[cell.statistic].label)), keyed(`place/${number}/${at}/exact`, "td"),
+        return make("tr", {}, make("th", {scope: "row"}, cell.name), keyed(`place/${number}/${at}/exact`, "td"),
           make("td", {class: "drawn"}, draw("svg", {class: "row", viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true"}, draw("line", {class: "grid", x1: 50, x2: 50, y1: 0, y2: 20}), from, now)),
           keyed(`place/${number}/${at}/drawn`, "td", {class: "value"}));
       }))))));
@@ -194,7 +194,7 @@ const baselineTables = trade => {
 const makeCharts = (trade, looked, look) => {
   const figure = (title, fine, ...children) => make("figure", {class: "card"}, make("figcaption", {}, make("h3", {}, title), make("p", {class: "fine"}, fine)), children);
   const losses = dotChart({caption: `Loss of ${trade.about} by size`, headers: [trade.about, "loss", "found"], scale: logScale(0.001, 1000), ticks: LOSSES.filter((_, at) => at % 2 === 0 || at === 1), ends: ["almost nothing can be learned", "hardly any protection"]});
-  const errors = dotChart({caption: "Error by size of cell", headers: ["cells of", "error"], scale: logScale(0.001, 2), ticks: ERRORS, ends: ["almost exact", "mostly noise"], lines: trade.limits.map(each => [1.96 * each])});
+  const errors = dotChart({caption: "Error by size of cell", headers: ["cells of", "error"], scale: logScale(0.001, 10), ticks: ERRORS, ends: ["almost exact", "mostly noise"], lines: trade.limits.map(each => [1.96 * each])});
   const statuses = stackChart({caption: "Status of cells by size", headers: ["cells of"], names: trade.statuses});
   const tables = stackChart({caption: "Status of cells by table", headers: ["table"], names: trade.statuses});
   const select = make("select", {id: "looked"});
