@@ -17,8 +17,8 @@ from browser.kept_pictures import ARTEFACTS
 from recordwise.studio.desk import Desk
 from recordwise.studio.page import report_html
 from recordwise.studio.state import Event, StudioState, step
+from recordwise.studio.texts import view
 from recordwise.studio.trade import Trade
-from recordwise.studio.view import view
 from studio.serving import Running, SampleSubject, running
 from studio.trade_sample import sample_trade
 
