@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -26,8 +27,8 @@ NEEDS = {
     "process": {"warm", "installed_package", "server", "own_server"},
 }
 """Which marker a test gets by the fixtures that it uses; Spark is recognized by a parameter too."""
-CASES_ON_SPARK = 2
-"""So many cases of one test run on Spark in ``make test``, where all run on DuckDB; ``make test-slow`` runs the others."""
+ON_SPARK: set[str] = set()
+"""One case of a test runs on Spark in ``make test``, where all run on DuckDB; ``make test-slow`` runs the others."""
 CASES: Counter[str] = Counter()
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
@@ -63,11 +64,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(name)
     if item.path.parent.name == "browser":
         item.add_marker("browser")
+    own = item.nodeid.partition("[")[0]
     if needs_spark(item):
         item.add_marker("spark")
-        own = item.nodeid.partition("[")[0]
+        if own in ON_SPARK and not os.environ.get(EVERYWHERE):
+            item.add_marker("slow")
+        ON_SPARK.add(own)
+    if item.get_closest_marker("sampled"):
+        # Of each test another third, so that every mechanism and law is in some of them.
         CASES[own] += 1
-        if CASES[own] > CASES_ON_SPARK and not os.environ.get(EVERYWHERE):
+        if (CASES[own] + crc32(own.encode())) % 3:
             item.add_marker("slow")
 
 

@@ -79,6 +79,7 @@ def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted({bug.caught_by[0] for bug in BUGS}))
 @pytest.mark.process
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_without_the_bug_the_same_check_is_content(name: str, tmp_path: Path) -> None:
     assert not any(each.broken for each in findings(name, tmp_path, Runs(cells=5_000), planted=False))
 

@@ -14,6 +14,7 @@ import pytest
 
 from browser.kept_pictures import ARTEFACTS
 from browser.shown import read
+from build import few
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.page.questions import Band, details, lead, told_sentence
@@ -24,6 +25,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "h
 DARK = {"color_scheme": "dark"}
 PAGES = ["demo", "industry", "private"]
 LOOKED_AT = [*PAGES, "years", "sized", "hierarchies"]
+LIGHT_AND_DARK = [(name, {} if (at + turn) % 2 else DARK) for turn in (0, 1) for at, name in enumerate(LOOKED_AT)]
+"""Every page in one of the two first, then in the other."""
 STEPS = {"emp": Fraction(1), "pay": Fraction(1, 100), "head": Fraction(1)}
 
 
@@ -402,8 +405,7 @@ def opened(page: Any) -> None:
         page.locator(".over-time").first.click()
 
 
-@pytest.mark.parametrize("how", [{}, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("name", LOOKED_AT)
+@pytest.mark.parametrize("name, how", few(LIGHT_AND_DARK, len(LOOKED_AT)))
 def test_axe_finds_nothing_serious_and_a_picture_is_kept_to_be_looked_at(
     name: str, how: dict[str, Any], visit: Any
 ) -> None:

@@ -58,8 +58,8 @@ def test_its_screen_fits_and_names_what_to_try_next(demo, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 32
     assert max(len(line) for line in lines if not line.startswith("  $")) <= 130
-    for command in ("explain", "ask", "loss"):
-        assert any(line.startswith(f"  $ recordwise {command} {out}") for line in lines)
+    for commands in (("explain",), ("ask",), ("studio", "loss")):
+        assert any(line.startswith(f"  $ recordwise {each} {out}") for line in lines for each in commands)
     assert all(any(line.startswith(f"{place} by {activity} ") for line in lines) for place, activity in LEVELS)
     assert any(line.startswith("hospital ") for line in lines)
 

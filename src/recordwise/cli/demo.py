@@ -335,6 +335,15 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
         f"Payroll in thousand dollars. Half of all establishments lose less than {figure(spread['half below'])}, one in a hundred "
         f"more than {figure(spread['one in a hundred above'])}: those that are most of their cell."
     )
+    show_next(folder, rows, found)
+
+
+def show_next(folder: Path, rows: int, found: dict[str, Any]) -> None:
+    """Print what was made, and what to try next."""
+    from importlib.util import find_spec
+
+    from recordwise.cli import screen
+
     changed, every = found["changed"]["establishments_county_by_sector"]
     screen.heading(f"Two years of {rows:,} establishments in {found['seconds']} seconds")
     workbook = " and a workbook" if found["workbook"] else " (with recordwise[formats] also a workbook)"
@@ -344,7 +353,9 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
     )
     typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
     typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
-    typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
+    studio = f"studio {folder}/plan-{YEARS[1]}.toml"
+    loss = f"loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445"
+    typer.echo(f"  $ recordwise {studio if find_spec('starlette') and find_spec('uvicorn') else loss}")
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.

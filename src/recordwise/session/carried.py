@@ -157,7 +157,7 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
     kind, earlier, series = following.kind, following.release, ledger.series
     _check_terms(kind, series, ledger)
     assert series is not None
-    _check_statistics(plan, kind)
+    check_carriable(plan, kind)
     charge = None
     if earlier is not None:
         if private is not None and earlier.private != private:
@@ -229,7 +229,7 @@ def _stays_next(step: Step) -> Policy:
     return step.staying() * (1 / (1 - step.carry**2))
 
 
-def _check_statistics(plan: Plan, kind: str) -> None:
+def check_carriable(plan: Plan, kind: str) -> None:
     """Refuse by name whatever has no proof."""
     for table in plan.tables():
         if plan.selection(table) is not None:
