@@ -67,6 +67,7 @@ def caught(bug: Bug, found: list[Finding]) -> bool:
 @pytest.mark.parametrize("bug", BUGS, ids=str)
 @pytest.mark.process
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
     """With up to 200,000 samples; false alarm 1e-9 (the audits below), power as in docs/theory/audit.md."""
     assert (bug.refusal in REFUSED) == (bug.caught_by[0] == REFUSALS)
