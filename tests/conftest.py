@@ -26,9 +26,8 @@ NEEDS = {
     "process": {"warm", "installed_package", "server", "own_server"},
 }
 """Which marker a test gets by the fixtures that it uses; Spark is recognized by a parameter too."""
-CASES_ON_SPARK = 2
-"""So many cases of one test run on Spark in ``make test``, where all run on DuckDB; ``make test-slow`` runs the others."""
-CASES: Counter[str] = Counter()
+CASES: Counter[tuple[str, str]] = Counter()
+"""Of each test, by what they need, as far as they are collected."""
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
 
@@ -65,10 +64,26 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("browser")
     if needs_spark(item):
         item.add_marker("spark")
-        own = item.nodeid.partition("[")[0]
-        CASES[own] += 1
-        if CASES[own] > CASES_ON_SPARK and not os.environ.get(EVERYWHERE):
-            item.add_marker("slow")
+    if not item.get_closest_marker("slow") and is_one_of_many(item):
+        item.add_marker("slow")
+
+
+def is_one_of_many(item: pytest.Item) -> bool:
+    """Whether ``make test`` leaves a case to ``make test-slow``: all but one on Spark, two thirds of a sampled test.
+
+    A case that is asked for by its name runs.
+    """
+    if any("[" in asked for asked in item.config.args):
+        return False
+    own = item.nodeid.partition("[")[0]
+    if item.get_closest_marker("spark"):
+        CASES[own, "spark"] += 1
+        return CASES[own, "spark"] > 1 and not os.environ.get(EVERYWHERE)
+    if item.get_closest_marker("sampled"):
+        # Of each test another third, so that every mechanism and law is in some of them.
+        CASES[own, "sampled"] += 1
+        return (CASES[own, "sampled"] + len(own)) % 3 > 0
+    return False
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,9 +17,9 @@ from recordwise.policy.meaning import power_zcdp
 README, ROOT = stranger.README, stranger.ROOT
 
 
-def test_it_fits_two_screens_and_shows_one_picture_two_commands_and_ten_lines_of_use() -> None:
-    assert len(README.splitlines()) <= 75
-    assert len(re.findall(r"^!\[", README, re.MULTILINE)) == 1
+def test_it_fits_two_screens_and_shows_three_pictures_two_commands_and_ten_lines_of_use() -> None:
+    assert len(README.splitlines()) <= 78
+    assert len(re.findall(r"^!\[", README, re.MULTILINE)) == 3
     assert re.findall(r"^make (\w+) ", README, re.MULTILINE) == ["demo", "test"]
     (code,) = stranger.blocks("python")
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 11
@@ -72,6 +72,30 @@ def test_the_numbers_next_to_the_lines_are_theirs() -> None:
     plain = " ".join(README.split())
     assert f"the shop of 2,000 in at most {shares[0]} of cases, that of 52,000 in {shares[1]}, the largest" in plain
     assert f"in {shares[2]}. Which noise" in plain
+
+
+@pytest.mark.costly
+def test_the_tutorial_meets_its_goal_and_costs_the_largest_establishment_what_it_says() -> None:
+    from recordwise.synthetic import establishments
+
+    told = " ".join((ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8").split())
+    records = establishments(50_000)
+    columns = {name: records[name].to_numpy().astype(float) for name in ("emp", "payann")}
+    losses = {"polylog": 0.0, "gaussian": 0.0}
+    for name, scale, least in (("emp", 10, 600), ("payann", 475, 27_000)):
+        assert f'sum.{name} = {{ kind = "Polylog", power = 2, rate = 1, offset = 3, scale = {scale} }}' in told
+        noise = rw.Polylog(power=2, rate=1, offset=3, scale=scale)
+        reach = float(noise.error_quantiles(np.array([float(least)]), confidence=0.95)[0])
+        assert reach <= 0.1 * least
+        same = rw.Gaussian(relative_error=str(reach / least), at_total=least, confidence=0.95)
+        losses["polylog"] += noise.policy(name).loss(columns)
+        losses["gaussian"] += same.policy(name).loss(columns)
+    assert "cells with 600 employees or 27 million dollars of payroll within 10 %, at 95 %" in told
+    most = {name: float(np.max(each)) for name, each in losses.items()}
+    assert (
+        f"would cost the largest establishment {most['gaussian']:,.0f}, polylog noise costs it {most['polylog']:.0f}."
+        in told
+    )
 
 
 @pytest.mark.slow

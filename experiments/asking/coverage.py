@@ -131,18 +131,23 @@ def covered(runs: int, seed: int, tell: Tell) -> list[Row]:
 
 
 def ranks(runs: int, seed: int, tell: Tell) -> list[Row]:
-    """Rank sets of counties of real sizes, whose errors overlap."""
+    """Rank sets of counties whose errors overlap: of growing sizes, and all of one size, where every rank is right."""
     tell("ranks")
-    chance, tally, widths = np.random.default_rng(seed), Tally(), []
-    sizes = np.round(np.exp(np.linspace(6.0, 9.5, RANKED)))
-    true = np.arange(RANKED, 0, -1)
-    for number in range(runs):
-        drawn = answer_of(sizes + chance.normal(0, CLOSE, RANKED), np.eye(RANKED) * CLOSE**2, f"run {number}").rank()
-        tally.add("rank, one alone", "each", (drawn.best <= true) & (true <= drawn.worst))
-        tally.add("ranks, all at once", "all", bool(np.all((drawn.all_best <= true) & (true <= drawn.all_worst))))
-        widths.append((float(np.mean(drawn.worst - drawn.best)), float(np.mean(drawn.all_worst - drawn.all_best))))
-    mean = np.mean(widths, axis=0) + 1
-    return [{**row, "ranks in a set": round(float(size), 2)} for row, size in zip(tally.rows(), mean)]
+    place, every = np.arange(RANKED, 0, -1), np.full(RANKED, RANKED)
+    growing = np.round(np.exp(np.linspace(6.0, 9.5, RANKED)))
+    cases = {"growing": (growing, place, place), "all alike": (np.full(RANKED, 1000.0), np.ones(RANKED), every)}
+    rows = []
+    for name, (sizes, first, last) in cases.items():
+        chance, tally, widths = np.random.default_rng(seed), Tally(), []
+        for number in range(runs):
+            noisy = sizes + chance.normal(0, CLOSE, RANKED)
+            drawn = answer_of(noisy, np.eye(RANKED) * CLOSE**2, f"run {number}").rank()
+            tally.add("rank, one alone", name, (drawn.best <= first) & (last <= drawn.worst))
+            tally.add("ranks, all at once", name, bool(np.all((drawn.all_best <= first) & (last <= drawn.all_worst))))
+            widths.append((float(np.mean(drawn.worst - drawn.best)), float(np.mean(drawn.all_worst - drawn.all_best))))
+        mean = np.mean(widths, axis=0) + 1
+        rows += [{**row, "ranks in a set": round(float(size), 2)} for row, size in zip(tally.rows(), mean)]
+    return rows
 
 
 def slopes(runs: int, seed: int, tell: Tell) -> list[Row]:

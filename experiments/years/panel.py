@@ -1,5 +1,6 @@
 """Establishments over the years: entry, exit, growth that is heavier for small ones, and moves to another county."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ TAIL = 4
 """Degrees of freedom of the growth of small establishments: its tails are heavier than the normal's."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Yearly changes: shares that enter, leave and move, and the sd of the growth of log employment."""
+
+    enter: float = ENTER
+    leave: float = LEAVE
+    move: float = MOVE
+    growth: float = GROWTH
+
+
+USUAL = Rates()
+
+
 def first_year(size: int, chance: np.random.Generator) -> dict[str, Any]:
     """Establishments with skewed employment, more of them in some counties than in others."""
     weights = chance.pareto(1.5, len(COUNTIES)) + 0.2
@@ -23,17 +37,17 @@ def first_year(size: int, chance: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def next_year(units: dict[str, Any], chance: np.random.Generator) -> dict[str, Any]:
+def next_year(units: dict[str, Any], chance: np.random.Generator, rates: Rates = USUAL) -> dict[str, Any]:
     """One year later: some leave, the others grow and some of them move, and new ones enter."""
-    stays = chance.random(len(units["id"])) >= LEAVE
+    stays = chance.random(len(units["id"])) >= rates.leave
     size, county = units["size"][stays], units["county"][stays]
     shocks = np.where(
         size < SMALL, chance.standard_t(TAIL, len(size)) / np.sqrt(TAIL / (TAIL - 2)), chance.normal(size=len(size))
     )
-    size = np.maximum(size * np.exp(GROWTH * shocks), 0.5)
-    moves = chance.random(len(size)) < MOVE
+    size = np.maximum(size * np.exp(rates.growth * shocks), 0.5)
+    moves = chance.random(len(size)) < rates.move
     county = np.where(moves, chance.integers(0, len(COUNTIES), len(size)), county)
-    entered = first_year(int(ENTER * len(stays)), chance)
+    entered = first_year(int(rates.enter * len(stays)), chance)
     return {
         "id": np.concatenate([units["id"][stays], units["id"].max() + 1 + entered["id"]]),
         "county": np.concatenate([county, entered["county"]]),

@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 
 import recordwise as rw
 from experiments.frame import COLORS, Claim, Picture, Reproduction, Tell, new_figure, tidy
+from experiments.years import carried
 from experiments.years.panel import COUNTIES, first_year, next_year, table_of
 from recordwise.policy import history_losses
 
 RUNS, FEWEST = 20_000, 1_000
 """Establishments in the first year, and the fewest that fill the counties."""
 YEARS = tuple(range(2022, 2027))
-STEPS = len(YEARS) + 1
+STEPS = len(YEARS) + 1 + 2 * len(carried.TEN_YEARS)
 LEVEL = 0.95
 FALSE_ALARM = 1e-6
 HISTORIES = 200
@@ -265,19 +266,21 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     runs = max(runs, FEWEST)
     with tempfile.TemporaryDirectory(prefix="recordwise-years-") as folder:
         series = published(runs, seed, tell, Path(folder))
+        decade = carried.ten_years(runs, seed, tell, Path(folder))
     tell("losses and errors")
     losses = losses_by_unit(series)
     errors, held = error_rows(series)
+    kinds, known = carried.rows(decade)
     return Reproduction(
         name="years",
-        title="Five years of establishments from one plan",
+        title="Five years of establishments from one plan, and ten with carried noise",
         source="Ours: docs/production.md",
-        setting=SETTING,
+        setting=(*SETTING, carried.SETTING),
         data="No data: generated establishments.",
         runs=runs,
         seed=seed,
-        claims=claims(series, losses, held),
-        tables={"losses": loss_rows(losses), "errors": errors, "sized": sized_rows(series)},
-        pictures=(picture(series),),
-        shown=("losses", "errors", "sized"),
+        claims=[*claims(series, losses, held), *carried.claims(known)],
+        tables={"losses": loss_rows(losses), "errors": errors, "sized": sized_rows(series), "carried": kinds},
+        pictures=(picture(series), carried.picture(kinds)),
+        shown=("losses", "errors", "sized", "carried"),
     )

@@ -67,6 +67,7 @@ def caught(bug: Bug, found: list[Finding]) -> bool:
 @pytest.mark.parametrize("bug", BUGS, ids=str)
 @pytest.mark.process
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
     """With up to 200,000 samples; false alarm 1e-9 (the audits below), power as in docs/theory/audit.md."""
     assert (bug.refusal in REFUSED) == (bug.caught_by[0] == REFUSALS)
@@ -79,6 +80,7 @@ def test_a_planted_bug_is_caught(bug: Bug, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted({bug.caught_by[0] for bug in BUGS}))
 @pytest.mark.process
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_without_the_bug_the_same_check_is_content(name: str, tmp_path: Path) -> None:
     assert not any(each.broken for each in findings(name, tmp_path, Runs(cells=5_000), planted=False))
 

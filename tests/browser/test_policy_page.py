@@ -14,6 +14,7 @@ import pytest
 
 from browser.kept_pictures import ARTEFACTS
 from browser.shown import read
+from build import few
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.page.questions import Band, details, lead, told_sentence
@@ -21,9 +22,12 @@ from recordwise.release.page.value_change import band, change_upper
 from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
+TABLET = {"viewport": {"width": 768, "height": 1024}}
 DARK = {"color_scheme": "dark"}
 PAGES = ["demo", "industry", "private"]
 LOOKED_AT = [*PAGES, "years", "sized", "hierarchies"]
+LIGHT_AND_DARK = [(name, {} if (at + turn) % 2 else DARK) for turn in (0, 1) for at, name in enumerate(LOOKED_AT)]
+"""Every page in one of the two first, then in the other."""
 STEPS = {"emp": Fraction(1), "pay": Fraction(1, 100), "head": Fraction(1)}
 
 
@@ -402,8 +406,7 @@ def opened(page: Any) -> None:
         page.locator(".over-time").first.click()
 
 
-@pytest.mark.parametrize("how", [{}, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("name", LOOKED_AT)
+@pytest.mark.parametrize("name, how", few(LIGHT_AND_DARK, len(LOOKED_AT)))
 def test_axe_finds_nothing_serious_and_a_picture_is_kept_to_be_looked_at(
     name: str, how: dict[str, Any], visit: Any
 ) -> None:
@@ -416,6 +419,20 @@ def test_axe_finds_nothing_serious_and_a_picture_is_kept_to_be_looked_at(
     brightness = sum(map(int, re.findall(r"\d+", paper)[:3])) / 3
     assert (brightness < 60) if how else (brightness > 230)
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+@pytest.mark.parametrize(
+    "how", [PHONE, PHONE | DARK, TABLET, TABLET | DARK], ids=["360", "360 dark", "768", "768 dark"]
+)
+def test_axe_finds_nothing_serious_at_other_widths(how: dict[str, Any], visit: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit("years", **how)
+    opened(page)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == how["viewport"]["width"]
     found = Axe().run(page).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
 

@@ -1,6 +1,5 @@
 """The studio from an empty folder to a plan, with the keyboard alone: every key press is counted."""
 
-import shutil
 import subprocess
 import sys
 import time
@@ -8,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from typer.testing import CliRunner
 
@@ -24,9 +24,16 @@ MOST_KEYS = 60
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Records of a small made-up publication, its lists, and last year's sizes."""
-    write_inputs(tmp_path, 2000)
+    write_inputs(tmp_path, 20_000)
     for each in (*tmp_path.glob("plan*.toml"), tmp_path / "establishments-2026.parquet"):
         each.unlink()
+    few = {"places.csv": "county IN ('A001', 'A002', 'B001')", "industries.csv": "industry < '300'"}
+    few["sizes.csv"] = few["establishments-2025.parquet"] = " AND ".join(few.values())
+    for name, kept in few.items():
+        file = str(tmp_path / name)
+        how = "read_csv('{}', all_varchar=true)" if name.endswith(".csv") else "read_parquet('{}')"
+        duckdb.sql(f"CREATE OR REPLACE TABLE few AS SELECT * FROM {how.format(file)} WHERE {kept}")
+        duckdb.sql(f"COPY few TO '{file}'")
     return tmp_path
 
 
@@ -87,7 +94,8 @@ def test_from_a_file_to_a_plan_that_is_checked_and_rehearsed(chromium: Any, fold
     wait_for(page, "#studio:not([hidden])", 300)
     first = page.text_content("#goal")
     page.focus("#bar input[type=range]")
-    keys.press("ArrowRight", 3)
+    # Less accurate than the first plan, whose budget is what it needs itself.
+    keys.press("ArrowLeft", 3)
     assert page.text_content("#goal") != first
     page.screenshot(path=ARTEFACTS / "studio-begun.png", full_page=True)
     page.focus("#hand-show")
@@ -104,13 +112,12 @@ def test_from_a_file_to_a_plan_that_is_checked_and_rehearsed(chromium: Any, fold
     plan, run = folder / "plan-chosen.toml", CliRunner()
     checked = run.invoke(app, ["check", str(plan)])
     assert checked.exit_code == 0, checked.output
-    rehearsed = run.invoke(app, ["rehearse", str(plan), "--out", str(folder / "rehearsal")])
+    rehearsed = run.invoke(app, ["rehearse", str(plan)])
     assert rehearsed.exit_code == 0, rehearsed.output
     page = chromium.new_page()
     page.goto((folder / "plan-report.html").as_uri())
     wait_for(page, "#studio:not([hidden])", 20)
     page.close()
-    assert shutil.rmtree(folder / "rehearsal", ignore_errors=True) is None
 
 
 def test_a_first_picture_is_there_two_seconds_after_the_command(chromium: Any, tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ def test_a_year_is_carried_on_and_then_corrected(place, run):
     told = run("check", place / "later.toml", "--set", "year=2021", "--json")
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["examples"][0]["loss"] == pytest.approx(4.5556 * (1 / 4 + 400 / 64) / 2, rel=1e-4)
+    ten = json.loads(told.output)["years"]["examples"]["shop"]
+    fresh = (1 / 4 + 400 / 64) / 2
+    assert ten["stable"] == pytest.approx({"fresh": 10 * fresh, "carried": fresh * (1 + 9 / 9)}, rel=1e-6)
+    assert ten["moves once"]["carried"] == pytest.approx(fresh * (1 + 4.5556 + 8 / 9), rel=1e-4)
+    assert ten["enters after 5 years"]["carried"] == pytest.approx(fresh * (1 / 0.36 + 4 / 9), rel=1e-6)
+    assert ten["leaves after 5 years"]["carried"] == pytest.approx(fresh * (1 + 0.64 / 0.36 + 4 / 9), rel=1e-6)
+    assert ten["growing by 5 % a year"]["carried"] < ten["growing by 5 % a year"]["fresh"] / 2
+    assert "Ten years, by kind" in run("check", place / "later.toml", "--set", "year=2021").output
     carried = ("--carry", place / "2020", "--old-records", place / "records2020.parquet")
     done = run("release", place / "plan.toml", "--set", "year=2021", *carried, "--out", place / "2021", "--yes")
     assert done.exit_code == 0, done.output

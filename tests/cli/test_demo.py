@@ -35,7 +35,7 @@ def test_it_leaves_two_years_that_can_be_published_and_their_change(demo, run):
         assert json.loads((out / year / "release.json").read_text())["mark"] == "private"
     # The slow part of a release's own tests; here the last year is enough.
     assert run("ledger", "verify", out / "demo.ledger", "--against", out / years[1]).exit_code == 0
-    assert (out / "change" / "establishments_county_by_sector.csv").exists()
+    assert (out / "change" / "establishments_county_by_industry.csv").exists()
     assert any((out / years[1]).glob("*.xlsx"))
     assert (out / years[1] / "report.html").exists()
 
@@ -58,8 +58,8 @@ def test_its_screen_fits_and_names_what_to_try_next(demo, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 32
     assert max(len(line) for line in lines if not line.startswith("  $")) <= 130
-    for command in ("explain", "ask", "loss"):
-        assert any(line.startswith(f"  $ recordwise {command} {out}") for line in lines)
+    for commands in (("explain",), ("ask",), ("studio", "loss")):
+        assert any(line.startswith(f"  $ recordwise {each} {out}") for line in lines for each in commands)
     assert all(any(line.startswith(f"{place} by {activity} ") for line in lines) for place, activity in LEVELS)
     assert any(line.startswith("hospital ") for line in lines)
 

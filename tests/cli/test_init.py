@@ -259,6 +259,17 @@ def test_the_delimiter_of_a_csv_file_is_found_in_its_header(files, run):
     assert "csv" not in tomllib.loads((files / "plain.toml").read_text())
 
 
+def test_a_blank_id_and_a_header_that_nobody_confirmed_say_what_to_write(files, run):
+    (files / "n.csv").write_text("Program,Value\na,1\n")
+    refused = run("init", files / "n.csv", "--out", files / "n.toml")
+    assert f"recordwise init {files / 'n.csv'} --header" in refused.stderr
+    assert run("init", files / "n.csv", "--header", "--out", files / "n.toml").exit_code == 0
+    told = " ".join(run("check", files / "n.toml").stderr.split())
+    assert (
+        'schema.unit: is blank: write the column that identifies a record, or several, as in ["NAME", "OTHER"]' in told
+    )
+
+
 def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
     (files / "plan.toml").write_text("mine")
     result = run("init", files / "t.csv", "--header", "--out", files / "plan.toml")

@@ -41,6 +41,11 @@ def test_a_final_release_pays_the_difference_and_every_command_says_so(place, ru
     assert (found["loss"], found["all_stages"]["loss"]) == pytest.approx((0.6, 1.2))
     assert found["all_stages"]["epsilon_from"] == "the zCDP loss"
     assert "all stages" in run("loss", place / "second" / "policy.json", "emp=20").output
+    (place / "firm.csv").write_text("county,emp\n01,20\n02,20\n")
+    firm = ("loss", place / "second" / "policy.json", "--firm", place / "firm.csv")
+    told = json.loads(run(*firm, "--json").output)
+    assert (told["loss"], told["all_stages"]["loss"]) == pytest.approx((1.2, 2.4))
+    assert "all stages" in run(*firm).output
     page = (place / "second" / "report.html").read_text()
     assert "answers are averages of both draws" in page
 

@@ -41,6 +41,7 @@ def protected_everywhere(seed: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.sampled
 def test_no_withheld_cell_can_be_computed_within_its_protection(seed: int) -> None:
     protected_everywhere(seed)
 

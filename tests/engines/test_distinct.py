@@ -30,6 +30,7 @@ def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
 @pytest.mark.parametrize("kind", ["high bits", "one place", "one place in every round", "in order"])
 @pytest.mark.parametrize("rows", [2, 2**18 - 1, 2**18, 2**18 + 1, 600_000])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows, monkeypatch):
     numbers = np.arange(rows, dtype=np.uint64)
     if kind.startswith("one place"):

@@ -33,6 +33,7 @@ def kept(subject: Subject, factor: float = 1.0) -> tuple[bool, bool]:
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in REST)])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_no_policy_is_below_the_true_loss_or_more_than_one_percent_above_it(name: str) -> None:
     assert kept(FEW[name]) == (True, True)
 

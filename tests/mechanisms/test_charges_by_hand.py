@@ -118,6 +118,7 @@ def divergences(law: LatticeLaw, shift: int, orders: Any) -> Any:
 @pytest.mark.parametrize("shift", [1, 4, 60])
 @pytest.mark.parametrize("law", [GeneralizedGaussian(3, HALF), Polylog(5, 4, 3, 2)], ids=str)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_certified_loss_is_never_below_any_order_and_at_most_two_percent_above(law: LatticeLaw, shift: int) -> None:
     found = certified_loss(Nodes.of(law, law.exponent), law.exponent, shift)
     truth = divergences(law, shift, 1 + np.geomspace(1e-3, 300, 400)).max()

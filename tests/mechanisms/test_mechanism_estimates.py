@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 import recordwise as rw
-from build import few
 from mechanisms.drawn_laws import coarse_grid, laid, moved, pmf
 from mechanisms.mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, ONE_SIDED, SIGNED, TOTALS, TRANSFORMS, Entry
 from recordwise.mechanisms import Mechanism
@@ -53,9 +52,10 @@ def standardised_bias(entry: Entry, total: int, planted: float) -> float:
     return float((np.mean(value) + planted * math.sqrt(variance) - amount(entry, total)) / error)
 
 
-@pytest.mark.parametrize("total", few([0, 10, 10**9, *TOTALS[1:3], *TOTALS[4:6]], 3))
+@pytest.mark.parametrize("total", TOTALS)
 @pytest.mark.parametrize("entry", EVERY, ids=str)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_value_is_unbiased_by_simulation(entry: Entry, total: int) -> None:
     """False alarm 1e-9 a case; a bias of 3 % of a standard error is rejected with probability 1 - 1e-9."""
     assert abs(standardised_bias(entry, total, planted=0.0)) < THRESHOLD
@@ -105,6 +105,7 @@ def test_the_unbiased_variance_of_a_transform_is_unbiased(entry: Entry) -> None:
 @pytest.mark.theorem("T-HERMITE")
 @pytest.mark.theorem("T-LAPLACE-MEAN")
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_variance_formula_of_a_transform_is_that_of_its_probabilities(entry: Entry) -> None:
     """Gaussian: equal to rounding. Laplace: the formula is the fine-grid limit, approached at the rate of the grid at worst."""
     for noise in (256, 2048) if entry.laplace else (64,):
@@ -117,6 +118,7 @@ def test_the_variance_formula_of_a_transform_is_that_of_its_probabilities(entry:
 
 @pytest.mark.parametrize("entry", GAUSSIAN + FAT_TAILED, ids=str)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_variance_of_a_sum_is_that_of_its_probabilities(entry: Entry) -> None:
     noisy, law = laid(entry.mechanism, [5], entry.step)
     noise, chance = pmf(law, depth=46 if entry.name == "pareto" else 60)
@@ -143,6 +145,7 @@ def test_no_noise_gives_the_exact_total_as_the_median(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_median_estimate_is_as_often_above_as_below(entry: Entry) -> None:
     """From the probabilities: at most half of the mass lies strictly on either side."""
     with coarse_grid(64, 16):
@@ -194,6 +197,7 @@ SMALL = (0, 1, 2, 10, 1000)
 @pytest.mark.parametrize("entry", [e for e in TRANSFORMS if e.laplace or "log" in e.name], ids=str)
 @pytest.mark.theorem("T-DEVIATION")
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_standard_error_is_unbiased_for_logarithms_and_under_laplace_noise(entry: Entry) -> None:
     """Under Laplace noise the formula is the fine-grid limit; at total 0 a share of the cells falls on the grid point itself."""
     fine = 1024 if entry.laplace else 64

@@ -62,6 +62,7 @@ def test_gaussian_sums_lose_exactly_their_policy(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", FAT_TAILED, ids=str)
 @pytest.mark.theorem("T-CERTIFIED")
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_fat_tailed_sums_lose_at_most_their_policy_and_nearly_all_of_it(entry: Entry) -> None:
     coarse = entry.mechanism.coarseness is not None
     shifts, orders = (SHIFTS, ORDERS) if coarse else ([1, 20], FEW_ORDERS)
@@ -114,6 +115,7 @@ def test_the_loss_of_a_small_record_sits_at_a_high_order_not_at_order_one(
 @pytest.mark.parametrize("noise, data, highest", [(3, 1, 999.0), (32, 2, 60.0)])
 @pytest.mark.theorem("T-TRANSFORM")
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_transforms_keep_their_policy_on_any_grid_however_coarse(
     entry: Entry, noise: int, data: int, highest: float
 ) -> None:

@@ -49,6 +49,7 @@ def largest_ratio(mechanism: Mechanism, total: int) -> float:
 @pytest.mark.theorem("T-PURE")
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("size", [1, 7, 60])
+@pytest.mark.sampled
 def test_a_sum_loses_its_pure_epsilon_and_no_more(name: str, size: int) -> None:
     mechanism = MECHANISMS[name]()
     epsilon, found = mechanism.policy("emp").epsilon_pure({"emp": size}), largest_ratio(mechanism, size)

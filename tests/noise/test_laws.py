@@ -32,6 +32,7 @@ SUMMABLE = [
 @pytest.mark.theorem("T-SUM")
 @pytest.mark.parametrize("law, reach", SUMMABLE, ids=[str(law) for law, _ in SUMMABLE])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_moments_agree_with_sums_taken_term_by_term(law: LatticeLaw, reach: int):
     total = summed(law, 0, reach)
     assert law.variance == pytest.approx(float(summed(law, 2, reach) / total), rel=TIGHT)
@@ -132,6 +133,7 @@ def test_a_tail_too_heavy_for_a_variance_has_none():
     ids=["gaussian", "laplace", "generalized", "polylog"],
 )
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_calibrated_law_has_the_wanted_lattice_variance_and_not_less(make, wanted):
     assert float(wanted) <= make(wanted).variance <= float(wanted) * (1 + 1e-9)
 

@@ -79,6 +79,7 @@ def test_the_coin_that_equals_a_threshold_picks_the_other_row_in_both_kernels(la
 
 @pytest.mark.theorem("T-EXACT")
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_walk_over_the_decision_boundaries_is_decided_as_the_exact_law_says(law: LatticeLaw):
     table = table_for(side_of(law))
     for row in range(0, len(table.blocks), max(1, len(table.blocks) // 40)):

@@ -45,6 +45,7 @@ def test_gaussian_sums_agree_with_the_theta_function(sigma):
     "power, moment", [(Fraction(5), 0), (Fraction(5), 1), (Fraction(7, 2), 2), (Fraction(31, 10), 0)]
 )
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_power_law_sums_agree_with_the_hurwitz_zeta_function(start, power, moment):
     with mp.workdps(120):
         size, d = 1000, mp.mpf(power.numerator) / power.denominator
@@ -67,6 +68,7 @@ def test_power_law_sums_agree_with_the_hurwitz_zeta_function(start, power, momen
 )
 @pytest.mark.parametrize("moment", [0, 2])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_ranges_agree_with_sums_taken_term_by_term(function, reference, moment):
     for start, end in [(1, 2), (1, DIRECT_TERMS + 40), (3, 2500), (700, 3000)]:
         exact = mp.fsum(mp.mpf(k) ** moment * mp.exp(reference(start) - reference(k)) for k in range(start, end))

@@ -253,6 +253,7 @@ CHANGES: Changes = {
     "Series.name": [[('name = "small ones"', 'name = "large ones"')]],
     "Series.period": [[("year = 2025", "year = 2026")]],
     "Series.revision": [[("revision = 1", "revision = 2")]],
+    "Series.carry": [],
 }
 """What is drawn, for whom it is drawn, or for which period: each changes the digest."""
 KEEPS: Changes = {
@@ -321,6 +322,7 @@ KEEPS: Changes = {
     "Combination.alias": [[("combine.together", "combine.both")]],
     "Ratio.alias": [[("ratio.pay_per_head", "ratio.each")]],
     "Series.every_period": [[("rho = 60", "rho = 61")]],
+    "Series.staying": [[("revision = 1", "revision = 1\nstaying = [{ rho = 1 }]")]],
     "Series.more": [[("rho = 60", 'rho = 60\n\n[[budget]]\nrho = 5\nperiod = "2026"')]],
 }
 """Words, paths, checks before the charge, what is done with the numbers afterwards, and what is computed from other fields."""

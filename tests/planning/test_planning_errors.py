@@ -55,6 +55,7 @@ def distance(values, law, total):
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("total", [0, 30, 5000])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_published_values_follow_the_closed_form(name, total):
     mechanism = TRANSFORMS[name]
     assert distance(published(mechanism, total), mechanism.value_law(), total) < DISTANCE
@@ -72,6 +73,7 @@ def test_the_same_test_rejects_noise_that_is_five_percent_too_wide(name):
 @pytest.mark.parametrize("name", [*TRANSFORMS, *ADDITIVE])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_error_stays_below_its_quantile_as_often_as_stated(name, confidence):
     """Hoeffding: a share of n draws is further than sqrt(ln(2/a)/(2n)) from its chance with probability at most a."""
     mechanism = (TRANSFORMS | ADDITIVE)[name]

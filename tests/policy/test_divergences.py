@@ -178,6 +178,7 @@ def test_ten_units_of_a_firm_in_one_cell_of_a_count_cost_a_hundred_times_one() -
 @by_mechanism
 @pytest.mark.parametrize(("before", "after"), [(6, -6), (6, 2), (0, 6), (3, -5)])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_replacing_a_record_in_its_cell_or_by_one_of_another_cell_stays_within_the_bound(
     mechanism, before, after
 ) -> None:

@@ -85,6 +85,7 @@ def test_an_exponent_that_is_not_concave_exceeds_its_rise() -> None:
 @pytest.mark.theorem("T-TABLE")
 @pytest.mark.parametrize("place", range(len(FUNCTIONS)))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_divergence_never_falls_with_the_shift_and_stays_below_the_bound_from_epsilon(place: int) -> None:
     """The window is wide enough that what lies beyond it changes no digit that matters."""
     function = FUNCTIONS[place]

@@ -190,6 +190,7 @@ def as_days(found) -> np.ndarray:
 @pytest.mark.theorem("T-DATES")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_representatives_answer_as_all_days_of_the_calendar_do(seed) -> None:
     tests = random_tests(Random(seed))
     assert vectors(tests, as_days(representatives(tests))) == vectors(tests, ALL)

@@ -69,6 +69,7 @@ def true_power(shifts, level):
 @pytest.mark.theorem("T-LOSS-LAW")
 @pytest.mark.parametrize("shifts", PLANS)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_delta_is_never_below_the_truth_and_hardly_above_it(shifts) -> None:
     found = PrivacyLoss.of(shifts)
     for target, delta in zip(EPSILONS, found.delta_at(EPSILONS)):

@@ -90,6 +90,7 @@ def test_a_joint_budget_that_is_just_enough_is_a_yes_and_a_hair_less_is_a_no() -
 @pytest.mark.theorem("T-BOXES")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_small_universes_are_decided_as_by_trying_every_record(seed: int) -> None:
     """Bounds make the universe finite: every record of two or three measures is tried."""
     rng = Random(500 + seed)

@@ -18,6 +18,7 @@ def objective(matrix, x, answers, weights):
 @pytest.mark.theorem("T-DUAL")
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_nnls_is_as_good_as_the_textbook_method_on_random_problems(seed):
     rng = np.random.default_rng(seed)
     for _ in range(100):
@@ -36,6 +37,7 @@ def test_nnls_is_as_good_as_the_textbook_method_on_random_problems(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_nnls_finds_the_cells_of_the_textbook_method_where_they_are_determined(seed):
     rng = np.random.default_rng(seed)
     table = rng.poisson(1.0, size=216) * rng.integers(0, 40, size=216)
@@ -48,6 +50,7 @@ def test_nnls_finds_the_cells_of_the_textbook_method_where_they_are_determined(s
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_ols_is_the_least_norm_solution_on_random_problems(seed):
     rng = np.random.default_rng(100 + seed)
     for _ in range(50):

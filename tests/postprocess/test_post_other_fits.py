@@ -105,6 +105,7 @@ def test_a_lattice_law_of_many_steps_gives_nearly_what_the_continuous_one_gives(
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("workload", [TABLE, CUBE, TREE, NO_CELLS])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_no_table_with_the_earlier_answers_improves_a_sequential_stage(workload, seed):
     """The certificate of each stage: its gradient has its minimum over all tables with the held answers at the fitted ones."""
     rng = np.random.default_rng(seed)

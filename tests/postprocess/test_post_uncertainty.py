@@ -62,6 +62,7 @@ def test_bounds_are_the_best_over_all_integers(cells, error, loss):
 
 @pytest.mark.parametrize(("cells", "error", "loss"), GRID)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     orders = 1 + np.logspace(-4, 5, 4000)
     log_share = orders / (orders - 1) * math.log(0.75)

@@ -117,6 +117,7 @@ NAMED = [(kind, name) for kind, columns in COLUMNS.items() for name in columns]
 @pytest.mark.theorem("T-MOVED")
 @pytest.mark.parametrize(("kind", "name"), NAMED)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_intervals_of_best_estimates_hold_in_cells_of_every_size(kind, name):
     """400 counties: .858 of them would be too few. The intervals before this held in .41 to .84 of some small cells
     of every transform but the logarithms with the least noise."""

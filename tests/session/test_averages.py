@@ -144,6 +144,7 @@ def missed(table, truth):
 )
 @pytest.mark.parametrize("amounts", [[0], [90], [3, 200, 1]], ids=str)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_interval_of_an_average_covers_over_all_cells(how, amounts):
     """6,000 cells of one to three records at .95, against Binomial(6000, .05) at 1e-9: what misses .08 or more is caught with
     certainty, as the old interval was, which covered .79 of the cells of one record under log noise."""

@@ -375,3 +375,21 @@ def test_the_part_that_is_carried_is_checked():
         with pytest.raises(ParameterError, match="carry"):
             series("2020", carry=wrong)
     assert replace(series("2020"), carry="0.5").carry == Fraction(1, 2)
+
+
+def test_leaving_is_paid_for_at_every_level_and_share(tmp_path):
+    years = Years(tmp_path)
+    query = rw.query().levels(rw.prefix("county", [1, 2]), share=["1/3", "2/3"], keys=rw.Keys.of({"county": CELLS}))
+    query = query.sum("emp", rw.Gaussian(sigma="3.7"), alias="emp").count(rw.Gaussian(rho="0.07"), alias="n")
+    first = years.run(table([HERE]), "2020", query=query)
+    second = years.run(table([THERE]), "2021", query=query)
+    record = {"emp": 3, "county": "02"}
+    steps = [each.published.step for each in (first, second)]
+    prepaid = float(first.policy.loss(record)) - steps[0].loss(record)
+    left = float(CARRY**2) * float(steps[1].noise.policy().loss(record))
+    assert 0.9999 * prepaid <= left <= prepaid
+    # One level joins both places: there the unit stays.
+    moved, came = steps[1].loss({"emp": 3, "county": "03"}, record), float(steps[1].noise.policy().loss(record))
+    assert moved < came + left
+    apart = steps[1].loss({"emp": 3, "county": "13"}, record)
+    assert apart == pytest.approx(came + left, rel=1e-9)

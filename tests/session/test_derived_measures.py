@@ -77,6 +77,7 @@ def drawn_loss(asked, record):
 @pytest.mark.parametrize("mechanism", NOISES, ids=str)
 @pytest.mark.parametrize("emp, payann", [(4, 186.5), (4, 180.0), (4, 0.0), (0, 7.5)])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_sum_of_a_derived_measure_costs_the_loss_at_its_absolute_value(mechanism, emp, payann):
     asked = by_county().sum("emp", rw.Gaussian(sigma=10)).sum("rest", mechanism).combine("rest + 45 * emp", alias="pay")
     record = RECORD | {"emp": emp, "payann": payann}

@@ -45,6 +45,7 @@ PLANS = {
 @pytest.mark.theorem("T-GROUPED")
 @pytest.mark.parametrize("naics", ["111", "112", "221"])
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.sampled
 def test_a_record_loses_by_the_cells_it_moves_what_the_mechanism_of_its_group_costs(name, naics):
     asked, cells = PLANS[name]
     found, moved, allowed = lost(asked, record={**RECORD, "naics": naics})

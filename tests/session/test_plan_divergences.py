@@ -92,6 +92,7 @@ PLANS = {
 @pytest.mark.theorem("T-AVG")
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_record_loses_by_all_cells_it_moves_what_the_policy_of_the_plan_says(name: str) -> None:
     """Every cell that moves is drawn with noise of its own, so losses add up; a level, statistic or share left out shows."""
     *asked, cells = PLANS[name]

@@ -116,6 +116,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("emp, payann", [(1, 52.5), (6, 270.0), (30, 1400.5), (400, 20_000.0)])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_the_interval_of_a_ratio_covers_over_all_cells(name, emp, payann):
     """4,000 cells at .95, those with a denominator near 0 too, against Binomial(4000, .05) at 1e-9. The seed is fixed."""
     mechanisms, asked = CASES[name]

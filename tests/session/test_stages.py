@@ -448,3 +448,25 @@ def test_coverage_after_a_refinement_that_the_first_answer_decided():
     assert abs(covered - 0.95) < 0.02
     always = np.mean((average.low <= 100) & (average.high >= 100))
     assert abs(always - 0.95) < 5 * math.sqrt(0.95 * 0.05 / len(totals))
+
+
+def test_refining_what_looks_too_small_biases_the_average_and_not_the_further_answer():
+    # 20,000 cells of 40: those whose first answer is below 38 are refined. Their averages are low by a quarter of the mean of
+    # such errors, so that fewer intervals hold; the further answers alone are unbiased, and as many hold as stated. The mean of
+    # some 6,000 further answers is off by 5 of its standard deviations with a chance below 1e-6.
+    first, made = rw.Gaussian(sigma=4), refine(rw.Gaussian(sigma=4), rw.Gaussian(sigma=2))
+    totals = np.full(20_000, 40)
+    seen = first.release(totals, rng=Seeded(7)).values()
+    chosen = seen < 38
+    own = made.continuing(seen[chosen])
+    averaged = own.estimate(own.release(totals[chosen], rng=Seeded(8)))
+    further = (averaged.value - float(made.weight) * seen[chosen]) / float(1 - made.weight)
+    bias = float(made.weight) * float(np.mean(seen[chosen] - 40))
+    spread = float(made.more.noise_sigma)
+    assert np.mean(averaged.value) - 40 == pytest.approx(bias, abs=0.15)
+    assert bias < -1
+    assert abs(np.mean(further) - 40) < 5 * spread / math.sqrt(chosen.sum())
+    held = np.mean((averaged.low <= 40) & (averaged.high >= 40))
+    assert 0.85 < held < 0.94
+    reach = averaged_reach(((spread, 1.0),), 0.95)
+    assert np.mean(np.abs(further - 40) <= reach) > 0.94

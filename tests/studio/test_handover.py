@@ -29,8 +29,8 @@ from recordwise.studio.handover import (
 )
 from recordwise.studio.make import ladder, make_trade
 from recordwise.studio.state import Event, StudioState, step
+from recordwise.studio.texts import points, total_losses, view
 from recordwise.studio.trade import Trade
-from recordwise.studio.view import points, total_losses, view
 from recordwise.studio.words import Vocabulary, read_goal
 from studio.small_plan import write_plan
 

@@ -6,7 +6,7 @@ import pytest
 
 from recordwise.exact.text import screen_error, screen_number, screen_share, screen_whole
 from recordwise.studio.state import Event, StudioState, step
-from recordwise.studio.view import quantile, view
+from recordwise.studio.texts import quantile, view
 from studio.trade_sample import sample_trade
 
 TRADE = sample_trade()

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 CODES = re.compile(r"[^\s=!<>()']+=[^\s=!<>()']+")
 """The short form of a condition: a column and its codes."""
-RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
 
 
 @ends_well
@@ -124,7 +123,7 @@ def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv:
     else:
         _show_ranks(found, rank)  # type: ignore[arg-type]
     if verified:
-        screen.note("Every file is the one that was saved, by its digest.")
+        screen.paragraph("Every file is the one that was saved, by its digest.")
     screen.paragraph(found.citation)
 
 
@@ -151,6 +150,7 @@ def _show(found: "Answer") -> None:
         screen.heading(found.question[:1].upper() + found.question[1:])
         rows = [[label, *row] for label, row in zip(found.labels, found.texts)]
         screen.table(["", "value", "standard error", "low", "high"], rows)
+        screen.paragraph(f"To quote: {found.sentence}")
     for note in found.notes:
         screen.note(note)
 
@@ -159,6 +159,7 @@ def _show_ranks(found: "Ranks", count: int) -> None:
     """Print the ranks that each may have, and who is among the largest."""
     from recordwise.cli import screen
     from recordwise.exact.text import number_text
+    from recordwise.reader.derived import RANK_SETS
 
     screen.paragraph(found.sentence(count))
     columns = found.table.to_pylist()

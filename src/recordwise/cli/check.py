@@ -72,6 +72,11 @@ def show_check(found: "Check", *, formula: bool = False) -> None:
     show_formula(found.policy, full=formula)
     screen.paragraph(found.summary())
     show_losses(found)
+    if found.years is not None:
+        screen.heading("Ten years, by kind of establishment")
+        screen.table(*found.years.rows(found.known_examples()))
+        for line in found.years.notes():
+            screen.paragraph(line)
     screen.heading("Expected error: a value and the standard deviation of its noise, in ...")
     for name, rows in found.expected_rows().items():
         screen.paragraph(name)

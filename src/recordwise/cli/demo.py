@@ -43,7 +43,7 @@ def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, 
         write_inputs(folder, rows)
         plans, releases = zip(*(published(folder, year, tell) for year in YEARS))
         tell("comparing the years")
-        change = releases[1].change(releases[0])
+        change = finest_change(releases)
         change.save(folder / "change", formats=["csv"])
         reliable = reliability(folder, plans[1], releases[1], rows)
     found = {
@@ -269,6 +269,17 @@ def spread_of_losses(folder: Path, releases: "tuple[Release, ...]") -> dict[str,
     return {"half below": float(middle), "one in a hundred above": float(high)}
 
 
+FINEST = "establishments_county_by_industry"
+
+
+def finest_change(releases: "tuple[Release, ...]") -> "Change":
+    """Return the change in the finest table, which has nearly all of the budget."""
+    from dataclasses import replace
+
+    found = releases[1].change(releases[0])
+    return replace(found, tables={FINEST: found[FINEST]})
+
+
 def changed_cells(change: "Change") -> dict[str, list[int]]:
     """Return for each table how many cells clearly changed in employees, and how many there are."""
     import numpy as np
@@ -335,16 +346,27 @@ def show(folder: Path, rows: int, found: dict[str, Any]) -> None:
         f"Payroll in thousand dollars. Half of all establishments lose less than {figure(spread['half below'])}, one in a hundred "
         f"more than {figure(spread['one in a hundred above'])}: those that are most of their cell."
     )
-    changed, every = found["changed"]["establishments_county_by_sector"]
+    show_next(folder, rows, found)
+
+
+def show_next(folder: Path, rows: int, found: dict[str, Any]) -> None:
+    """Print what was made, and what to try next."""
+    from importlib.util import find_spec
+
+    from recordwise.cli import screen
+
+    changed, every = found["changed"][FINEST]
     screen.heading(f"Two years of {rows:,} establishments in {found['seconds']} seconds")
     workbook = " and a workbook" if found["workbook"] else " (with recordwise[formats] also a workbook)"
     screen.paragraph(
         f"{folder}/{YEARS[1]}: tables that add up, with a status for each number, as CSV, Parquet{workbook}; open report.html. "
-        f"{folder}/change: employment clearly changed in {changed:,} of {every:,} cells of county by sector. Try next:"
+        f"{folder}/change: employment clearly changed in {changed:,} of {every:,} cells of county by industry. Try next:"
     )
     typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
     typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
-    typer.echo(f"  $ recordwise loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445")
+    studio = f"studio {folder}/plan-{YEARS[1]}.toml"
+    loss = f"loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445"
+    typer.echo(f"  $ recordwise {studio if find_spec('starlette') and find_spec('uvicorn') else loss}")
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.

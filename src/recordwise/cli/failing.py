@@ -134,6 +134,8 @@ def for_plan(text: str, plan: object, values: str) -> str:
 
 def _with_command(text: str, given: Mapping[str, Any]) -> str:
     """Return a message whose hints repeat what the command was given."""
+    if "file" in given:
+        text = text.replace("recordwise init FILE", f"recordwise init {shlex.quote(str(given['file']))}")
     plan = given.get("plan") or given.get("plan_file")
     values = "".join(f" --set {shlex.quote(each)}" for each in given.get("given") or ())
     return text if plan is None else for_plan(text, plan, values)

@@ -86,12 +86,15 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 def _amount(policy: "Policy", name: str, text: str) -> Any:
     """Return a measure's number: text, or exact where a condition compares it."""
+    plain = plain_number(name, text)
+    return plain if name not in {column.name for column in policy.columns()} else _number(name, text)
+
+
+def _number(name: str, text: str) -> Any:
+    """Return an exact number."""
     from recordwise.exact.numbers import rational
 
-    plain = plain_number(name, text)
-    if name not in {column.name for column in policy.columns()}:
-        return plain
-    number = rational(plain, parameter=name)
+    number = rational(plain_number(name, text), parameter=name)
     return int(number) if number.denominator == 1 else number
 
 
@@ -461,6 +464,9 @@ def show_firm(found: dict[str, Any]) -> None:
         typer.echo(
             f"  pure epsilon      {digits_text(found['pure_epsilon'], 4)} at delta 0, the sum over establishments"
         )
+    if "all_stages" in found:
+        total = found["all_stages"]
+        typer.echo(f"  all stages        {digits_text(total['loss'], 4)}, epsilon {digits_text(total['epsilon'], 4)}")
 
 
 def firm_sentences(found: dict[str, Any]) -> list[str]:
@@ -513,6 +519,7 @@ def followed_history(events: "list[Event]", words: list[str]) -> "tuple[list[str
     Columns that only say which cell a record is in, and records of a revision (``emp@2026/1=30``), are for the second alone.
     """
     from recordwise.ledger.entries import steps_of, unit_losses
+    from recordwise.policy.policy import compose
 
     steps = steps_of(events).values()
     if not steps:
@@ -520,13 +527,15 @@ def followed_history(events: "list[Event]", words: list[str]) -> "tuple[list[str
     cells = {name for step in steps for name in step.noise.columns()}
     own, history = list[str](), dict[str, dict[str, Any]]()
     periods = {str(each.body["period"]) for each in events if each.kind == "charged" and "period" in each.body}
-    measures = {each.name for step in steps for each in step.noise.policy().inputs()}
+    policies = compose([step.noise.policy() for step in steps])
+    measures = {name for step in steps for name in step.measures}
     for word in words:
         name, _, text = word.partition("=")
         bare, at, version = name.rpartition("@")
         column = bare if at else name
         for place in [version] if at else sorted(periods):
-            history.setdefault(place, {})[column] = plain_number(column, text) if column in measures else text
+            given = _number(column, text) if column in measures else cell_value(policies, column, text)
+            history.setdefault(place, {})[column] = given
         if "/" not in version and column not in cells - measures:
             own.append(word)
     for name, record in history.items():
@@ -771,4 +780,9 @@ def _firm(
         )
     joint = read_firm_policy(path, which)
     units = read_units(firm, known, joint.columns() if joint else (), read_lists(path))
-    return firm_loss_report(known, joint, units, delta)
+    found = firm_loss_report(known, joint, units, delta)
+    described = _described(path)
+    refinement = None if described is None or which != "tight" else described.refinement
+    if refinement is None or refinement.total.firms is None:
+        return found
+    return found | {"all_stages": firm_loss_report(refinement.total.policy(), refinement.total.firms, units, delta)}

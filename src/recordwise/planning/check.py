@@ -50,6 +50,7 @@ from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
+from recordwise.planning.losses import TenYears
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.search.cheaper import cheaper_families
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
@@ -102,6 +103,8 @@ class Check(Result):
     shares: tuple[BestShares, ...]
     """The best shares of the tables of each query whose cells have public sizes."""
     warnings: tuple[str, ...]
+    years: TenYears | None = None
+    """What ten years cost by kind of establishment, with fresh and with carried noise; None outside a series."""
 
     @property
     def data(self) -> str:
@@ -199,6 +202,11 @@ class Check(Result):
             f"{losses and f' ({losses})'}."
         )
 
+    def known_examples(self) -> dict[str, dict[str, Any]]:
+        """Return the example records that the plan's policy has a loss for."""
+        refused = {each["name"] for each in self.examples if "refused" in each}
+        return {name: each for name, each in example_records(self.file, self.policy).items() if name not in refused}
+
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
         refusal = () if self.refusal is None else (str(self.refusal),)
@@ -222,6 +230,7 @@ class Check(Result):
             "hierarchies": [each.about() for each in self.file.plan.schema.hierarchies],
             "declared_elsewhere": [each.to_json() for each in declared_elsewhere(self.file.plan)],
             **self.sizes,
+            **({} if self.years is None else {"years": self.years.to_json(self.known_examples())}),
             "warnings": list(self.warnings),
             "source": self.source,
             **({"protects": self.protects} if self.protects else {}),
@@ -278,6 +287,7 @@ def check(
         sizes=_sizes_of(file),
         shares=tuple(_best_shares(file)),
         warnings=(*_warnings(file), *_cheaper(file, last)),
+        years=TenYears.of(file),
     )
 
 

@@ -22,7 +22,7 @@ from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.keys.hierarchies import with_hierarchy_labels
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.planning.check import FROM_RELEASE, FROM_SIZES, Known, with_known_sizes
-from recordwise.planning.losses import BALANCED, HARDLY, Losses, loss_at, policy_names
+from recordwise.planning.losses import BALANCED, HARDLY, Losses, TenYears, loss_at, policy_names
 from recordwise.planning.page import YEARS, Explanation, Group, Option, Status
 from recordwise.planning.scope import PlanTotals, Scope, plan_totals, read_origin, scope_of
 from recordwise.planning.search.fits import Search, levels_by_place
@@ -130,6 +130,7 @@ def _explanation(
         options=tuple(found),
         no_options=problem,
         budget=_budget(file, policy),
+        years=() if (years := TenYears.of(file)) is None else years.notes(),
         records=round(sample.number),
         generated=generated,
     )
@@ -457,7 +458,14 @@ def _groups(sample: Sample, values: ValuePolicy | None, words: Labels) -> Iterat
 
 def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict[str, str]:
     """Return how closely each number of a record can be told, by its label (T-INFER)."""
-    return {words.label(name): window_text(values.window(record, name)) for name in values.bounds if name in record}
+    known = [name for name in values.bounds if name in record]
+    return {_with_unit(words, name): window_text(values.window(record, name)) for name in known}
+
+
+def _with_unit(words: Labels, name: str) -> str:
+    """Return what a measure is called, with its unit unless that says the same."""
+    label, unit = words.label(name), words.unit(name)
+    return f"{label} ({unit})" if unit and unit.casefold() != label.casefold() else label
 
 
 def window_text(window: ValueWindow) -> str:
@@ -562,7 +570,7 @@ def _budget(file: PlanFile, policy: Policy) -> str:
         return "No budget is declared, so nothing limits what later releases cost."
     with plan_ledger(file) as ledger:
         if not _allows(ledger, policy):
-            spent = "What is left of the budget" if ledger.spent().rho else "The budget"
+            spent = "After earlier charges, what is left of the budget" if ledger.spent().rho else "The budget"
             return f"{spent} does not cover this release."
         revision = "covers" if _allows(ledger, policy + policy) else "does not cover"
     when = "of the period" if file.series is not None else "of the dataset"

@@ -97,6 +97,8 @@ class Explanation(Result):
     budget: str
     records: int
     generated: bool
+    years: tuple[str, ...] = ()
+    """What carrying noise on, correcting records and refining change over the years; nothing outside a series."""
 
     def sections(self) -> tuple[Section, ...]:
         """Return the page, part by part."""
@@ -200,7 +202,7 @@ class Explanation(Result):
                 f"for {YEARS} more years about those that do not change:",
             ),
             rows=(headers, rows),
-            after=(self.budget,),
+            after=(self.budget, *self.years),
         )
 
     def _hardly(self) -> Section:

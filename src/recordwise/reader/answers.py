@@ -502,10 +502,15 @@ class Answer:
             )
 
     def _pair(self, first: str, second: str) -> tuple[int, int]:
+        """Return the places of two labels, or of their codes."""
+        places = {each: at for names in (self.codes, self.labels) for at, each in enumerate(names)}
         for label in (first, second):
-            if label not in self.labels:
-                raise ParameterError(parameter="label", problem=f"is not among the answers: {label!r}")
-        return self.labels.index(first), self.labels.index(second)
+            if label not in places:
+                some = ", ".join(self.labels[:MOST_NAMED])
+                raise ParameterError(
+                    parameter="label", problem=f"is not among the answers: {label!r}", advice=f"They are {some}."
+                )
+        return places[first], places[second]
 
     def _derived(self, words: str, **columns: Any) -> "Answer":
         """Return what was computed from these answers."""

@@ -115,6 +115,26 @@ class Ranks:
     def __repr__(self) -> str:
         return self.sentence()
 
+    def _repr_html_(self) -> str:
+        rows = [
+            [row["label"], number_text(row["value"]), *(f"{row[low]} to {row[high]}" for low, high in RANK_SETS)]
+            for row in self.table.to_pylist()
+        ]
+        return _html(
+            self.sentence(), ("", "value", "rank, this one alone", "rank, all at once"), rows, (self.citation,)
+        )
+
+
+RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
+
+
+def _html(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """Return a table for notebooks, with what is said above and below it."""
+    from recordwise.policy.render.html import element, preview_table
+
+    below = [element("p", each) for each in notes]
+    return element("div", element("p", element("b", heading)), preview_table(tuple(columns), rows), *below)
+
 
 def ranks(answer: Answer) -> Ranks:
     """Return confidence sets of the ranks of all values."""
@@ -232,7 +252,14 @@ class Regression:
     @property
     def citation(self) -> str:
         """Where the slopes are from."""
-        return self.response.cited("least squares corrected for known error variances (Fuller 1987)")
+        on = ", ".join(self.names)
+        return self.response.cited(f"least squares on {on}, corrected for known error variances (Fuller 1987)")
+
+    def _repr_html_(self) -> str:
+        columns = (self.slopes, self.sds, self.lows, self.highs, self.naive, self.reliabilities)
+        rows = [[name, *(digits_text(float(each), 4) for each in row)] for name, *row in zip(self.names, *columns)]
+        heading = ("", "slope", "standard error", "low", "high", "without the correction", "reliability")
+        return _html(self.sentence, heading, rows, (*self.notes, self.citation))
 
     def reliability_text(self) -> str:
         """Return the reliabilities as lines for Stata and R.

@@ -161,7 +161,8 @@ def short_titles(tables: Sequence[DescribedTable], *, research: str) -> list[str
     """
     bare = [each.title.removesuffix(BASIC_END).removesuffix(RESEARCH_END) for each in tables]
     short = [_short_title(each, research) for each in tables]
-    alike = len(tables) > 1 and len({title.partition(", by ")[0] for title in bare}) == 1
+    begins = {"" if title.startswith("By ") else title.partition(", by ")[0] for title in bare}
+    alike = len(tables) > 1 and len(begins) == 1
     return short if alike and len(set(short)) == len(short) else [each.title for each in tables]
 
 

@@ -28,13 +28,21 @@ Form: TypeAlias = Mapping[str, Any]
 """An entry of release.json."""
 
 
+FEW_BYTES = 2**24
+"""Below this, digests are computed sooner than threads start."""
+
+
 def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
     """Return the SHA-256 of the policy and all columns, by table."""
     names = sorted(tables)
     columns = [(name, column) for name in names for column in tables[name].column_names]
-    with ThreadPoolExecutor() as pool:
-        found = pool.map(lambda place: column_digest(tables[place[0]].column(place[1])), columns)
-        parts = [[*place, digest] for place, digest in zip(columns, found)]
+    values = [tables[name].column(column) for name, column in columns]
+    if sum(each.nbytes for each in tables.values()) < FEW_BYTES:
+        found = [column_digest(each) for each in values]
+    else:
+        with ThreadPoolExecutor() as pool:
+            found = list(pool.map(column_digest, values))
+    parts = [[*place, digest] for place, digest in zip(columns, found)]
     rows = [[name, tables[name].num_rows] for name in names]
     return hashlib.sha256(json.dumps([policy.to_json(), rows, parts], sort_keys=True).encode()).hexdigest()
 

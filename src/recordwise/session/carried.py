@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.engines.engine import Engine
 from recordwise.errors import KeysError, ParameterError, PlanError
 from recordwise.ledger.entries import Charge
 from recordwise.ledger.ledger import Ledger, staying_lines
@@ -28,19 +27,9 @@ from recordwise.policy.series import CARRY, REVISE, START, Series, Step
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
-from recordwise.session.stages import UNSPENT, bare_form, charge_of_release, check_totals, known_mechanisms
+from recordwise.session.stages import UNSPENT, Following, bare_form, charge_of_release, check_totals, known_mechanisms
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """The release that a further one follows, and the records that it was made from."""
-
-    kind: str
-    """``carry`` for the period before, ``revise`` for corrected records of the same period, ``start`` for none."""
-    release: Release | None = None
-    records: Engine | None = None
 
 
 def _refused(kind: str, problem: str, advice: str) -> ParameterError:
@@ -157,7 +146,7 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
     kind, earlier, series = following.kind, following.release, ledger.series
     _check_terms(kind, series, ledger)
     assert series is not None
-    _check_statistics(plan, kind)
+    check_carriable(plan, kind)
     charge = None
     if earlier is not None:
         if private is not None and earlier.private != private:
@@ -229,7 +218,7 @@ def _stays_next(step: Step) -> Policy:
     return step.staying() * (1 / (1 - step.carry**2))
 
 
-def _check_statistics(plan: Plan, kind: str) -> None:
+def check_carriable(plan: Plan, kind: str) -> None:
     """Refuse by name whatever has no proof."""
     for table in plan.tables():
         if plan.selection(table) is not None:

@@ -39,7 +39,6 @@ from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, i
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
-from recordwise.session.carried import CarriedStage, Following, read_following
 from recordwise.session.checks import (
     check_coverage,
     check_release_sizes,
@@ -51,11 +50,12 @@ from recordwise.session.checks import (
     with_sizes,
     without_counts,
 )
-from recordwise.session.stages import Refining, Stage, note_totals, read_stage
+from recordwise.session.stages import Following, Refining, Stage, note_totals, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
     from recordwise.plan.external import SplitRows
+    from recordwise.session.carried import CarriedStage
 
 
 # What a release says about the series it belongs to: its period and revision, what it revises, and the losses of all
@@ -223,13 +223,15 @@ class Publisher:
 
     def _stages(
         self, plan: Plan, refining: Refining | Following | None, *, private: bool | None = None
-    ) -> tuple[Plan, Plan, Stage | CarriedStage | None]:
+    ) -> "tuple[Plan, Plan, Stage | CarriedStage | None]":
         """Return the plan as published and as paid, which differ where it refines a release."""
         plan = with_sizes(plan)
         if refining is None:
             return plan, plan, None
         stage: Stage | CarriedStage
         if isinstance(refining, Following):
+            from recordwise.session.carried import read_following
+
             stage = read_following(plan, refining, self.ledger, private=private)
         else:
             stage = read_stage(plan, refining, self.ledger, private=private)
@@ -384,7 +386,7 @@ def _today() -> str:
 
 
 def _prepare(
-    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: Stage | CarriedStage | None
+    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: "Stage | CarriedStage | None"
 ) -> PreparedTable | None:
     """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):

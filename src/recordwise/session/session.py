@@ -40,10 +40,9 @@ from recordwise.policy.series import CARRY, REVISE, START, Series
 from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
-from recordwise.session.carried import Following
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Progress, Publisher
-from recordwise.session.stages import Refining
+from recordwise.session.stages import Following, Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -372,7 +371,13 @@ class Session:
         Returns:
             The policy.
         """
-        return plan_policy(self._plan(queries), tight=tight)
+        plan = self._plan(queries)
+        if stage_of(self.series) is not None:
+            from recordwise.session.carried import read_following
+
+            # A series with carried noise also pays for leaving (T-SERIES).
+            plan = read_following(plan, Following(kind=START), self._ledger).plan
+        return plan_policy(plan, tight=tight)
 
     def warnings_of(self, *queries: Query | Sequence[Query]) -> tuple[str, ...]:
         """What the owner should know about queries before running them.

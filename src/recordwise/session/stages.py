@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from recordwise.engines.engine import Engine
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.ledger.entries import Charge
@@ -180,6 +181,16 @@ class Refining:
     release: Release
     fixed_in_advance: bool = False
     """Whether its accuracy was decided before the first answers were seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """The release that a further one follows, and the records that it was made from."""
+
+    kind: str
+    """``carry`` for the period before, ``revise`` for corrected records of the same period, ``start`` for none."""
+    release: Release | None = None
+    records: Engine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ from recordwise.planning.scope import scope_of, with_choice
 from recordwise.policy.policy import Policy
 from recordwise.session.session import plan_ledger
 from recordwise.studio.state import Setting, StudioState
+from recordwise.studio.texts import MOST_YEARS, points, view
 from recordwise.studio.trade import Trade
-from recordwise.studio.view import MOST_YEARS, points, view
 
 POSITION = "position"
 INDENT = "    "

@@ -8,6 +8,7 @@ import asyncio
 import json
 import socket
 import time
+import traceback
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from recordwise.errors import ExtraError, ParameterError, RecordwiseError
 from recordwise.studio.desk import Desk
 from recordwise.studio.guard import HOST, Access, App, Guard
 from recordwise.studio.page import page_html, static_files
+from recordwise.studio.worker import UNEXPECTED
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -93,6 +95,10 @@ def _answering(serving: Serving, function: "Callable[[Serving, Request], Any]") 
             found: Response = await function(serving, request)
         except RecordwiseError as error:
             return JSONResponse({"problem": str(error)}, status_code=422)
+        except Exception:
+            # On the terminal of the owner, never on the page.
+            traceback.print_exc()
+            return JSONResponse({"problem": UNEXPECTED}, status_code=500)
         return found
 
     return answer
@@ -269,7 +275,7 @@ def uvicorn_server(serving: Serving) -> Any:
         ws="none",
         loop="asyncio",
         lifespan="on",
-        log_level="error",
+        log_level="critical",
         access_log=False,
         server_header=False,
         proxy_headers=False,

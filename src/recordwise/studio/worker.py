@@ -13,6 +13,7 @@ from recordwise import progress
 from recordwise.errors import RecordwiseError
 
 WAITING, RUNNING, DONE, FAILED, CANCELED = "waiting", "running", "done", "failed", "canceled"
+UNEXPECTED = "An unexpected error; the terminal shows where it happened."
 ENDED = frozenset({DONE, FAILED, CANCELED})
 
 
@@ -95,7 +96,7 @@ class Worker:
         except Exception:
             # On the terminal of the owner, never on the page: a traceback may quote what it worked on.
             traceback.print_exc()
-            job.status, job.problem = FAILED, "An unexpected error; the terminal shows where it happened."
+            job.status, job.problem = FAILED, UNEXPECTED
         job.ended.set()
         self._publish(job)
 

@@ -23,7 +23,8 @@ from recordwise.plan.sources import read_code_file
 
 BLANK = ""
 UNIT = re.compile(
-    r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
+    r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)(?!.*s$)",
+    re.IGNORECASE,
 )
 JOINED_ID = re.compile(r"[A-Z]{2}ID$|[a-z]I[dD]$")
 """An id without a sign between its words: UTILITYID, UtilityId."""
@@ -215,8 +216,8 @@ def is_id(name: str) -> bool:
     """Return whether a column is named like an id: shop_id, UTILITYID, estab.
 
     Example:
-        >>> [is_id(name) for name in ("UTILITYID", "shop_id", "PlantId", "paid", "MEDICAID", "GRID")]
-        [True, True, True, False, False, False]
+        >>> [is_id(name) for name in ("UTILITYID", "shop_id", "PlantId", "estab", "paid", "MEDICAID", "GRID", "establishments")]
+        [True, True, True, True, False, False, False, False]
     """
     joined = JOINED_ID.search(name) is not None and NO_IDS.search(name) is None
     return joined or UNIT.search(name) is not None
@@ -272,7 +273,7 @@ def _schema(roles: Roles, said: Wishes, grouped: Sequence[str]) -> list[str]:
     unit = roles.unit[0] if len(roles.unit) == 1 else list(roles.unit) if roles.unit else BLANK
     protected = " and ".join(roles.unit)
     about = (
-        "identifies a record; one row is one unit, or see [schema.collapse]"
+        "the column that identifies a record, or several: one row is one unit, or see [schema.collapse]"
         if len(roles.unit) < 2
         else f"one row is one pair of {protected}, and the pair is what is protected"
     )

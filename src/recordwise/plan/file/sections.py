@@ -276,6 +276,9 @@ NO_UNIT = "(no unit)"
 
 def _read_unit(node: Node) -> str | tuple[str, ...] | None:
     """Read the id: a column, or several that identify a record together."""
+    if node.value == "":
+        node.problem('is blank: write the column that identifies a record, or several, as in ["NAME", "OTHER"]')
+        return None
     if not isinstance(node.value, list):
         return node.text()
     names = node.each(Node.text)

@@ -389,9 +389,9 @@ def _goal_table(view: OwnerView, goal: Goal, part: PlanTotals) -> GoalTable:
     if not counted.any():
         groups = " x ".join(part.level.names()) or "the grand total"
         raise ParameterError(
-            parameter="goals",
+            parameter=f"the goal of {goal.measure}",
             problem=f"has no cell of {groups} to which it applies",
-            advice="Lower at_least, or check the keys.",
+            advice="Lower at_least for it, leave it out (statistics, --statistic), or check the keys.",
         )
     query = part.plan.queries[part.asked.query]
     return GoalTable(

@@ -122,8 +122,11 @@ def _logits(shares: FloatArray, lengths: Sequence[int]) -> FloatArray:
 
 
 def exact_shares(shares: FloatArray) -> list[Fraction]:
-    """Round shares to six decimals that add up to exactly 1; the largest absorbs the rounding."""
-    parts = [max(Fraction(int(share * UNITS), UNITS), Fraction(1, UNITS)) for share in shares]
+    """Round shares to six decimals that add up to exactly 1.
+
+    All are rounded up but the largest, which pays for it: a small share would lose much by a millionth.
+    """
+    parts = [max(Fraction(math.ceil(share * UNITS - 1e-6), UNITS), Fraction(1, UNITS)) for share in shares.tolist()]
     parts[int(np.argmax(shares))] += 1 - sum(parts)
     return parts
 
@@ -319,8 +322,8 @@ class LevelRatios(Protocol):
     def at(self, query: Query) -> list[float]:
         """At the split that the query has."""
 
-    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
-        """Return the shares for which the largest ratio is smallest, from the ratios at some shares."""
+    def best(self, query: Query) -> FloatArray:
+        """Return the shares for which the largest ratio is smallest, by what is known at those of a query."""
 
 
 class RawRatios:
@@ -330,16 +333,18 @@ class RawRatios:
         self._tables = tables
         self._levels = np.array([each.part.number for each in tables])
 
-    def at(self, query: Query) -> list[float]:
+    def at(self, query: Query, *, smooth: bool = False) -> list[float]:
         shares = [level.share for level in query.tables()]
         return [
-            each.ratio(each.asked.statistic.mechanism, shares[each.part.number], name=BUDGET) for each in self._tables
+            each.ratio(each.asked.statistic.mechanism, shares[each.part.number], name=BUDGET, smooth=smooth)
+            for each in self._tables
         ]
 
-    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
+    def best(self, query: Query) -> FloatArray:
         # Errors fall with the root of the share: exactly for Gaussian noise, nearly for other noise.
-        need = np.full(len(at), LEAST_SHARE * max(found) ** 2)
-        np.maximum.at(need, self._levels, np.array(found) ** 2 * at[self._levels])
+        at, found = level_shares(query), np.array(self.at(query, smooth=True))
+        need = np.full(len(at), LEAST_SHARE * found.max() ** 2)
+        np.maximum.at(need, self._levels, found**2 * at[self._levels])
         return np.asarray(need / need.sum())
 
 
@@ -369,8 +374,8 @@ class FittedRatios:
             found.append(each.worst(np.sqrt(own)))
         return found
 
-    def best(self, found: Sequence[float], at: FloatArray) -> FloatArray:
-        return convex_shares(list(self._trees.values()), None, at)
+    def best(self, query: Query) -> FloatArray:
+        return convex_shares(list(self._trees.values()), None, level_shares(query))
 
 
 # Mechanisms that are kept: one budget over several tables, or each query of a plan over its levels. Every table's
@@ -386,7 +391,7 @@ EVEN = 1e-3
 LONGEST_STEP = 1.0
 """The largest step in the logarithm of a share, before shares are rescaled to add up to 1."""
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
-TIMES_SPLIT = 3
+TIMES_SPLIT = 5
 """How often the levels of a plan are split again, at the errors of the split found before."""
 
 
@@ -548,13 +553,14 @@ def _within_plan(view: OwnerView, goals: Sequence[Goal], plan: PlanLike, *, fitt
 
 def _least_ratio(query: Query, errors: LevelRatios) -> Query:
     """Return the query with the shares for which its worst table is best."""
-    found = errors.at(query)
+    tried, least = query, max(errors.at(query))
     for _ in range(TIMES_SPLIT if len(query.tables()) > 1 else 0):
-        other = with_free_shares(query, errors.best(found, level_shares(query)))
-        then = errors.at(other)
-        if max(then) >= max(found) * (1 - 1e-6):
+        last, tried = tried, with_free_shares(query, errors.best(tried))
+        worst = max(errors.at(tried))
+        if worst < least * (1 - 1e-9):
+            query, least = tried, worst
+        if tried == last:
             break
-        query, found = other, then
     return query
 
 

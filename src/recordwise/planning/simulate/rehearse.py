@@ -21,7 +21,7 @@ from recordwise.plan.file.read import BasicOutputs, PlanFile, load_plan
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.schema import NO_LOOK
 from recordwise.plan.sources import DUCKDB
-from recordwise.planning.losses import SizeClass, losses_by_size
+from recordwise.planning.losses import SizeClass, TenYears, losses_by_size
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
@@ -348,6 +348,11 @@ def _with_basic(done: Release, asked: BasicOutputs) -> tuple[Release, list[str]]
 def _notes(file: PlanFile) -> Iterator[str]:
     if file.earlier:
         yield "the page shows no earlier periods: they are real, and these numbers are not"
+    if file.stage is not None:
+        yield "the stage is not rehearsed: answers are drawn afresh with the noise that is left, on one set of records"
+    years = TenYears.of(file)
+    if years is not None:
+        yield from years.notes()
     if file.budget is not None:
         yield "the budget was taken as if nothing had been spent; what the plan's ledger says about it was not read"
 

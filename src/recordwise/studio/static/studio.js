@@ -18,6 +18,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     const next = step(state, event);
     if (next === state) return;
     state = next;
+    say("#exact", "");
     show();
     clearTimeout(timer);
     timer = setTimeout(() => remember(), REST);
@@ -153,7 +154,11 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     if (shape !== structure) { structure = shape; kept(); }
     find("#undo").disabled = !state.past.length;
     find("#redo").disabled = !state.future.length;
-    for (const at of all("[data-key]")) say(at, texts[at.dataset.key] ?? "");
+    // Reading a text back is slow; what was written is remembered.
+    for (const at of all("[data-key]")) {
+      const text = texts[at.dataset.key] ?? "";
+      if (at.shownText !== text) at.textContent = at.shownText = text;
+    }
   };
   find("#undo").addEventListener("click", () => act({kind: "undo"}));
   find("#redo").addEventListener("click", () => act({kind: "redo"}));

@@ -1,6 +1,6 @@
 import {screenError, screenNumber, screenShare, screenWhole} from "./numbers.js";
 
-// Every text of the page in a state: the same as recordwise.studio.view, number by number in the same order.
+// Every text of the page in a state: the same as recordwise.studio.texts, number by number in the same order.
 const TYPICAL = 0.5, HIGH = 0.9, HIGHEST = 0.99, NEARLY = 1 + 1e-9, MOST_YEARS = 1000;
 
 export const points = (trade, position, mechanisms) => trade.statistics.map(each => each.candidates.find(own => own.name === mechanisms[each.key]).points[position]);

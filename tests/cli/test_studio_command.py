@@ -1,0 +1,41 @@
+"""``recordwise studio``: what it refuses before it serves anything, and what it serves."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from recordwise.cli import app
+from recordwise.studio import server
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--confidential"], "needs --records"), (["--records", "a.parquet"], "needs a plan")]
+)
+def test_what_does_not_belong_together_is_refused(words: list[str], said: str) -> None:
+    found = CliRunner().invoke(app, ["studio", *words])
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[tuple[Any, bool]] = []
+    monkeypatch.setattr(server, "serve", lambda desk, *, browser, tell: served.append((desk, browser)))
+    monkeypatch.chdir(tmp_path)
+    plan = tmp_path / "plan.toml"
+    runs: list[list[str]] = [
+        [],
+        [str(plan), "--no-browser"],
+        [str(plan), "--records", "r.csv"],
+        [str(plan), "--records", "r.csv", "--confidential"],
+    ]
+    for words in runs:
+        assert CliRunner().invoke(app, ["studio", *words]).exit_code == 0
+    assert [(each.subject and each.subject.data, browser) for each, browser in served] == [
+        (None, True),
+        ("synthetic", False),
+        ("public", True),
+        ("confidential", True),
+    ]
+    assert {each.folder.resolve() for each, _ in served} == {tmp_path.resolve()}
