@@ -45,7 +45,7 @@ from recordwise.planning.search.goals import (
     two_digits,
     with_error,
 )
-from recordwise.planning.search.reliable import TIMES_SD, Scalable
+from recordwise.planning.search.reliable import TIMES_SD, Scalable, has_widths
 from recordwise.planning.simulate.evaluate import EvaluatedGroup, evaluate
 from recordwise.planning.simulate.generate import usual_rows
 from recordwise.planning.simulate.rehearse import on_other_records
@@ -224,7 +224,7 @@ def _references(cells: Cells, asked: Goal | None) -> tuple[tuple[Reference, ...]
     """Return the statistics whose noise can be changed, and which of them the main control is about."""
     by_place: dict[tuple[int, str], list[GoalTable]] = {}
     for table in cells.scalable.tables:
-        if can_be_scaled(table.asked.statistic.mechanism):
+        if is_adjustable(table.asked.statistic.mechanism):
             by_place.setdefault(table.asked.place, []).append(table)
     if not by_place:
         raise ParameterError(
@@ -290,9 +290,19 @@ def _digits(value: Fraction) -> Fraction:
     return Fraction(THREE.create_decimal(Decimal(float(value))))
 
 
-def _own_error(table: GoalTable, size: Fraction) -> float:
-    """Return the relative error of today's plan in a cell of a size."""
-    mechanism = table.asked.statistic.mechanism.at_share(table.part.level.share)
+def is_adjustable(mechanism: Mechanism) -> bool:
+    """Return whether there is the same noise in other amounts."""
+    return can_be_scaled(mechanism) or has_widths(mechanism)
+
+
+def noise_of(mechanism: Mechanism) -> float:
+    """Return the amount of noise, to which errors are in proportion."""
+    return noise_size(mechanism) if can_be_scaled(mechanism) else float(mechanism.inside()[0].width)
+
+
+def _own_error(table: GoalTable, size: Fraction, given: Mechanism | None = None) -> float:
+    """Return the relative error of today's plan, or with another mechanism, in a cell of a size."""
+    mechanism = (given or table.asked.statistic.mechanism).at_share(table.part.level.share)
     if mechanism.is_sized:
         edges = mechanism.edges(float(size))
         mechanism = mechanism.at_size(max((each for each in edges if each <= size), default=edges[0]))
@@ -337,6 +347,10 @@ def _calibrated(reference: Reference, mechanism: Mechanism, within: Fraction) ->
     """
     size, step = float(reference.size), reference.level.step
     try:
+        if has_widths(mechanism):
+            # Its errors are in proportion to its scales, whatever the share.
+            times = Fraction(float(within) / _own_error(reference.level, reference.size, mechanism) * (1 - SLACK))
+            return mechanism.each(lambda inner: inner.with_scale_times(times))  # type: ignore[attr-defined, no-any-return]
         if mechanism.is_sized:
             found: Any = with_error(mechanism, float(within), confidence=CONFIDENCE, step=step)  # type: ignore[arg-type]
         else:
@@ -393,13 +407,14 @@ def _fitted(case: Case, reference: Reference, positions: Sequence[Fraction], pro
     withins = case.withins(reference, positions)
     for name, given in _candidates(case, reference).items():
         try:
-            check_shared(given, query)
+            if not has_widths(given):
+                check_shared(given, query)
             kept = given if name == OWN else _with_best_offset(case, reference, given, profile)
             own = _at_positions(reference, kept, withins, keep=name == OWN)
         except InfeasibleError:
             continue
         middle = own[withins.index(reference.within)]
-        factors = tuple((noise_size(middle) / noise_size(each)) ** 2 for each in own)
+        factors = tuple((noise_of(middle) / noise_of(each)) ** 2 for each in own)
         base = case.cells.scalable
         plan = replace(base.scope.plan, queries=base.queries)
         queries = with_choice(plan, [reference.level.asked], same_for_all(middle))
@@ -461,10 +476,15 @@ class Sorted:
         )
 
 
+def is_plain(scalable: Scalable, table: GoalTable) -> bool:
+    """Return whether errors are in proportion to the noise."""
+    return scalable.is_plain(table) or has_widths(scalable.drawn(table.asked.place).mechanism)
+
+
 def _ratios(fitted: Fitted, number: int, factor: float, kept: dict[int, FloatArray]) -> FloatArray:
     """Return the relative standard errors of the cells of a table; plain noise is computed once."""
     table = fitted.reference.tables[number]
-    if not fitted.scalable.is_plain(table):
+    if not is_plain(fitted.scalable, table):
         return np.asarray(fitted.scalable.errors(table, factor) / table.totals)
     if number not in kept:
         kept[number] = fitted.scalable.errors(table, 1.0) / table.totals
@@ -490,7 +510,7 @@ def _points(case: Case, fitted: Fitted, cells: Sorted, profile: Profile, drawn: 
             Point(
                 mechanism=mechanism.text(),
                 entry=parameter_json(mechanism),
-                noise=short(noise_size(mechanism)),
+                noise=short(noise_of(mechanism)),
                 losses=losses[at],
                 errors=tuple(short(TIMES_SD * float(np.median(each))) for each in sizes),
                 statuses=tuple(_shares(case.cells, each) for each in sizes),

@@ -216,7 +216,9 @@ class Drawn:
 
     def _values(self, fitted: "Fitted", table: GoalTable, rows: Sequence[int], totals: FloatArray) -> list[FloatArray]:
         """Return the drawn values, a row for each draw: noise is drawn once and scaled, on the scale it is drawn on."""
-        if fitted.scalable.is_plain(table):
+        from recordwise.studio.make import is_plain
+
+        if is_plain(fitted.scalable, table):
             middle = fitted.scalable.drawn(fitted.reference.place).mechanism
             noise = self._once(middle, table, rows, totals) - totals
             return [totals + noise / math.sqrt(each) for each in fitted.factors]

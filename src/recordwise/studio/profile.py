@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
@@ -18,7 +19,7 @@ from recordwise.plan.schema import Schema
 from recordwise.planning.check import example_records, record_text
 from recordwise.planning.explain import FEW, Cells, Sample, class_ends, size_name, taken
 from recordwise.planning.search.goals import has_amount
-from recordwise.planning.search.reliable import Scalable, scaled_losses
+from recordwise.planning.search.reliable import Scalable, has_widths, scaled_losses
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -29,7 +30,7 @@ EACH = 12
 """Records of each size."""
 TOGETHER = 10
 """Establishments of a firm in one place."""
-KNOTS, LEAST = 5, 1e-300
+KNOTS, LEAST = 7, 1e-300
 DIGITS = 6
 Record = Mapping[str, Any]
 
@@ -112,20 +113,34 @@ class Profile:
 
     def losses(self, session: Session, plan: Scalable, factors: Sequence[float]) -> tuple[PointLosses, ...] | None:
         """Return what one statistic costs at each factor; None where that is not known."""
-        examined = plan.examined(plan.queries)
-        policy = session.policy_of(*examined)
-        curves = scaled_losses(plan, policy, Policy(), self.columns, self._evaluated)
-        single = [
-            scaled_losses(plan, policy, Policy(), {name: [each] for name, each in row.items()}, _evaluated_at(row))
-            for row in self.rows
-        ]
-        if any(each.is_fixed for each in (curves, *single)):
-            return None
-        records = [curves.at(each) for each in factors]
-        rows = [[float(own.at(each)[0]) for own in single] for each in factors]
+        if any(has_widths(plan.drawn(place).mechanism) for place in plan.places()):
+            records, rows = self._interpolated(session, plan, factors)
+        else:
+            policy = session.policy_of(*plan.examined(plan.queries))
+            curves = scaled_losses(plan, policy, Policy(), self.columns, self._evaluated)
+            single = [
+                scaled_losses(plan, policy, Policy(), {name: [each] for name, each in row.items()}, _evaluated_at(row))
+                for row in self.rows
+            ]
+            if any(each.is_fixed for each in (curves, *single)):
+                return None
+            records = np.stack([curves.at(each) for each in factors])
+            rows = np.array([[float(own.at(each)[0]) for own in single] for each in factors])
         firms = self._firm_losses(plan, factors)
-        found = tuple(_losses(records[at], rows[at][:-1], firms[at], rows[at][-1:]) for at in range(len(factors)))
+        found = tuple(
+            _losses(records[at], rows[at].tolist()[:-1], firms[at], rows[at].tolist()[-1:])
+            for at in range(len(factors))
+        )
         return found if all(map(_is_finite, found)) else None
+
+    def _interpolated(
+        self, session: Session, plan: Scalable, factors: Sequence[float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the losses of records and rows, from the policy at a few factors."""
+        tried = _few(factors)
+        policies = [session.policy_of(*plan.examined(plan.at(each) or plan.queries)) for each in tried]
+        rows = np.array([[float(policy.loss(dict(row))) for row in self.rows] for policy in policies])
+        return _between(factors, tried, self._evaluated(policies).T), _between(factors, tried, rows)
 
     def others(self, session: Session, queries: Sequence[Query]) -> PointLosses:
         """Return what statistics cost whose mechanism is not chosen."""
@@ -150,16 +165,32 @@ class Profile:
         if all(has_amount(plan.drawn(place).mechanism) for place in plan.places()):
             base = self._firms_of(plan.examined(plan.queries))
             return [[each * factor for each in base] for factor in factors]
-        # The logarithm of a loss bends little in that of the noise: between a few amounts it is interpolated.
-        tried = sorted(set(np.quantile(factors, np.linspace(0, 1, KNOTS), method="nearest").tolist()))
+        tried = _few(factors)
         known = np.array([self._firms_of(plan.examined(plan.at(each) or plan.queries)) for each in tried])
-        logs = np.log(np.maximum(known, LEAST))
-        columns = [np.exp(np.interp(np.log(factors), np.log(tried), own)) for own in logs.T]
-        return [[float(own[at]) for own in columns] for at in range(len(factors))]
+        found: list[list[float]] = _between(factors, tried, known).tolist()
+        return found
 
     def _firms_of(self, queries: Sequence[Query]) -> list[float]:
         policy = firm_policy(Plan(schema=self.schema, queries=tuple(queries)))
         return [float(policy.loss(each).rho) for each in self.firm_units]
+
+
+def _few(factors: Sequence[float]) -> list[float]:
+    """Return a few of some factors, the first, the last and that of today's plan among them."""
+    order = sorted(set(factors))
+    places = np.linspace(0, len(order) - 1, min(KNOTS, len(order))).round().astype(int)
+    return sorted({*(order[each] for each in places), *(each for each in order if each == 1)})
+
+
+def _between(factors: Sequence[float], tried: Sequence[float], known: FloatArray) -> FloatArray:
+    """Return losses at all factors, a row for each.
+
+    The logarithm of a loss bends little in that of the noise, and rises with it: it is interpolated.
+    """
+    if len(tried) == 1:
+        return np.repeat(known, len(factors), axis=0)
+    curve = PchipInterpolator(np.log(tried), np.log(np.maximum(known, LEAST)), axis=0)
+    return np.asarray(np.where(known.max(axis=0) > 0, np.exp(curve(np.log(factors))), 0.0))
 
 
 def _even(sample: Sample, rows: Any) -> list[int]:

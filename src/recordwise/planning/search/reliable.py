@@ -114,7 +114,7 @@ class Scalable:
         own: Any = self.drawn(place).mechanism
         if factor == 1:
             return own
-        if not can_be_scaled(own) and not (self.any_law and _has_widths(own)):
+        if not can_be_scaled(own) and not (self.any_law and has_widths(own)):
             return None
         try:
             if not can_be_scaled(own):
@@ -196,7 +196,7 @@ class Scalable:
             tree = self.levels[place].at(mechanism)
             fitted = tree.weights(level_shares(query)).fitted[tree.level == table.part.number]
             return np.asarray(np.sqrt(fitted[table.counted]))
-        if place in self.levels and self.any_law and _has_widths(mechanism):
+        if place in self.levels and self.any_law and has_widths(mechanism):
             shares = [each.share for each in query.tables()]
             tree = self.levels[place].under(mechanism, shares, table.part.step)
             fitted = tree.weights(np.ones(len(shares))).fitted[tree.level == table.part.number]
@@ -207,7 +207,7 @@ class Scalable:
         return np.asarray(np.sqrt(found[table.counted]))
 
 
-def _has_widths(mechanism: Any) -> bool:
+def has_widths(mechanism: Any) -> bool:
     """Return whether it is sized noise, all of it fat-tailed with a scale."""
     return mechanism.is_sized and all(map(has_width, mechanism.inside()))
 
