@@ -19,7 +19,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError, PlanError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import exact_text
+from recordwise.exact.text import digits_text, exact_text
 from recordwise.mechanisms.base import Mechanism, parameter_json
 from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.file.read import PlanFile, load_plan
@@ -531,7 +531,7 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
 
 def short(value: float) -> float:
     """Return a number with six digits, so that the file stays small."""
-    return float(f"{value:.{DIGITS}g}")
+    return float(digits_text(value, DIGITS))
 
 
 # The whole file.

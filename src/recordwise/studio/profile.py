@@ -10,6 +10,7 @@ from scipy.interpolate import PchipInterpolator
 
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import digits_text
 from recordwise.plan.cost import firm_policy
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan
@@ -306,4 +307,4 @@ def _is_finite(losses: PointLosses) -> bool:
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    return float(digits_text(value, DIGITS))
