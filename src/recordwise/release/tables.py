@@ -54,7 +54,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
         )
     total = hashlib.sha256(f"{column.type}".encode())
-    array = single_array(column)
+    array = column.chunk(0) if column.num_chunks == 1 else single_array(column)
     if array.null_count:
         total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):
