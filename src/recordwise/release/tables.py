@@ -59,7 +59,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
         total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):
         array = array.fill_null("") if array.null_count else array
-        total.update(numpy_of(pc.binary_length(array)).data)
+        total.update(_numbers(pc.binary_length(array)))
         total.update(_letters(array))
     else:
         total.update(_numbers(array))
