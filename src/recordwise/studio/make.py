@@ -67,6 +67,7 @@ from recordwise.studio.trade import (
     Trade,
     TradeBaseline,
     TradeStatistic,
+    short,
 )
 from recordwise.studio.words import Vocabulary, read_goal, write_goal
 
@@ -80,8 +81,6 @@ THREE = Context(prec=3, rounding=ROUND_CEILING)
 WORST = 1e300
 LARGEST_ERROR = 0.25
 """The main control begins with cells for which today's plan is no further off."""
-DIGITS = 6
-"""Significant digits of the numbers in the file."""
 
 
 @reported
@@ -527,11 +526,6 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
     if not len(ratios):
         return tuple(0.0 for _ in cells.rules.names())
     return tuple(short(each) for each in cells.status("", ratios).shares)
-
-
-def short(value: float) -> float:
-    """Return a number with six digits, so that the file stays small."""
-    return float(f"{value:.{DIGITS}g}")
 
 
 # The whole file.

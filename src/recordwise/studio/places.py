@@ -16,7 +16,7 @@ from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.planning.search.goals import GoalTable
 from recordwise.planning.simulate.evaluate import column_of
-from recordwise.studio.trade import PlaceCell, TradePlace
+from recordwise.studio.trade import PlaceCell, TradePlace, short
 
 if TYPE_CHECKING:
     from recordwise.studio.make import Case, Fitted
@@ -191,9 +191,7 @@ class Drawn:
             TradePlace(
                 name=each.name,
                 cells=tuple(
-                    PlaceCell(
-                        statistic=statistic, name=f"{cell}: {label}", total=float(f"{places.total(table, row):.6g}")
-                    )
+                    PlaceCell(statistic=statistic, name=f"{cell}: {label}", total=short(places.total(table, row)))
                     for row, cell in zip(each.rows, each.cells)
                     for statistic, table, label in zip(places.statistics, places.tables, places.labels)
                 ),
@@ -283,6 +281,4 @@ class Drawn:
             block[:, at::width] = values[:, start : start + len(each.rows)]
             start += len(each.rows)
             found.append(block)
-        return tuple(
-            tuple(tuple(float(f"{value:.6g}") for value in block[draw]) for block in found) for draw in range(DRAWS)
-        )
+        return tuple(tuple(tuple(short(value) for value in block[draw]) for block in found) for draw in range(DRAWS))
