@@ -14,6 +14,7 @@ from recordwise.errors import ParameterError, PlanFileError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file.read import PlanFile
+from recordwise.planning import Rounding
 from recordwise.policy import constant
 from recordwise.studio import make
 from recordwise.studio.handover import (
@@ -58,7 +59,12 @@ def heard() -> list[tuple[str, float]]:
 
 @pytest.fixture(scope="module")
 def trade(folder: Path, heard: list[tuple[str, float]]) -> Trade:
-    return few_positions(folder / "plan.toml", rows=ROWS, progress=lambda doing, share: heard.append((doing, share)))
+    return few_positions(
+        folder / "plan.toml",
+        rows=ROWS,
+        baselines={"rounding": Rounding(base=5), "p% rule": rw.planning.PercentRule(10)},
+        progress=lambda doing, share: heard.append((doing, share)),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +126,15 @@ def test_every_candidate_meets_its_goal_at_every_position(file: PlanFile, trade:
                 size = float(goal.at_least)
                 reach = float(goal.within) * size
                 assert made.meets(array(size), array(reach * 1.002), confidence=goal.confidence, step=1).all()
+
+
+def test_baselines_stand_next_to_noise_by_size_of_cell(trade: Trade) -> None:
+    rounding, rule = trade.baselines
+    assert rounding.withheld_of_all == 0
+    assert all(each is not None for each in rounding.errors)
+    assert list(rounding.errors) == sorted(rounding.errors, key=lambda each: -(each or 0))
+    assert 0 < rule.withheld_of_all < 1
+    assert len(rule.withheld) == len(trade.statistics[trade.main].sizes)
 
 
 def test_positions_are_round_and_today_is_among_them(trade: Trade) -> None:
