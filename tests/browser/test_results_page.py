@@ -11,6 +11,7 @@ import recordwise as rw
 from browser.kept_pictures import ARTEFACTS
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
+from recordwise.release.content import unimodal_reach
 
 STATES = {"01": "Alabama", "02": "Alaska", "04": "Arizona", "05": "Arkansas", "06": "California", "08": "Colorado"}
 STATES |= {"09": "Connecticut", "10": "Delaware", "12": "Florida"}
@@ -40,6 +41,7 @@ def made(folder: Path) -> rw.Release:
     how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "dataset": "places"}
     tree = rw.query().named("tree").levels("nation", "state", "county", share=["1/10", "1/5", "7/10"])
     tree = tree.at(place.keys("county")).sum("emp", rw.Gaussian(sigma=9)).count(rw.Gaussian(sigma=2))
+    tree = tree.sum("emp", rw.GeneralizedGaussian(shape=1, scale=8), alias="laplace")
     (folder / "sectors.csv").write_text("sector\n" + "".join(f"{sector}\n" for sector in SECTORS))
     totals: dict[str, Any] = {"levels": ["all", "sector"], "totals": {"all": "00"}, "source": "public: a list"}
     industry = rw.Hierarchy.of("industry", folder / "sectors.csv", **totals)
@@ -96,6 +98,25 @@ def test_sums_in_a_tree_are_those_of_the_reader(where: dict[str, list[str]], ope
         )
         assert exact
         assert better
+
+
+@pytest.mark.theorem("T-UNIMODAL")
+def test_sums_of_noise_that_is_not_normal_hold_at_least_as_often(opened: Any) -> None:
+    page, release = opened
+    where = {"county": ["01001", "01003", "02001"]}
+    value, sd, low, high, exact, _ = page.evaluate(SUM, ["laplace", 0, where])
+    asked = ReaderRelease.of(release).total("laplace", where)
+    assert exact
+    assert (value, sd) == pytest.approx((asked.value, asked.sd), rel=3e-5)
+    reach = unimodal_reach(0.95, 2 / 1414) * asked.sd
+    assert (high - value, value - low) == pytest.approx((reach, reach), rel=1e-4)
+    assert low < asked.low
+    assert asked.high < high
+    page.select_option("#area-of", index=2)
+    assert page.inner_text("#area-told").startswith("laplace")
+    assert "holds in at least 95% of cases" in page.inner_text("#area-how")
+    page.select_option("#area-of", index=0)
+    assert "holds in at least" not in page.inner_text("#area-how")
 
 
 def test_sums_of_tables_that_cross_are_those_of_one_table(opened: Any) -> None:

@@ -1,6 +1,7 @@
 """Conditions, ranks, regressions, replicates and growth of what readers ask, and their refusals."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from recordwise.postprocess.linear import LinearModel
 from recordwise.reader import ReaderRelease
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import DEEPEST, condition_of
+from recordwise.release.content import unimodal_reach
 
 COUNTIES = ["01001", "01003", "01005", "02013", "02016", "34001", "34003"]
 CODES = ["311", "312", "321", "441"]
@@ -457,3 +459,96 @@ def test_ratios_without_a_clear_denominator_are_left_out_and_named() -> None:
     assert grown.labels == ("c0", "c2")
     assert "10.00%" in grown.sentence
     assert grown.texts[0][1] == "1.49%"
+
+
+# Noise that is not normal.
+
+
+@pytest.mark.theorem("T-UNIMODAL")
+def test_sums_of_noise_with_one_mode_are_held_and_of_other_noise_are_not() -> None:
+    """At most 5 % of 200,000 sums are beyond the reach, false alarm below 1e-6 for each law.
+
+    The law for which Gauss's inequality is sharp is beyond less; three points, without one mode, are rejected.
+    """
+    chance, draws, reach = np.random.default_rng(11), 200_000, unimodal_reach(0.95, 0.0)
+    assert reach == pytest.approx(2.9814, abs=1e-4)
+    most = 0.05 + 4.8 * np.sqrt(0.05 * 0.95 / draws)
+
+    def beyond(values: Any, sd: float, errors: float = reach) -> float:
+        return float(np.mean(np.abs(values) > errors * sd))
+
+    part = 4 / (3 * reach**2)
+    sharp = np.where(chance.random(draws) < part, chance.uniform(-1.5 * reach, 1.5 * reach, draws), 0.0)
+    assert beyond(sharp, 1.0) <= most
+    assert beyond(sharp, 1.0, 2.8) > most
+    three = np.where(chance.random(draws) < 1 / 3**2, chance.choice([-3.0, 3.0], draws), 0.0)
+    assert beyond(three, 1.0) > most
+    # Laplace noise of very different sizes, on lattices of half a standard deviation, with weights of both signs.
+    weights, spread = np.array([1.0, -0.4, 0.2]), np.array([1.0, 7.0, 20.0])
+    chances = 1 - np.exp(-np.sqrt(2) / 2)
+    noise = (chance.geometric(chances, (draws, 3)) - chance.geometric(chances, (draws, 3))) * spread / 2
+    own = np.sqrt(2 * (1 - chances)) / chances * spread / 2
+    sd = float(np.sqrt(np.sum((weights * own) ** 2)))
+    assert beyond(noise @ weights, sd, unimodal_reach(0.95, float(np.max(spread / 2 / own)))) <= most
+    assert unimodal_reach(0.5, 0.0) == pytest.approx(np.sqrt(3) / 2)
+
+
+def test_lattices_of_fat_tailed_noise_are_at_most_the_part_that_is_told() -> None:
+    for inner in (rw.GeneralizedGaussian(shape=1, scale=1), rw.GeneralizedGaussian(shape="1/2", scale=1)):
+        for size in (1, 3, 40, 5000):
+            law, lattice = inner.resized(Fraction(size)).drawn_law(1)
+            assert (
+                float(lattice) <= inner.lattice_part(1.0) * float(np.sqrt(law.variance)) * float(lattice) < 0.01 * size
+            )
+    assert rw.GeneralizedGaussian(shape=1, scale=4, lattice="1/2").lattice_part(5.0) == pytest.approx(0.1)
+    assert rw.LogTransform(offset=20, sigma="0.1").lattice_part(1.0) is None
+
+
+@pytest.mark.theorem("T-RATIO")
+@pytest.mark.parametrize("sign", [-1.0, 0.0])
+def test_ratios_of_noise_that_is_not_normal_hold_whatever_the_dependence(sign: float) -> None:
+    """Misses of 1,000 ratios are at most 5 %, false alarm below 1e-6; with a third of the reach they are more."""
+    chance, count = np.random.default_rng(int(3 + sign)), 1000
+    bottom = chance.laplace(0, 10, count)
+    top = sign * bottom if sign else chance.laplace(0, 10, count)
+    most = 0.05 + 4.8 * np.sqrt(0.05 * 0.95 / count)
+
+    def misses(reach: float) -> float:
+        given: dict[str, Any] = {"normal": False, "wides": np.full(count, reach)}
+        tops = made(300 + top, np.eye(count) * 200, of="digest:pay", **given)
+        ratios = tops.per(made(300 + bottom, np.eye(count) * 200, **given))
+        assert len(ratios) == count
+        assert any("97.5% each" in note for note in ratios.notes)
+        return float(np.mean((ratios.lows > 1) | (ratios.highs < 1)))
+
+    assert misses(10 * np.log(40)) <= most
+    assert misses(10 / 3 * np.log(40)) > most
+
+
+def test_ratios_of_laplace_noise_are_told_and_denominators_near_0_are_not(opened: Any) -> None:
+    now, before = (released(opened, rw.GeneralizedGaussian(shape=1, scale=4), seed, str(seed)) for seed in (1, 2))
+    found = now.growth("emp", before, by="county5", complete=True)
+    assert np.all((found.lows < found.values) & (found.values < found.highs))
+    assert "at least 95% of cases" in " ".join(found.notes)
+    assert "intervals by corners" in found.citation
+    totals = now.total("emp", by="county5", complete=True)
+    ratio, share = totals.ratio("01001", "34001"), now.share("emp", by="county5", of={}, complete=True)
+    assert totals.wides is not None
+    one, other = (totals.labels.index(each) for each in ("01001", "34001"))
+    ends = [
+        (totals.values[one] + s * totals.wides[one]) / (totals.values[other] - s * totals.wides[other]) for s in (-1, 1)
+    ]
+    assert [ratio.low, ratio.high] == pytest.approx(ends)
+    assert np.all(totals.wides > totals.highs - totals.values)
+    assert len(share) == len(COUNTIES)
+    # Gaussian counts below Laplace sums: corners too.
+    assert "at least 95% of cases" in " ".join(totals.per(now.total("count", by="county5", complete=True)).notes)
+    merged = totals.combined(np.ones((1, len(totals))), ["all"])
+    assert merged.wides is not None
+    assert merged.low < merged.value < merged.high
+    with pytest.raises(ParameterError, match="another confidence"):
+        totals.per(now.total("count", by="county5", complete=True, confidence=0.9))
+    with pytest.raises(ParameterError, match="not clearly different from 0"):
+        made([1.0, 2.0], np.eye(2), normal=False, wides=np.array([3.0, 3.0])).ratio("c0", "c1")
+    with pytest.raises(ParameterError, match="cut or derived"):
+        ratio.ratio("c0", "c1")

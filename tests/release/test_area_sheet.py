@@ -14,6 +14,7 @@ import pytest
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
+from recordwise.release.content import unimodal_reach
 from recordwise.release.formats.xlsx import ALONE, AREA, CHOICE, LARGE, RESULTS, SMALL
 
 pytestmark = pytest.mark.process
@@ -44,6 +45,7 @@ def release() -> rw.Release:
     asked = rw.query().levels(rw.prefix("county", [2, 5])).levels(rw.prefix("naics", [1, 3]), keys=keys)
     with rw.Session(table, words=words, **how) as session:
         asked = asked.count(rw.Gaussian(sigma=3)).sum("emp", rw.Gaussian(sigma=9), alias="emp")
+        asked = asked.sum("emp", rw.GeneralizedGaussian(shape=1, scale=7), alias="laplace")
         return session.run(asked.sum("emp", rw.LogTransform(offset=10, sigma="0.2"), alias="logs"), rng=Seeded(3))
 
 
@@ -95,13 +97,19 @@ def test_typed_codes_are_added_up_with_the_error_of_the_reader(
             shown = [sheets[name].cell(row + 1, column).value for column in (2, 3, 4, 5)]
             # Workbooks have the digits that mean something, a hundredth of the error of each cell.
             assert shown == pytest.approx([asked.value, asked.sd, asked.low, asked.high], abs=asked.sd / 50)
+        # Of noise that is not normal the interval is wider than the drawn one, and holds at least as often.
+        asked, errors = reader.total("laplace", where), unimodal_reach(0.95, 2 / 1414)
+        ends = [asked.value - errors * asked.sd, asked.value + errors * asked.sd]
+        shown = [sheets[name].cell(RESULTS + 3, column).value for column in (2, 3, 4, 5)]
+        assert shown == pytest.approx([asked.value, asked.sd, *ends], abs=asked.sd / 50)
+        assert "holds in at least 95% of cases" in sheets[name].cell(4, 1).value
     found = [cell.value for row in sheets["cells"].iter_rows() for cell in row]
     assert [each for each in found if each in ("yes", "no such cell", "named above")] == [
         *("yes", "yes", "named above", "no such cell")
     ]
     table = release["county5_by_naics3"].to_pandas().set_index(["county5", "naics3"])
     assert sheets["cells"].cell(RESULTS + 2, 2).value == pytest.approx(table.loc[cells[:2], "emp"].sum(), abs=0.5)
-    said = {name: str(sheet.cell(RESULTS + 4, 1).value) for name, sheet in sheets.items()}
+    said = {name: str(sheet.cell(RESULTS + 5, 1).value) for name, sheet in sheets.items()}
     assert said["counties"].startswith(LARGE.split("{")[0])
     assert said["cells"].startswith((LARGE.split("{")[0], SMALL.split("{")[0]))
     assert said["states"] == ALONE

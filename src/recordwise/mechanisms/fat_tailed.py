@@ -83,6 +83,13 @@ class FatTailedNoise(AdditiveNoise):
     def draws_laplace(self) -> bool:
         return laplace_scale(self.function) is not None
 
+    def lattice_part(self, sd: float) -> float:
+        """Bound the lattice as a part of the standard deviation (T-UNIMODAL)."""
+        if self.coarseness is not None:
+            return float(self.coarseness) / sd
+        # A scale has at least a thousand steps; half of their standard deviation allows for any finer lattice.
+        return 2 / math.sqrt(self.law_on(self.width / FINE).variance)
+
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         """The law that is drawn, in lattice steps."""
         raise NotImplementedError

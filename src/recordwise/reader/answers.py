@@ -20,6 +20,10 @@ DRAWS = 2000
 ROUNDING = 1e-9
 MOST_NAMED = 8
 """Labels named in a note."""
+CORNERS = (
+    "Errors are not normal: the interval holds every quotient of the two intervals at {each} each, and so is right in at least "
+    "{level} of cases."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -55,6 +59,8 @@ class Answer:
     """Whether values are unbiased with this covariance."""
     errors: Callable[[int, str], FloatArray] | None = None
     """Simulated errors of all values, by number of draws and purpose; None where they depend on the totals."""
+    wides: FloatArray | None = None
+    """Where errors are not normal: the reach of each interval at (1 + confidence)/2, for ratios."""
     codes: tuple[str, ...] = ()
     """The codes behind the labels, where a column was asked by."""
     left_out: tuple[str, ...] = ()
@@ -143,7 +149,7 @@ class Answer:
         value, sd = weights @ self.values, np.sqrt(max(float(weights @ self.covariance @ weights), 0.0))
         reach = self._z * sd + self.halves[one] + self.halves[other]
         if not self.normal:
-            reach = self._drawn_reach(weights, f"{first}:{second}")
+            reach = float(self._drawn_reaches(weights[None, :], f"{first}:{second}")[0][0])
         return self._derived(
             f"{first} less {second}",
             values=[value],
@@ -229,7 +235,8 @@ class Answer:
     def ratio(self, first: str, second: str) -> "Answer":
         """Return the first value divided by the second, such as a share.
 
-        The interval is Fieller's, with their covariance and half steps; the standard error is that of the linear approximation.
+        The interval is Fieller's, with their covariance and half steps; where errors are not normal, it is that of the corners of
+        two intervals (T-RATIO). The standard error is that of the linear approximation.
 
         Args:
             first: The label of a value.
@@ -243,8 +250,8 @@ class Answer:
         """
         self._require_linear()
         top, bottom = (np.array([at]) for at in self._pair(first, second))
-        found = _quotients(_side(self, top), _side(self, bottom), self.covariance[np.ix_(top, bottom)], self._z)
-        return self._derived(f"{first} divided by {second}", **found)
+        found = _quotients(_side(self, top), _side(self, bottom), self.covariance[np.ix_(top, bottom)], self._kind())
+        return self._derived(f"{first} divided by {second}", **found)._noted(self._kind())
 
     def share(self, first: str, of: str) -> "Answer":
         """Return the share of one value in another that contains it.
@@ -254,7 +261,7 @@ class Answer:
             of: The label of the whole.
 
         Returns:
-            The share, with Fieller's interval.
+            The share, with the interval of a ratio.
         """
         return replace(self.ratio(first, of), labels=(f"{first} as a share of {of}",), percent=True)
 
@@ -266,19 +273,21 @@ class Answer:
             of: What they are shares of, in words.
 
         Returns:
-            The shares, with Fieller's intervals. Those of a whole that is not clearly different from 0 are left out.
+            The shares, with the intervals of ratios. Those of a whole that is not clearly different from 0 are left out.
         """
         self._require_linear()
         count = len(self) // 2 if each else len(self) - 1
         parts, whole = np.arange(count), np.arange(count, 2 * count) if each else np.full(count, count)
-        kept = self._clear(self.labels[:count], self._different[whole])
+        kind = self._kind()
+        kept = self._clear(self.labels[:count], self._different(kind)[whole])
         parts, whole = parts[kept], whole[kept]
-        found = _quotients(_side(self, parts), _side(self, whole), self.covariance[np.ix_(parts, whole)], self._z)
+        found = _quotients(_side(self, parts), _side(self, whole), self.covariance[np.ix_(parts, whole)], kind)
         made = replace(
             self._derived(f"as a share of {of}" if of else "as a share", **found),
             labels=tuple(self.labels[at] for at in parts),
         )
-        return replace(made, percent=True, notes=(*self.notes, *self._unclear(self.labels[:count], kept)))
+        made = replace(made, percent=True, notes=(*self.notes, *self._unclear(self.labels[:count], kept)))
+        return made._noted(kind)
 
     def per(self, other: "Answer") -> "Answer":
         """Return each value divided by that of another statistic or release.
@@ -296,11 +305,13 @@ class Answer:
                 clearly different from 0.
         """
         self._require_independent(other)
-        kept = self._clear(self.labels, other._different)
+        kind = self._kind(other)
+        kept = self._clear(self.labels, other._different(kind))
         mine, theirs = (each._rows(kept) for each in (self, other))
-        found = _quotients(_side(mine), _side(theirs), np.zeros_like(mine.covariance), self._z)
+        found = _quotients(_side(mine), _side(theirs), np.zeros_like(mine.covariance), kind)
         made = self._derived(f"divided by {other.question}", **found)
-        return replace(made, labels=mine.labels, notes=(*self.notes, *self._unclear(self.labels, kept)))
+        made = replace(made, labels=mine.labels, notes=(*self.notes, *self._unclear(self.labels, kept)))
+        return made._noted(kind)
 
     def _require_independent(self, other: "Answer") -> None:
         """Refuse other labels, and errors in common."""
@@ -354,24 +365,21 @@ class Answer:
         for each in before:
             if self._carried(each) is None:
                 self._require_independent(each)
-        kept = self._clear(self.labels, np.all([each._different for each in before], axis=0))
+        kind = self._kind(*before)
+        kept = self._clear(self.labels, np.all([each._different(kind) for each in before], axis=0))
         mine, earlier, times = self._rows(kept), [each._rows(kept) for each in before], len(before)
-        now = Side(np.tile(mine.values, times), np.tile(mine.covariance, (times, times)), np.tile(mine.halves, times))
-        then = Side(
-            np.concatenate([each.values for each in earlier]),
-            _blocks([each.covariance for each in earlier]),
-            np.concatenate([each.halves for each in earlier]),
-        )
+        now = _tiled(_side(mine), times)
+        then = _joined([_side(each) for each in earlier])
         # Both fits have the same weights, so that errors are carried as answers are (T-SERIES).
         carried = [self._carried(each) or 0.0 for each in before]
         common = [part * np.tile(own.covariance, (times, 1)) for part, own in zip(carried, earlier)]
-        found = _quotients(now, then, np.concatenate(common, axis=1), self._z)
+        found = _quotients(now, then, np.concatenate(common, axis=1), kind)
         ends = {name: each - 1 if name in ("values", "lows", "highs") else each for name, each in found.items()}
         labels = (
             mine.labels if times == 1 else tuple(f"{label}, since {name}" for name in names for label in mine.labels)
         )
         made = replace(self._derived(f"growth since {', '.join(names)}", **ends), labels=labels, percent=True)
-        return replace(made, notes=(*self.notes, *self._unclear(self.labels, kept)))
+        return replace(made, notes=(*self.notes, *self._unclear(self.labels, kept)))._noted(kind)
 
     def only(self, labels: Sequence[str]) -> "Answer":
         """Return some of the values.
@@ -399,12 +407,39 @@ class Answer:
             covariance=self.covariance[np.ix_(places, places)],
             sources=tuple(self.sources[at] for at in places if at < len(self.sources)),
             errors=None if errors is None else lambda draws, purpose: errors(draws, purpose)[:, places],
+            wides=None if self.wides is None else self.wides[places],
         )
 
-    @property
-    def _different(self) -> Any:
+    def _kind(self, *others: "Answer") -> "Quotients":
+        """Return how intervals of ratios are made: Fieller's sets, or corners if any errors are not normal."""
+        corners = not all(each.normal for each in (self, *others))
+        if corners and any(each.confidence != self.confidence for each in others):
+            raise ParameterError(
+                parameter="other", problem="has another confidence", advice="Ask both with the same confidence."
+            )
+        return Quotients(self._z, self.confidence if corners else None)
+
+    def _noted(self, kind: "Quotients") -> "Answer":
+        """Say how intervals of ratios were made where it is not by Fieller's sets."""
+        if kind.corners is None:
+            return self
+        decimals = share_decimals((1 - kind.corners) / 2)
+        said = CORNERS.format(each=share_text((1 + kind.corners) / 2, decimals), level=share_text(kind.corners))
+        return replace(self, notes=(*self.notes, said), method=f"{self.method}, intervals by corners")
+
+    def _different(self, kind: "Quotients") -> Any:
         """Which values are clearly different from 0."""
-        return np.abs(self.values) > self._z * self.sds + self.halves
+        return kind.different(_side(self))
+
+    def wide_reach(self) -> FloatArray:
+        """Return the reach of each interval at (1 + confidence)/2.
+
+        Returns:
+            Of normal errors by formula, of others as drawn.
+        """
+        if self.wides is not None:
+            return self.wides
+        return NormalDist().inv_cdf((3 + self.confidence) / 4) * self.sds + self.halves
 
     @staticmethod
     def _clear(labels: Sequence[str], different: Any) -> Any:
@@ -439,7 +474,9 @@ class Answer:
         self._require_linear()
         covariance, halves = weights @ self.covariance @ weights.T, np.abs(weights) @ self.halves
         values, sds = weights @ self.values, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-        reach, errors = self._z * sds + halves, self.errors
+        reach, errors, wides = self._z * sds + halves, self.errors, None
+        if not self.normal:
+            reach, wides = self._drawn_reaches(weights, "combined")
         return replace(
             self,
             labels=tuple(labels),
@@ -452,6 +489,7 @@ class Answer:
             halves=halves,
             sources=("the totals and their covariance",),
             errors=None if errors is None else lambda draws, purpose: errors(draws, purpose) @ weights.T,
+            wides=wides,
         )
 
     @property
@@ -484,21 +522,22 @@ class Answer:
                 advice="Ask for totals of statistics with additive noise, without nonnegative.",
             )
 
-    def _drawn_reach(self, weights: FloatArray, purpose: str) -> float:
-        """Return what simulated errors of a weighted sum stay within."""
+    def _drawn_reaches(self, weights: FloatArray, purpose: str) -> tuple[FloatArray, FloatArray]:
+        """Return what simulated errors of weighted sums stay within, at the confidence and at (1 + confidence)/2."""
         from recordwise.postprocess.linear import rank_of
 
         assert self.errors is not None
-        place = rank_of(DRAWS, self.confidence) - 1
-        drawn = np.abs(self.errors(DRAWS, purpose) @ weights)
-        return float(np.partition(drawn, place)[place]) * (1 + ROUNDING)
+        levels = (self.confidence, (1 + self.confidence) / 2)
+        one, other = (rank_of(DRAWS, level) - 1 for level in levels)
+        drawn = np.partition(np.abs(self.errors(DRAWS, purpose) @ weights.T), (one, other), axis=0) * (1 + ROUNDING)
+        return drawn[one], drawn[other]
 
     def _require_linear(self) -> None:
-        if not self.normal or self.clipped:
+        if self.clipped or not (self.normal or self.wides is not None):
             raise ParameterError(
                 parameter="answer",
-                problem="has values that are cut or errors that are not normal, of which no difference or ratio is taken",
-                advice="Ask for totals of Gaussian statistics, without nonnegative.",
+                problem="has values that are cut or derived, or errors that grow with the total, of which no ratio is taken",
+                advice="Ask for totals of statistics with additive noise, without nonnegative.",
             )
 
     def _pair(self, first: str, second: str) -> tuple[int, int]:
@@ -518,7 +557,7 @@ class Answer:
         question = f"{self.question}: {words}"
         halves, sources = np.zeros(len(arrays["values"])), ("the totals and their covariance",)
         made = replace(self, question=question, labels=(words,), normal=False, halves=halves, sources=sources)
-        made = replace(made, moments=False, errors=None)
+        made = replace(made, moments=False, errors=None, wides=None)
         return replace(made, method=f"{self.method}; derived with covariances", **arrays)
 
     def to_json(self) -> dict[str, Any]:
@@ -595,12 +634,51 @@ class Side:
     values: FloatArray
     covariance: FloatArray
     halves: FloatArray
+    wides: FloatArray
+    """The reach of each at (1 + confidence)/2."""
 
 
 def _side(answer: Answer, places: Any = None) -> Side:
     """Return some values of an answer, or all."""
     at = np.arange(len(answer)) if places is None else places
-    return Side(answer.values[at], answer.covariance[np.ix_(at, at)], answer.halves[at])
+    return Side(answer.values[at], answer.covariance[np.ix_(at, at)], answer.halves[at], answer.wide_reach()[at])
+
+
+def _tiled(side: Side, times: int) -> Side:
+    """Return the same values several times."""
+    values, halves, wides = (np.tile(each, times) for each in (side.values, side.halves, side.wides))
+    return Side(values, np.tile(side.covariance, (times, times)), halves, wides)
+
+
+def _joined(sides: Sequence[Side]) -> Side:
+    """Return independent values one after the other."""
+    columns = ([each.values, each.halves, each.wides] for each in sides)
+    values, halves, wides = (np.concatenate(each) for each in zip(*columns))
+    return Side(values, _blocks([each.covariance for each in sides]), halves, wides)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotients:
+    """How intervals of ratios are made."""
+
+    z: float
+    """The normal quantile of Fieller's sets."""
+    corners: float | None
+    """Where errors are not normal: the confidence, with intervals by corners (T-RATIO)."""
+
+    def different(self, side: Side) -> Any:
+        """Which values are clearly different from 0."""
+        reach = side.wides if self.corners is not None else self.z * np.sqrt(np.diagonal(side.covariance)) + side.halves
+        return np.abs(side.values) > reach
+
+    def ends(self, top: Side, bottom: Side, cross: FloatArray) -> list[FloatArray]:
+        """Return the ends of the intervals."""
+        if self.corners is None:
+            return _fieller(top, bottom, cross, self.z)
+        # A quotient is monotone in both, as no interval of a denominator holds 0.
+        signs = ((one, other) for one in (-1, 1) for other in (-1, 1))
+        found = [(top.values + one * top.wides) / (bottom.values + other * bottom.wides) for one, other in signs]
+        return [np.min(found, axis=0), np.max(found, axis=0)]
 
 
 def _unclear_error(count: int) -> ParameterError:
@@ -622,16 +700,29 @@ def _blocks(matrices: Sequence[FloatArray]) -> FloatArray:
     return found
 
 
-def _quotients(top: Side, bottom: Side, cross: FloatArray, z: float) -> dict[str, Any]:
-    """Return ratios with Fieller's sets.
+def _quotients(top: Side, bottom: Side, cross: FloatArray, kind: Quotients) -> dict[str, Any]:
+    """Return ratios with their intervals, errors and covariance."""
+    if not np.all(kind.different(bottom)):
+        raise _unclear_error(1)
+    tops, bottoms = top.values, bottom.values
+    values, ends = tops / bottoms, kind.ends(top, bottom, cross)
+    # The linear approximation: the errors of top / bottom are those of (top - r bottom) / bottom.
+    covariance = (
+        top.covariance - values[:, None] * cross.T - cross * values + np.outer(values, values) * bottom.covariance
+    )
+    covariance = covariance / np.outer(bottoms, bottoms)
+    sds = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    return {"values": values, "sds": sds, "lows": ends[0], "highs": ends[1], "covariance": covariance}
+
+
+def _fieller(top: Side, bottom: Side, cross: FloatArray, z: float) -> list[FloatArray]:
+    """Return the ends of Fieller's sets.
 
     The ratios r with top - r bottom within its reach: z standard errors of it and its half steps, convex in r. A set
     is an interval where the bottom is further from 0 than its own reach; otherwise it is refused.
     """
     tops, bottoms, top_half, bottom_half = top.values, bottom.values, top.halves, bottom.halves
     own, other, both = (np.diagonal(each) for each in (top.covariance, bottom.covariance, cross))
-    if np.any(np.abs(bottoms) <= z * np.sqrt(other) + bottom_half):
-        raise _unclear_error(1)
 
     def error(r: FloatArray) -> FloatArray:
         return np.asarray(np.sqrt(np.maximum(own - 2 * r * both + r**2 * other, 0.0)))
@@ -653,10 +744,4 @@ def _quotients(top: Side, bottom: Side, cross: FloatArray, z: float) -> dict[str
             beyond = outside(values + sign * middle)
             near, far = np.where(beyond, near, middle), np.where(beyond, middle, far)
         ends.append(values + sign * far)
-    # The linear approximation: the errors of top / bottom are those of (top - r bottom) / bottom.
-    covariance = (
-        top.covariance - values[:, None] * cross.T - cross * values + np.outer(values, values) * bottom.covariance
-    )
-    covariance = covariance / np.outer(bottoms, bottoms)
-    sds = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    return {"values": values, "sds": sds, "lows": ends[0], "highs": ends[1], "covariance": covariance}
+    return ends

@@ -421,13 +421,14 @@ def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: f
     answered = model.linear.answer(cells.rows, fine=fine)
     values, sds = answered.estimates, np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
     halves = model.step / 2 * answered.largest
+    wides = None
     if model.noise.varies:
         lows, highs = _moved_ends(model, cells, confidence, stated)
     else:
         if model.noise.normal:
             reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
         else:
-            reach = _drawn_reach(model, cells, confidence, seed)
+            reach, wides = _drawn_reaches(model, cells, (confidence, (1 + confidence) / 2), seed)
         lows, highs = values - reach, values + reach
     return {
         "values": values,
@@ -436,6 +437,7 @@ def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: f
         "highs": highs,
         "covariance": answered.covariance,
         "halves": halves,
+        "wides": wides,
     }
 
 
@@ -502,13 +504,13 @@ def _labels_of(question: Question, cells: Sequence[str], labels: Mapping[str, st
     return tuple(with_label(question.by, each, labels) for each in cells) if question.by else tuple(cells)
 
 
-def _drawn_reach(model: Model, cells: Cells, confidence: float, seed: str) -> FloatArray:
-    """Return what draws of the noise through the estimate stay within."""
-    draws = draws_for(len(model.linear.answers), confidence, None)
-    place = rank_of(draws, confidence) - 1
-    reach = np.partition(np.abs(model.errors(cells.rows, draws, seed)), place, axis=0)[place]
+def _drawn_reaches(model: Model, cells: Cells, levels: Sequence[float], seed: str) -> tuple[FloatArray, ...]:
+    """Return what draws of the noise through the estimate stay within, at several levels of confidence."""
+    draws = draws_for(len(model.linear.answers), max(levels), None)
+    places = [rank_of(draws, level) - 1 for level in levels]
+    drawn = np.partition(np.abs(model.errors(cells.rows, draws, seed)), places, axis=0)
     # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
-    return np.asarray(reach * (1 + RAW))
+    return tuple(np.asarray(drawn[place] * (1 + RAW)) for place in places)
 
 
 def bias_text() -> str:

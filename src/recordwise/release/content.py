@@ -4,6 +4,7 @@ Each table has a title and a data dictionary. Every output format, the data pack
 from the same content.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,9 @@ class DescribedTable:
     signed: frozenset[str] = frozenset()
     """The variables that may truly be negative."""
     halves: Mapping[str, float] = field(default_factory=dict)
-    """The variables whose cells may be added up with normal errors, and half a step of their lattice (T-HALFSTEP)."""
+    """The variables whose cells may be added up, and half a step of the lattice of Gaussian noise (T-HALFSTEP)."""
+    reaches: Mapping[str, float] = field(default_factory=dict)
+    """Of those whose noise is not Gaussian: standard errors that hold a sum with at least the confidence (T-UNIMODAL)."""
     coarser: tuple[str, ...] = ()
     """The tables of the same query whose cells contain those of this one."""
 
@@ -120,13 +123,15 @@ def content_of(
         table = with_names(each, words) if words.names else each
         noises = {part.statistic: part.noise for part in parts if part.table == table.name}
         columns = dictionary_of(published, table, words, noises)
+        halves, reaches = _added_up(published, table)
         described.append(
             DescribedTable(
                 table=table,
                 title=title_of(published, table, words),
                 columns=columns,
                 signed=published.signed_variables(table.name),
-                halves=_halves(published, table),
+                halves=halves,
+                reaches=reaches,
                 coarser=_coarser(published, table),
             )
         )
@@ -173,27 +178,48 @@ def _short_title(described: DescribedTable, research: str) -> str:
     return words + (research if described.title.endswith(RESEARCH_END) else "")
 
 
-def _halves(published: Published, table: ReleasedTable) -> dict[str, float]:
-    """Return which variables add up over cells, each with Gaussian noise of its own, and half their step."""
-    query, found = published.query_of(table.name), dict[str, float]()
+def _added_up(published: Published, table: ReleasedTable) -> tuple[dict[str, float], dict[str, float]]:
+    """Return which variables add up over cells with independent noise: half their step, and reaches if not Gaussian."""
+    query, halves, reaches = published.query_of(table.name), dict[str, float](), dict[str, float]()
     if query is None or table.name in published.basic_names or _selected(query, table.name):
-        return found
+        return halves, reaches
     for each in query.statistics:
-        sd = f"{each.name}_sd"
-        if (
-            not (each.rules.fitted and each.rules.adds_up(each.of, firm=published.firm))
-            or sd not in table.data.schema.names
-        ):
+        sd, mechanism = f"{each.name}_sd", each.mechanism()
+        added = each.rules.fitted and each.rules.adds_up(each.of, firm=published.firm)
+        if not added or sd not in table.data.schema.names or mechanism is None or mechanism.signed:
             continue
-        mechanism, half = each.mechanism(), float(published.measure(each.of).step) / 2
-        if mechanism is None or mechanism.signed:
-            continue
-        inside = mechanism.inside()
-        plain = all(own.offers("noise_sigma") and not own.variance_varies for own in inside)
+        inside, half = mechanism.inside(), float(published.measure(each.of).step) / 2
         least = pc.min(table.data.column(sd)).as_py()
-        if plain and not table.data.column(sd).null_count and (least is None or least >= half):
-            found[each.name] = half
-    return found
+        if table.data.column(sd).null_count or any(own.variance_varies for own in inside):
+            continue
+        if all(own.offers("noise_sigma") for own in inside):
+            if least is None or least >= half:
+                halves[each.name] = half
+        elif least and math.isfinite(least):
+            parts = [part for own in inside if (part := own.lattice_part(least)) is not None]
+            if len(parts) == len(inside):
+                halves[each.name], reaches[each.name] = 0.0, unimodal_reach(published.confidence, max(parts))
+    return halves, reaches
+
+
+ROUNDED = 4.0
+"""How far rounding to lattices moves a sum, in roots of the sum of their squares, but for ``MISSED``."""
+MISSED = 2 * math.exp(-2 * ROUNDED**2)
+
+
+def unimodal_reach(confidence: float, part: float) -> float:
+    """Return standard errors that hold sums of symmetric noise with one mode (T-UNIMODAL).
+
+    Args:
+        confidence: How often at least.
+        part: The lattice of the noise as a part of its standard deviation, at most.
+
+    Returns:
+        The reach of an interval in standard errors of the sum: 2.98 at .95 on a fine lattice.
+    """
+    miss = max(1 - confidence - MISSED, math.ulp(1.0))
+    gauss = 2 / (3 * math.sqrt(miss)) if miss <= 1 / 3 else math.sqrt(3) * (1 - miss)
+    return gauss * math.sqrt(1 + part**2 / 12) + ROUNDED * part
 
 
 def _selected(query: PublishedQuery, name: str) -> bool:

@@ -188,7 +188,9 @@ def _r_file(content: Content) -> str:
 
 def _r_table(table: DescribedTable) -> str:
     texts = [field.name for field in table.data.schema if pa.types.is_string(field.type)]
-    halves = ", ".join(f"{_r_text(name)} = {half!r}" for name, half in table.halves.items())
+    # Its intervals are those of normal errors.
+    normal = {name: half for name, half in table.halves.items() if name not in table.reaches}
+    halves = ", ".join(f"{_r_text(name)} = {half!r}" for name, half in normal.items())
     return (
         f"list(keys = {_r_texts(table.table.keys)}, texts = {_r_texts(texts)}, rows = {table.data.num_rows}, "
         f"halves = list({halves}))"

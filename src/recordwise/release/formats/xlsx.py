@@ -503,6 +503,9 @@ MOST_TABLES = 20
 FORM = (
     "Choose a table and type the codes of one cell into each yellow line, as the table has them. The rest is computed."
 )
+AT_LEAST = (
+    "The {} interval holds in at least {} of cases where noise is not normal; recordwise ask gives a narrower one."
+)
 NO_CODES = "Type codes into the yellow lines."
 ALONE = "No coarser table says more about these cells: recordwise ask gives the same."
 SMALL = "recordwise ask uses the coarser tables too ({}); here it gains little."
@@ -559,6 +562,9 @@ class Area:
         yield 0, 0, "title", AREA, None
         yield 1, 0, "plain", FORM, None
         yield 2, 0, "link", "Contents", None
+        if any(each.reaches for each in self.tables):
+            level = share_text(self.content.confidence)
+            yield 3, 0, "plain", AT_LEAST.format(level, level), None
         yield CHOICE, 0, "head", "Table", None
         yield CHOICE, 1, "input", titles[0], None
         level = share_text(self.content.confidence)
@@ -621,9 +627,15 @@ class Area:
         yield row, 1, "number", f"={known}SUM({self._lines(keys + 2 + 2 * at)}))", 0
         yield row, 2, "number", f"={known}SQRT(SUMSQ({self._lines(keys + 3 + 2 * at)})))", 0
         half = self._chosen([repr(each.halves.get(name, 0.0)) for each in self.tables])
-        reach = f"IF(C{row + 1}=0,0,{NormalDist().inv_cdf((1 + self.content.confidence) / 2)!r}*C{row + 1}+{half})"
+        reach = f"IF(C{row + 1}=0,0,{self._errors(name)}*C{row + 1}+{half})"
         for column, sign in ((3, "-"), (4, "+")):
             yield row, column, "number", f'=IF(ISNUMBER(B{row + 1}),B{row + 1}{sign}{reach},"")', 0
+
+    def _errors(self, name: str) -> str:
+        """The standard errors in the reach of an interval: those of normal noise, or of any with one mode (T-UNIMODAL)."""
+        normal = NormalDist().inv_cdf((1 + self.content.confidence) / 2)
+        found = [repr(each.reaches.get(name, normal)) for each in self.tables]
+        return found[0] if len(set(found)) == 1 else self._chosen(found)
 
     def _lines(self, column: int) -> str:
         """The cells of a column over all lines."""

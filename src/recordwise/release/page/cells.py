@@ -96,6 +96,7 @@ class PageTable:
             "periods": list(self.history),
             "query": self.query,
             "halves": [self.described.halves.get(each.name) for each in self.variables],
+            "reaches": [self.described.reaches.get(each.name) for each in self.variables],
         }
 
     def _has_gap(self, variable: PageVariable) -> bool:

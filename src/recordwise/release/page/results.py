@@ -197,7 +197,8 @@ def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, 
     if half is None or table.coarser:
         return None
     values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
-    reach = NormalDist().inv_cdf((1 + content.confidence) / 2) * float(np.sqrt(np.sum(sds**2))) + half
+    errors = table.reaches.get(entry.name, NormalDist().inv_cdf((1 + content.confidence) / 2))
+    reach = errors * float(np.sqrt(np.sum(sds**2))) + half
     total = float(values.sum())
     told = _rounded(total, total - reach, total + reach)
     return told | {"of": f"all {table.data.num_rows:,} cells of {table.title}"}

@@ -101,7 +101,7 @@
     if (!single) return null;
     const {shown, chosen, weights} = single, [, accurate, , title] = shown.variables[chosen];
     const [value, low, high] = [0, 1, 2].map(end => shown.columns[placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + end](weights.indexOf(1)));
-    return value === null || low === null || high === null ? null : {value, low, high, sd: (high - low) / (2 * data.results.z), count: 1, table: shown, title, exact: true, better: true, fitted: true};
+    return value === null || low === null || high === null ? null : {value, low, high, sd: shown.reaches[chosen] === null ? (high - low) / (2 * data.results.z) : null, count: 1, table: shown, title, exact: true, better: true, fitted: true};
   };
   const sumOf = (name, query, where) => {
     const columns = Object.keys(where), telling = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
@@ -128,15 +128,17 @@
     const one = !tree && fittedCell(sums);
     if (one) return one;
     const found = tree ? inTree(tree, tree.names[name], weights, number) : raw, error = Math.sqrt(found.variance);
-    const better = tree && found.variance < raw.variance * (1 - 1e-9), reach = data.results.z * error + shown.halves[chosen] * found.largest;
-    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better};
+    const better = tree && found.variance < raw.variance * (1 - 1e-9), least = shown.reaches[chosen] !== null, reach = (least ? shown.reaches[chosen] : data.results.z) * error + shown.halves[chosen] * found.largest;
+    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better, least};
   };
   const sumText = found => {
     const from = grouped(found.count, 0) + (found.count === 1 ? " cell" : " cells") + " of the table " + found.table.title;
     const how = found.fitted ? "The number that was made to add up with all other tables, of " + from + "." : found.better ? "The best estimate of " + from + ", from all tables that say something about it; recordwise ask gives the same."
       : found.exact ? "The sum of " + from + "; no other table says more, and recordwise ask gives the same."
       : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables, and may be more accurate.";
-    return [found.title + ": " + cellText(found.value) + ", with a standard error of " + cellText(found.sd) + " from noise (" + percent(data.level, 0) + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + " " + data.results.note];
+    const level = percent(data.level, 0), error = found.sd === null ? "" : ", with a standard error of " + cellText(found.sd) + " from noise";
+    const least = found.least ? " The interval holds in at least " + level + " of cases, as noise is not normal; that of recordwise ask is narrower." : "";
+    return [found.title + ": " + cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + least + " " + data.results.note];
   };
   const startArea = () => {
     const form = find("#area-form");
