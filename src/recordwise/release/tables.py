@@ -54,12 +54,12 @@ def column_digest(column: pa.ChunkedArray) -> str:
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
         )
     total = hashlib.sha256(f"{column.type}".encode())
-    array = single_array(column)
+    array = column.chunk(0) if column.num_chunks == 1 else single_array(column)
     if array.null_count:
         total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):
         array = array.fill_null("") if array.null_count else array
-        total.update(numpy_of(pc.binary_length(array)).data)
+        total.update(_numbers(pc.binary_length(array)))
         total.update(_letters(array))
     else:
         total.update(_numbers(array))

@@ -19,7 +19,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError, PlanError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import exact_text
+from recordwise.exact.text import digits_text, exact_text
 from recordwise.mechanisms.base import Mechanism, parameter_json
 from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.file.read import PlanFile, load_plan
@@ -67,7 +67,6 @@ from recordwise.studio.trade import (
     Trade,
     TradeBaseline,
     TradeStatistic,
-    short,
 )
 from recordwise.studio.words import Vocabulary, read_goal, write_goal
 
@@ -81,6 +80,8 @@ THREE = Context(prec=3, rounding=ROUND_CEILING)
 WORST = 1e300
 LARGEST_ERROR = 0.25
 """The main control begins with cells for which today's plan is no further off."""
+DIGITS = 6
+"""Significant digits of the numbers in the file."""
 
 
 @reported
@@ -530,6 +531,11 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
     if not len(ratios):
         return tuple(0.0 for _ in cells.rules.names())
     return tuple(short(each) for each in cells.status("", ratios).shares)
+
+
+def short(value: float) -> float:
+    """Return a number with six digits, so that the file stays small."""
+    return float(digits_text(value, DIGITS))
 
 
 # The whole file.

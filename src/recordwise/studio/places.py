@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import Noisy
 from recordwise.mechanisms.transformed import to_grid
 from recordwise.noise.randomness import Seeded
@@ -16,7 +17,7 @@ from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.planning.search.goals import GoalTable
 from recordwise.planning.simulate.evaluate import column_of
-from recordwise.studio.trade import PlaceCell, TradePlace, short
+from recordwise.studio.trade import PlaceCell, TradePlace
 
 if TYPE_CHECKING:
     from recordwise.studio.make import Case, Fitted
@@ -26,6 +27,8 @@ FEWEST, MOST = 2, 60
 USUAL = ("state", "st", "statefp", "region", "province")
 CODES = 2
 """Digits of the codes of states at the beginning of those of counties."""
+DIGITS = 6
+"""Significant digits of the numbers in the file."""
 DRAWS = 6
 SHARES = (0.2, 0.6, 0.97)
 """The places that are shown, by the rank of their totals."""
@@ -191,7 +194,11 @@ class Drawn:
             TradePlace(
                 name=each.name,
                 cells=tuple(
-                    PlaceCell(statistic=statistic, name=f"{cell}: {label}", total=short(places.total(table, row)))
+                    PlaceCell(
+                        statistic=statistic,
+                        name=f"{cell}: {label}",
+                        total=float(digits_text(places.total(table, row), DIGITS)),
+                    )
                     for row, cell in zip(each.rows, each.cells)
                     for statistic, table, label in zip(places.statistics, places.tables, places.labels)
                 ),
@@ -281,4 +288,7 @@ class Drawn:
             block[:, at::width] = values[:, start : start + len(each.rows)]
             start += len(each.rows)
             found.append(block)
-        return tuple(tuple(tuple(short(value) for value in block[draw]) for block in found) for draw in range(DRAWS))
+        return tuple(
+            tuple(tuple(float(digits_text(value, DIGITS)) for value in block[draw]) for block in found)
+            for draw in range(DRAWS)
+        )
