@@ -113,7 +113,7 @@ def test_sums_of_noise_that_is_not_normal_hold_at_least_as_often(opened: Any) ->
     assert low < asked.low
     assert asked.high < high
     page.select_option("#area-of", index=2)
-    assert page.inner_text("#area-told").startswith("laplace")
+    assert page.inner_text("#area-told").startswith("Employment, laplace (employees): ")
     assert "holds in at least 95% of cases" in page.inner_text("#area-how")
     page.select_option("#area-of", index=0)
     assert "holds in at least" not in page.inner_text("#area-how")
@@ -163,7 +163,7 @@ def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
     assert "Not found: 99999" in page.inner_text("#area-columns")
     asked = ReaderRelease.of(release).total("sum_emp", {"county": ["01001", "02001", "02003"]})
     told = page.inner_text("#area-told")
-    assert told.startswith(f"Employment (employees): {asked.value:,.0f}, with a standard error of ")
+    assert told.startswith(f"Employment, sum_emp (employees): {asked.value:,.0f}, with a standard error of ")
     assert "recordwise ask gives the same" in page.inner_text("#area-how")
     page.locator(".chip").first.click()
     assert page.locator(".chip").count() == 2

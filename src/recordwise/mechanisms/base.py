@@ -517,16 +517,6 @@ class Mechanism:
         """Whether Laplace noise is added to totals."""
         return False
 
-    def lattice_part(self, sd: float) -> float | None:
-        """Bound the lattice of noise as a part of its standard deviation.
-
-        For noise on totals that is symmetric with one mode (T-UNIMODAL); None for any other, and for Gaussian noise.
-
-        Args:
-            sd: The least standard deviation of the answers.
-        """
-        return None
-
     group_numbers: ClassVar[By | None] = None
     """For a mechanism for each public group: which of ``inside()`` is that of a group, counted from 1."""
 

@@ -84,7 +84,14 @@ class FatTailedNoise(AdditiveNoise):
         return laplace_scale(self.function) is not None
 
     def lattice_part(self, sd: float) -> float:
-        """Bound the lattice as a part of the standard deviation (T-UNIMODAL)."""
+        """Bound the lattice as a part of the standard deviation (T-UNIMODAL).
+
+        Args:
+            sd: The least standard deviation of the answers.
+
+        Returns:
+            The part, at any share or size.
+        """
         if self.coarseness is not None:
             return float(self.coarseness) / sd
         # A scale has at least a thousand steps; half of their standard deviation allows for any finer lattice.

@@ -184,9 +184,14 @@ def _added_up(published: Published, table: ReleasedTable) -> tuple[dict[str, flo
     if query is None or table.name in published.basic_names or _selected(query, table.name):
         return halves, reaches
     for each in query.statistics:
-        sd, mechanism = f"{each.name}_sd", each.mechanism()
+        sd = f"{each.name}_sd"
         added = each.rules.fitted and each.rules.adds_up(each.of, firm=published.firm)
-        if not added or sd not in table.data.schema.names or mechanism is None or mechanism.signed:
+        if (
+            not added
+            or sd not in table.data.schema.names
+            or (mechanism := each.mechanism()) is None
+            or mechanism.signed
+        ):
             continue
         inside, half = mechanism.inside(), float(published.measure(each.of).step) / 2
         least = pc.min(table.data.column(sd)).as_py()
@@ -196,7 +201,8 @@ def _added_up(published: Published, table: ReleasedTable) -> tuple[dict[str, flo
             if least is None or least >= half:
                 halves[each.name] = half
         elif least and math.isfinite(least):
-            parts = [part for own in inside if (part := own.lattice_part(least)) is not None]
+            # Only noise that is symmetric with one mode, but not Gaussian, tells it.
+            parts = [own.lattice_part(least) for own in inside if hasattr(own, "lattice_part")]
             if len(parts) == len(inside):
                 halves[each.name], reaches[each.name] = 0.0, unimodal_reach(published.confidence, max(parts))
     return halves, reaches
