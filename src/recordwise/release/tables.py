@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array, texts_of
-from recordwise.plan.cost import Part
-from recordwise.plan.describe import table_name
-from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.json import Bands
 from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from recordwise.plan.cost import Part
+    from recordwise.plan.plan import Plan
 
 Form: TypeAlias = Mapping[str, Any]
 """An entry of release.json."""
@@ -395,8 +396,10 @@ class PagePart:
     """Whether large records were only partly counted."""
 
 
-def page_parts(plan: Plan) -> tuple[PagePart, ...]:
+def page_parts(plan: "Plan") -> tuple[PagePart, ...]:
     """Return the parts of a plan as its page shows them."""
+    from recordwise.plan.describe import table_name
+
     return tuple(_page_part(part, table_name(plan, part.table)) for part in plan.parts())
 
 
@@ -405,7 +408,7 @@ def external_part(name: str, policy: Policy) -> PagePart:
     return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
-def _page_part(part: Part, table: str) -> PagePart:
+def _page_part(part: "Part", table: str) -> PagePart:
     statistic, stays = part.statistic, part.stays
     if statistic is None:
         noise = "Gaussian noise on the number that decides whether a cell is listed"

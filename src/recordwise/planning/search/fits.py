@@ -15,9 +15,9 @@ import numpy as np
 
 from recordwise.errors import KeysError, ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
+from recordwise.exact.numbers import decimal
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.sized import ByGroup, Sized, as_grouped
 from recordwise.plan.cost import records_of, statistic_policy
