@@ -319,7 +319,11 @@ def test_a_first_answer_loads_no_engine_no_ledger_no_mechanism_and_no_parser(ope
             "recordwise.planning",
         ),
     )
-    code = f"import sys, recordwise as rw; {asking}; print([each for each in {heavy} if each in sys.modules])"
+    command = f"CliRunner().invoke(app, ['ask', {str(tmp_path / 'out')!r}, 'emp', '--complete'])"
+    code = (
+        f"import sys, recordwise as rw; {asking}\nfrom typer.testing import CliRunner\nfrom recordwise.cli import app\n"
+        f"assert {command}.exit_code == 0\nprint([each for each in {heavy} if each in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
