@@ -442,7 +442,7 @@ class _Limits:
         made = replace(plan, queries=point.queries)
         public = self.plans.with_public_shares(made, plan.scope.plan.queries, complete=complete)
         most = None if public is None else self.factor(public)
-        if public is None or most is None or public.at(most) is None:
+        if public is None or most is None or public.at(most) is None or plan.at(factor / NEAR) is None:
             return point
         reliable = self.plans.reliable(public, most)
         if reliable.share < self.plans.reliable(plan, factor / NEAR).share:
