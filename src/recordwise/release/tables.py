@@ -179,6 +179,11 @@ class Accuracy:
     """The share of the cells with a coefficient of variation below 0.1."""
 
     @classmethod
+    def of(cls, sd: FloatArray, cv: FloatArray) -> "Accuracy":
+        """Return the accuracy of some cells from their errors, absolute and relative."""
+        return cls(_median(sd), _median(cv), float(np.mean(cv < 0.1)) if len(cv) else None)
+
+    @classmethod
     def read(cls, form: Mapping[str, float | None]) -> "Accuracy":
         """Read what ``to_json`` wrote."""
         return cls(form["median_sd"], form["median_cv"], form["share_cv_below_0.1"])
@@ -193,7 +198,7 @@ def accuracy(table: ReleasedTable) -> dict[str, Accuracy]:
     found = {}
     for name in table.variables:
         sd, cv = (numpy_of(table.data.column(f"{name}{end}").drop_null()) for end in ("_sd", "_cv"))
-        found[name] = Accuracy(_median(sd), _median(cv), float(np.mean(cv < 0.1)) if len(cv) else None)
+        found[name] = Accuracy.of(sd, cv)
     return found
 
 
