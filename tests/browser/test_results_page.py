@@ -145,6 +145,10 @@ def test_where_keys_are_complete_the_most_accurate_of_the_tables_that_cross_is_a
     assert min(errors) < 0.9 * max(errors)
     assert sd == pytest.approx(errors[best], rel=1e-4)
     assert value == pytest.approx(tables[best]["both"].sum(), rel=1e-4)
+    two = "window.recordwise.sumOf('both', 1, {county: new Set(['01001', '02003']), sector: new Set(['11'])}).fits"
+    cells = release["crossed_county_by_sector"].to_pandas()
+    asked = cells[cells["county"].isin(["01001", "02003"]) & (cells["sector"] == "11")]
+    assert page.evaluate(two) == pytest.approx(asked["both_fit"].sum(), rel=1e-4)
     page.context.close()
 
 

@@ -37,7 +37,9 @@ def test_it_leaves_two_years_that_can_be_published_and_their_change(demo, run):
     assert run("ledger", "verify", out / "demo.ledger", "--against", out / years[1]).exit_code == 0
     assert (out / "change" / "establishments_county_by_industry.csv").exists()
     assert any((out / years[1]).glob("*.xlsx"))
-    assert (out / years[1] / "report.html").exists()
+    # Its Laplace noise is added up too.
+    assert 'id="area-form"' in (out / years[1] / "report.html").read_text(encoding="utf-8")
+    assert run("ask", out / years[1], "emp", "--growth-from", out / years[0]).exit_code == 0
 
 
 @pytest.mark.costly

@@ -129,7 +129,9 @@
     if (one) return one;
     const found = tree ? inTree(tree, tree.names[name], weights, number) : raw, error = Math.sqrt(found.variance);
     const better = tree && found.variance < raw.variance * (1 - 1e-9), least = shown.reaches[chosen] !== null, reach = (least ? shown.reaches[chosen] : data.results.z) * error + shown.halves[chosen] * found.largest;
-    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better, least};
+    // What was made to add up has the noise of all tables; its error is not known here, as such numbers are correlated.
+    const [, accurate, fitted] = shown.variables[chosen], fits = fitted && !tree ? numbersOf(shown, placeOf(shown, chosen) + 1 + (accurate ? 3 : 0)).reduce((sum, each, row) => weights[row] ? sum + each : sum, 0) : null;
+    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better, least, fits};
   };
   const sumText = found => {
     const from = grouped(found.count, 0) + (found.count === 1 ? " cell" : " cells") + " of the table " + found.table.title;
@@ -138,7 +140,8 @@
       : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables, and may be more accurate.";
     const level = percent(data.level, 0), error = found.sd === null ? "" : ", with a standard error of " + cellText(found.sd) + " from noise";
     const least = found.least ? " The interval holds in at least " + level + " of cases, as noise is not normal; that of recordwise ask is narrower." : "";
-    return [found.title + ": " + cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + least + " " + data.results.note];
+    const fits = found.fits === null || found.fits === undefined || Number.isNaN(found.fits) ? "" : " The numbers that were made to add up give " + cellText(found.fits) + "; recordwise ask tells the error of such a sum.";
+    return [found.title + ": " + cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").", how + fits + least + " " + data.results.note];
   };
   const startArea = () => {
     const form = find("#area-form");
