@@ -47,9 +47,9 @@ def test_the_rows_follow_from_the_text(tmp_path: Path) -> None:
 
 
 def test_only_modules_of_the_package_that_run_are_visited() -> None:
-    from recordwise.exact.numbers import read_fraction
+    from recordwise.exact.numbers import rational
 
-    found = house.visited(lambda: read_fraction("7919/104729"))  # Nobody has read it before, so it is in no cache.
+    found = house.visited(lambda: rational("1/2", parameter="x"))
     assert {Path(name).relative_to(house.PACKAGE).as_posix() for name in found} == {"exact/numbers.py"}
     with pytest.raises(ZeroDivisionError):
         house.visited(lambda: 1 / 0)

@@ -112,7 +112,7 @@ def test_no_firm_loses_more_by_a_random_plan_than_is_stated_for_it(opens, plans:
     """On both engines; that the losses of its establishments added up are too small shows that the check has teeth."""
     chance = np.random.default_rng(64)
     how, exceeded = opens.session_options(), 0
-    for _ in range(plans if opens.name == "duckdb" else plans // 4):
+    for _ in range(plans if opens.name == "duckdb" else plans // 2):
         units = int(chance.integers(2, 9))
         rows = table(chance, units)
         queries = [random_query(chance) for _ in range(chance.integers(1, 3))]

@@ -208,6 +208,7 @@ EXAMPLES: dict[str, str] = {
     "change": "recordwise change published-2025 published-2026 --out change",
     "ask": "recordwise ask published emp --where county=34001,34003",
     "loss": "recordwise loss published/policy.json emp=1000 payann=52000",
+    "studio": "recordwise studio plan.toml",
     "demo": "recordwise demo --establishments 100000",
     "audit": "recordwise audit --cells 20000",
     "attack": "recordwise attack tables.toml --out intervals.csv",

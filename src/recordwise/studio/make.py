@@ -121,7 +121,7 @@ def make_trade(
     """
     given = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {}))
     with nullcontext() if progress is None else listening(progress):
-        step = steps(4)
+        step = steps(5 if baselines else 4)
         step("reading public sizes")
         file = with_known_sizes(given)
         made = min(usual_rows(file.plan), GENERATED) if rows is None and records is None else rows
@@ -132,7 +132,11 @@ def make_trade(
             step("expected errors")
             case = Case.of(file, session, origin, goal, seed)
             step("mechanisms")
-            return _trade(case, generated=records is None, baselines=baselines or {})
+            found = _trade(case, generated=records is None)
+            if not baselines:
+                return found
+            step("older rules")
+            return replace(found, baselines=_baselines(case, baselines))
 
 
 # What all statistics share.
@@ -554,7 +558,7 @@ def short(value: float) -> float:
 # The whole file.
 
 
-def _trade(case: Case, *, generated: bool, baselines: Mapping[str, Any]) -> Trade:
+def _trade(case: Case, *, generated: bool) -> Trade:
     main = case.references[case.main]
     positions = ladder(main.within)
     profile = Profile.of(
@@ -596,7 +600,7 @@ def _trade(case: Case, *, generated: bool, baselines: Mapping[str, Any]) -> Trad
         places=drawn.shown(),
         draws=drawn.number,
         budget=profile.budget,
-        baselines=() if not baselines else _baselines(case, baselines),
+        baselines=(),
     )
 
 

@@ -68,15 +68,38 @@ class Vocabulary:
         )
 
     def table(self, place: Place) -> str:
-        """Return what a table is called."""
+        """Return what a table is called.
+
+        Args:
+            place: The number of its query, and its own among the tables of that.
+
+        Returns:
+            The words.
+        """
         return next(name for name, each in self.tables.items() if each == place)
 
     def statistic(self, query: int, alias: str) -> str:
-        """Return what a statistic is called."""
+        """Return what a statistic is called.
+
+        Args:
+            query: The number of its query.
+            alias: Its name in the plan.
+
+        Returns:
+            The words.
+        """
         return next(name for name, each in self.statistics[query].items() if each.alias == alias)
 
     def of_measure(self, query: int, measure: str) -> str:
-        """Return what the first statistic of a measure is called."""
+        """Return what the first statistic of a measure is called.
+
+        Args:
+            query: The number of the query.
+            measure: The measure.
+
+        Returns:
+            The words; the measure itself where the query has no statistic of it.
+        """
         return next((name for name, each in self.statistics[query].items() if each.planned_as == measure), measure)
 
 
