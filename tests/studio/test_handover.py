@@ -140,6 +140,10 @@ def test_baselines_stand_next_to_noise_by_size_of_cell(trade: Trade) -> None:
     assert len(rule.withheld) == len(trade.statistics[trade.main].sizes)
 
 
+def test_an_error_without_a_variance_can_be_written() -> None:
+    assert [make.margin(array(each)) for each in (0.5, float("inf"))] == pytest.approx([0.98, 1e6], rel=1e-3)
+
+
 def test_positions_are_round_and_today_is_among_them(trade: Trade) -> None:
     withins = [each.within for each in trade.positions]
     assert withins == sorted(withins, reverse=True)

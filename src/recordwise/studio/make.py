@@ -81,6 +81,8 @@ THREE = Context(prec=3, rounding=ROUND_CEILING)
 WORST = 1e300
 LARGEST_ERROR = 0.25
 """The main control begins with cells for which today's plan is no further off."""
+MOST_ERROR = 1e6
+"""Larger errors are shown alike."""
 DIGITS = 6
 """Significant digits of the numbers in the file."""
 
@@ -533,7 +535,7 @@ def _points(case: Case, fitted: Fitted, cells: Sorted, profile: Profile, drawn: 
                 entry=parameter_json(mechanism),
                 noise=short(noise_of(mechanism)),
                 losses=losses[at],
-                errors=tuple(short(TIMES_SD * float(np.median(each))) for each in sizes),
+                errors=tuple(map(margin, sizes)),
                 statuses=tuple(_shares(case.cells, each) for each in sizes),
                 by_table=tuple(_shares(case.cells, each) for each in own),
                 by_state=tuple(_shares(case.cells, each)[0] for each in states),
@@ -548,6 +550,11 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
     if not len(ratios):
         return tuple(0.0 for _ in cells.rules.names())
     return tuple(short(each) for each in cells.status("", ratios).shares)
+
+
+def margin(ratios: FloatArray) -> float:
+    """Return the margin of error of the typical cell; a finite one, which JSON can hold, where noise has no variance."""
+    return short(min(TIMES_SD * float(np.median(ratios)), MOST_ERROR))
 
 
 def short(value: float) -> float:
