@@ -112,7 +112,7 @@ def test_from_a_file_to_a_plan_that_is_checked_and_rehearsed(chromium: Any, fold
     plan, run = folder / "plan-chosen.toml", CliRunner()
     checked = run.invoke(app, ["check", str(plan)])
     assert checked.exit_code == 0, checked.output
-    rehearsed = run.invoke(app, ["rehearse", str(plan)])
+    rehearsed = run.invoke(app, ["rehearse", str(plan), "--out", str(folder / "rehearsed")])
     assert rehearsed.exit_code == 0, rehearsed.output
     page = chromium.new_page()
     page.goto((folder / "plan-report.html").as_uri())

@@ -137,6 +137,16 @@ def test_examples_are_made_up_from_public_thresholds(folder, run_json):
     assert found["giant"] == "emp 20,000, payann 2,000,000"
 
 
+def test_examples_that_a_small_bound_makes_equal_are_shown_once(folder, run_json):
+    change(folder, "measures.emp = 1", "measures.emp = { step = 1, bound = 20 }")
+    change(folder, "measures.payann = 1", "measures.payann = { step = 1, bound = 2000 }")
+    found = {row["name"]: row["record"] for row in run_json("check", folder / "plan.toml")["examples"]}
+    assert found == {"very small": "emp 2, payann 200", "typical": "emp 20, payann 2,000"}
+    text = (folder / "plan.toml").read_text().partition("sum.emp")[0]
+    (folder / "plan.toml").write_text(text)
+    assert [row["name"] for row in run_json("check", folder / "plan.toml")["examples"]] == ["every record"]
+
+
 def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
     at = 'at = { by = "naics", values = { "441110" = 20, "722511" = 20 } }'
     change(folder, 'kind = "UnitSplit", at = 20, rho = 0.5', f'kind = "UnitSplit", {at}, rho = 0.5')

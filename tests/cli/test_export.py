@@ -2,12 +2,16 @@
 
 import json
 
+import numpy as np
 import openpyxl
 import pandas
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from recordwise.cli import app
+from recordwise.cli.release import release_json
+from recordwise.release.files import load_release
 
 BASIC = """
 [outputs]
@@ -31,7 +35,24 @@ def released(furnished, tmp_path_factory):
     plan.write_text(plan.read_text() + BASIC)
     done = CliRunner().invoke(app, ["release", str(plan), "--out", str(plan.with_name("out")), "--yes"])
     assert done.exit_code == 0, done.output
+    plan.with_name("said.txt").write_text(done.output)
     return plan.with_name("out")
+
+
+def test_the_screen_shows_the_errors_of_the_basic_tables_and_says_so(released):
+    said = released.with_name("said.txt").read_text()
+    assert "These are the errors of the basic tables" in " ".join(said.split())
+    assert "county_by_naics3_basic.parquet" in said
+    assert "county_by_naics3.parquet" not in said
+    drawn = pq.read_table(released / "county_by_naics3.parquet")
+    told = release_json(load_release(released), released)
+    for name, found in told["basic_tables"]["county_by_naics3_basic"]["accuracy"].items():
+        ends = (end for end in ("_fit_sd", "_best_sd", "_sd") if name + end in drawn.column_names)
+        value, sd = (drawn.column(name + end).to_numpy() for end in ("_fit", next(ends)))
+        assert found["median_sd"] == np.median(sd)
+        assert found["median_cv"] == np.median(sd / value)
+        assert found["share_cv_below_0.1"] == np.mean(sd / value < 0.1)
+    assert told["tables"]["county_by_naics3"]["accuracy"]["sum_emp"]["median_sd"] == np.median(drawn["sum_emp_sd"])
 
 
 @pytest.mark.costly

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import pytest
 
 import recordwise as rw
-from recordwise.policy import Measure, constant, selection
+from recordwise.policy import Measure, constant, selection, split
 from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
@@ -92,6 +92,30 @@ def test_epsilon_is_from_the_law_of_the_noise_where_all_of_it_is_gaussian(releas
     assert found["epsilon"] < rw.policy.epsilon(found["loss"], 1e-5)
     assert found["epsilon_from"] == "the exact law of the noise"
     assert run_json("loss", path, "emp=40", "payann=1200", "--paper")["epsilon_from"] == "the zCDP loss"
+
+
+@pytest.mark.parametrize("value", ["1e17", "4e18", "-4e18"])
+def test_a_value_within_the_largest_bound_has_a_loss_that_is_a_number(saved, run_json, value):
+    path = saved(split("0.1", {Measure("profit", signed=True): 50}))
+    assert run_json("loss", path, f"profit={value}")["loss"] == pytest.approx(0.1 * (float(value) / 50) ** 2)
+
+
+@pytest.mark.parametrize("value", ["5e18", "1e160", "1e400"])
+def test_a_value_that_no_record_can_have_is_refused(saved, run, firm, value):
+    path = saved(split("0.1", {"emp": 50}))
+    for words in ([f"emp={value}"], ["--firm", firm(f"emp\n4\n{value}\n")]):
+        result = run("loss", path, *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "emp is beyond 2^62 steps, which no measure may have" in result.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--paper",), ("--firm",)])
+def test_a_value_beyond_the_bound_of_a_release_is_refused_with_the_bound(released, run, firm, words):
+    record = ("emp=9007199254740993", "payann=1")
+    given = (*words, firm("emp,payann\n9007199254740993,1\n")) if "--firm" in words else (*record, *words)
+    result = run("loss", released / "out" / "policy.json", *given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "emp is beyond its public bound, 9,007,199,254,740,992" in result.stderr
 
 
 @pytest.fixture

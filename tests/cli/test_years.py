@@ -58,6 +58,7 @@ def test_two_years_add_up_for_a_history_and_each_has_its_budget(yearly, release,
     assert "lacks payann" in run("loss", ledger, "emp@2025=4").stderr
     assert "names no period" in run("loss", ledger, "emp@2052=4").stderr
     assert "is not used in any period" in run("loss", ledger, "size=4").stderr
+    assert "emp is beyond 2^62 steps" in run("loss", ledger, "emp@2025=1e19", "payann=1").stderr
 
 
 def test_ledger_show_prints_what_each_period_cost_the_examples_and_what_is_left(yearly, release, run, run_json) -> None:

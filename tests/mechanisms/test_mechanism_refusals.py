@@ -11,12 +11,20 @@ import recordwise as rw
 from mechanisms.drawn_laws import laid
 from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.functions import log, x
+from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.policy import Measure
 
 LOG = rw.LogTransform(offset=1, sigma=1)
 
+ANY_TREE: Any = rw.TreeQuantile
+ANY_GRID: Any = Grid
+POINTS = Grid.log(1, 100, bits=3)
+
 AT_CONSTRUCTION: list[tuple[Any, str]] = [
+    (lambda: ANY_TREE(grid=POINTS, rhoo=1), "'rhoo' is no argument of TreeQuantile: did you mean 'rho'"),
+    (lambda: ANY_TREE(grid=POINTS), "TreeQuantile needs rho"),
+    (lambda: ANY_GRID.log(1, 100, bit=3), "'bit' is no argument of Grid.log: did you mean 'bits'"),
     (lambda: rw.Polylog(power=2, rate=1, offset="1.2", scale=1), "is not concave"),
     (lambda: rw.Polylog(power=2, rate=1, offset="2.718", scale=1), r"needs u\(0\) >= e\^1"),
     (lambda: rw.Polylog(power=1, rate=2, offset=1, scale=1), "no mean"),

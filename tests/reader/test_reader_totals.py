@@ -298,7 +298,7 @@ def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
 
 
 @pytest.mark.process
-def test_a_first_answer_loads_no_engine_no_ledger_and_no_parser(opened: Any, tmp_path: Path) -> None:
+def test_a_first_answer_loads_no_engine_no_ledger_no_mechanism_and_no_parser(opened: Any, tmp_path: Path) -> None:
     """Of names of codes, sized noise and crossing tables, too, which go through more of Arrow."""
     keys = rw.Keys.of(
         {"county": COUNTIES * 2, "naics": ["311"] * 7 + ["441"] * 7, "size": [10, 900] * 7},
@@ -311,9 +311,19 @@ def test_a_first_answer_loads_no_engine_no_ledger_and_no_parser(opened: Any, tmp
     asking = f"rw.read({str(tmp_path / 'out')!r}).total('emp', {{'county5': '34001'}}, complete=True)"
     heavy = (
         *("duckdb", "sqlglot", "pandas", "polars", "matplotlib", "scipy.optimize", "scipy.stats"),
-        *("recordwise.engines", "recordwise.session", "recordwise.ledger.ledger"),
+        *(
+            "recordwise.engines",
+            "recordwise.session",
+            "recordwise.ledger",
+            "recordwise.mechanisms",
+            "recordwise.planning",
+        ),
     )
-    code = f"import sys, recordwise as rw; {asking}; print([each for each in {heavy} if each in sys.modules])"
+    command = f"CliRunner().invoke(app, ['ask', {str(tmp_path / 'out')!r}, 'emp', '--complete'])"
+    code = (
+        f"import sys, recordwise as rw; {asking}\nfrom typer.testing import CliRunner\nfrom recordwise.cli import app\n"
+        f"assert {command}.exit_code == 0\nprint([each for each in {heavy} if each in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

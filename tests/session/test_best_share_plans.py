@@ -1,6 +1,7 @@
 """share = "best": found before anything is charged, from public lists alone, the same again, and stated where it is used."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,20 @@ def test_a_recommended_plan_says_best_and_finds_its_shares_again(tmp_path: Path)
     assert shares(again.file.plan.queries[0]) == shares(found.queries()[0])
     assert again.budget == "covers the plan"
     assert again.file.reserve == 1
+
+
+def test_the_most_reliable_plan_within_losses_says_best_and_finds_its_shares_again(tmp_path: Path) -> None:
+    (tmp_path / "places.csv").write_text("area,county\na,01\na,02\nb,03\n")
+    levels = 'levels = [{ by = ["area", "county"] }]\nkeys = { product = { places = "county" } }\n'
+    path = plan_file(tmp_path, levels)
+    path.write_text(path.read_text().replace("[[queries]]", f"{PLACES}\n[[queries]]", 1))
+    file = load_plan(path)
+    with rw.Session.from_plan(file, data="synthetic") as opened:
+        gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
+        found = rw.planning.recommend_within(opened, file, median="0.01", candidates=gaussian, data="synthetic")
+    assert 0.0095 < found.loss("median") <= 0.01
+    saved = found.save_like(path, tmp_path / "new.toml")
+    assert 'share = "best"' in saved.read_text()
+    again = rw.planning.check(load_plan(saved))
+    assert shares(again.file.plan.queries[0]) == shares(found.queries[0]) != shares(file.plan.queries[0])
+    assert plan_policy(again.file.plan) == plan_policy(replace(file.plan, queries=found.queries))

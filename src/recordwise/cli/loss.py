@@ -1,16 +1,16 @@
 """``recordwise loss``: shows the loss of an establishment, firm or history."""
 
 import csv
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
-from recordwise.cli.options import Formula
+from recordwise.cli.options import NO_BOUNDS, Formula, check_bound, plain_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,8 +58,8 @@ def read_privacy_label(path: Path) -> str | None:
     return file.privacy_label if file.is_of_release else None
 
 
-def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
-    """Return the record from name=value words."""
+def read_record(policy: "Policy", values: list[str], bounds: Mapping[str, Fraction] = NO_BOUNDS) -> dict[str, Any]:
+    """Return the record from name=value words, its measures within their public bounds."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.node import suggestion
 
@@ -75,7 +75,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
             raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
         if name in record:
             raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
-        record[name] = _amount(policy, name, text) if name in measures else cell_value(policy, name, text)
+        record[name] = _amount(policy, name, text, bounds) if name in measures else cell_value(policy, name, text)
     missing = [name for name in needed if name not in record]
     if missing:
         raise ParameterError(
@@ -84,9 +84,10 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
     return record
 
 
-def _amount(policy: "Policy", name: str, text: str) -> Any:
+def _amount(policy: "Policy", name: str, text: str, bounds: Mapping[str, Fraction]) -> Any:
     """Return a measure's number: text, or exact where a condition compares it."""
     plain = plain_number(name, text)
+    check_bound(policy, name, _number(name, text), bounds)
     return plain if name not in {column.name for column in policy.columns()} else _number(name, text)
 
 
@@ -96,6 +97,12 @@ def _number(name: str, text: str) -> Any:
 
     number = rational(plain_number(name, text), parameter=name)
     return int(number) if number.denominator == 1 else number
+
+
+def read_bounds(path: Path) -> dict[str, Fraction]:
+    """Return the public bounds of the measures that a policy's release states; empty for a policy alone."""
+    described = _described(path)
+    return {} if described is None else {name: each.bound for name, each in described.measures.items()}
 
 
 def cell_value(policy: "Policy", name: str, text: str) -> Any:
@@ -117,21 +124,6 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
     if isinstance(beside, bool):
         raise ParameterError(parameter=name, problem="must be true or false")
     return text if isinstance(beside, str) else rational(plain_number(name, text), parameter=name)
-
-
-def plain_number(name: str, text: str) -> str:
-    """Return a number that can be read in only one way."""
-    from recordwise.errors import ParameterError, value_text
-    from recordwise.exact.numbers import rational
-
-    if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
-        advice = f"Write {text.replace('.', '')} or {text}0."
-        raise ParameterError(parameter=name, problem=f"is ambiguous: {text}", advice=advice)
-    if not re.fullmatch(r"[\w.+/-]*", text):
-        advice = "Write digits and, if needed, a decimal point: 1200.5."
-        raise ParameterError(parameter=name, problem=f"must be a plain number, not {value_text(text)}", advice=advice)
-    rational(text, parameter=name)
-    return text
 
 
 FROM_LAWS, FROM_ZCDP, FROM_PURE = "the exact law of the noise", "the zCDP loss", "the pure loss"
@@ -179,7 +171,7 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
 
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
-    record = read_record(policy, values)
+    record = read_record(policy, values, read_bounds(path))
     found = loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
     refinement = None if described is None else described.refinement
     if refinement is None or which != TIGHT:
@@ -359,7 +351,11 @@ def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> d
 
 
 def read_units(
-    path: Path, policy: "Policy", cells: tuple[str, ...], lists: Sequence["pa.Table"] = ()
+    path: Path,
+    policy: "Policy",
+    cells: tuple[str, ...],
+    lists: Sequence["pa.Table"] = (),
+    bounds: Mapping[str, Fraction] = NO_BOUNDS,
 ) -> dict[str, list[Any]]:
     """Return a CSV file's establishments, with policy and cell columns."""
     from recordwise.errors import ParameterError
@@ -389,7 +385,9 @@ def read_units(
     found: dict[str, list[Any]] = {}
     for name, texts in columns.items():
         if name in measures:
-            found[name] = [float(rational(plain_number(name, text), parameter=name)) for text in texts]
+            numbers = [rational(plain_number(name, text), parameter=name) for text in texts]
+            check_bound(policy, name, max(numbers, key=abs), bounds)
+            found[name] = [float(each) for each in numbers]
         elif name in needed:
             found[name] = [cell_value(policy, name, text) for text in texts]
         elif name in cells:
@@ -535,6 +533,8 @@ def followed_history(events: "list[Event]", words: list[str]) -> "tuple[list[str
         column = bare if at else name
         for place in [version] if at else sorted(periods):
             given = _number(column, text) if column in measures else cell_value(policies, column, text)
+            if column in measures:
+                check_bound(policies, column, given, NO_BOUNDS)
             history.setdefault(place, {})[column] = given
         if "/" not in version and column not in cells - measures:
             own.append(word)
@@ -779,7 +779,7 @@ def _firm(
             parameter="--firm", problem="excludes a record", advice="Write every establishment into the file."
         )
     joint = read_firm_policy(path, which)
-    units = read_units(firm, known, joint.columns() if joint else (), read_lists(path))
+    units = read_units(firm, known, joint.columns() if joint else (), read_lists(path), read_bounds(path))
     found = firm_loss_report(known, joint, units, delta)
     described = _described(path)
     refinement = None if described is None or which != "tight" else described.refinement

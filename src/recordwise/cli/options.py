@@ -1,7 +1,9 @@
 """Shared parts of plan commands: plan input, mechanism choice, results."""
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
+    from recordwise.policy.policy import Policy
     from recordwise.session import Session
 
 
@@ -284,6 +287,50 @@ def _single(numbers: list[str], option: str) -> str:
     if len(numbers) > 1:
         raise ParameterError(parameter=option, problem="is given twice", advice="Give it once, or NAME=NUMBER.")
     return numbers[0]
+
+
+# Numbers that a person types about a record.
+
+
+NO_BOUNDS: Mapping[str, Fraction] = {}
+"""For a policy alone, which states no bound of a measure."""
+
+
+def plain_number(name: str, text: str) -> str:
+    """Return a number that can be read in only one way."""
+    from recordwise.errors import ParameterError, value_text
+    from recordwise.exact.numbers import rational
+
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
+        advice = f"Write {text.replace('.', '')} or {text}0."
+        raise ParameterError(parameter=name, problem=f"is ambiguous: {text}", advice=advice)
+    if not re.fullmatch(r"[\w.+/-]*", text):
+        advice = "Write digits and, if needed, a decimal point: 1200.5."
+        raise ParameterError(parameter=name, problem=f"must be a plain number, not {value_text(text)}", advice=advice)
+    rational(text, parameter=name)
+    return text
+
+
+def check_bound(policy: "Policy", name: str, value: Any, bounds: Mapping[str, Fraction]) -> None:
+    """Refuse a value that no record of the release can have."""
+    from recordwise.errors import ParameterError
+    from recordwise.exact.text import exact_text
+    from recordwise.plan.schema import LARGEST_BOUND_STEPS
+
+    if name in bounds:
+        bound, words = bounds[name], f"its public bound, {exact_text(bounds[name])}"
+    else:
+        step = min((each.step for each in policy.inputs() if each.name == name), default=Fraction(1))
+        bound, words = step * LARGEST_BOUND_STEPS, "2^62 steps, which no measure may have"
+    if abs(value) > bound:
+        raise ParameterError(
+            parameter=name,
+            problem=f"is beyond {words}",
+            advice="No record of the release has such a value: check its digits and its unit.",
+        )
+
+
+# What a command prints and writes.
 
 
 def print_as_json(found: Any, as_json: bool) -> bool:

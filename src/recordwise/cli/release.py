@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.plan import Plan
     from recordwise.release.release import Release
+    from recordwise.release.tables import Accuracy
 
 
 STEPS = 6
@@ -191,6 +192,7 @@ def publish_and_save(
 
 def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":
     """Save the release drawn before; None if never charged."""
+    from recordwise.release.files import load_release
     from recordwise.session import Session
 
     queries, stage = file.plan.queries, stage_releases(file)
@@ -198,7 +200,9 @@ def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) ->
         done = session.unfinished.resume(*queries, **stage)
         if done is None:
             return None
-        if not is_complete(out, done):
+        if is_complete(out, done):
+            done = load_release(out)
+        else:
             check_folder(out, state="The release is kept next to the ledger.")
             done = save_release(
                 with_history(with_basic(done, file), before),
@@ -223,8 +227,10 @@ def is_complete(out: Path, done: "Release") -> bool:
 
 
 def release_json(done: "Release", out: Path) -> dict[str, Any]:
+    from recordwise.release.basic import basic_accuracy
     from recordwise.release.tables import accuracy
 
+    basic = {name: {"accuracy": _accuracy_json(each)} for name, each in basic_accuracy(done).items()}
     return {
         "folder": str(out),
         "privacy_label": "private" if done.private else "NOT PRIVATE",
@@ -233,27 +239,41 @@ def release_json(done: "Release", out: Path) -> dict[str, Any]:
         "tables": {
             table.name: {
                 "cells": table.data.num_rows,
-                "accuracy": {name: each.to_json() for name, each in accuracy(table).items()},
+                "accuracy": _accuracy_json(accuracy(table)),
             }
             for table in done.tables
         },
+        **({"basic_tables": basic} if basic else {}),
     }
+
+
+def _accuracy_json(found: "dict[str, Accuracy]") -> dict[str, Any]:
+    return {name: each.to_json() for name, each in found.items()}
+
+
+BASIC_ERRORS = (
+    "These are the errors of the basic tables, whose values combine all levels; release.json has those of the research "
+    "tables, each as it was drawn."
+)
 
 
 def show(file: "PlanFile", done: "Release", out: Path) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import figure, share_text
+    from recordwise.release.basic import basic_accuracy
     from recordwise.release.tables import accuracy
 
     screen.heading(f"Published in {out}")
-    rows = []
-    for table in done.tables:
-        for name, found in accuracy(table).items():
+    shown, rows = basic_accuracy(done) or {table.name: accuracy(table) for table in done.tables}, []
+    for table in done.basic_tables or done.tables:
+        for name, found in shown[table.name].items():
             below = found.share_below
             share = "none" if below is None else f"{share_text(below)}"
             numbers = [figure(found.median_sd), figure(found.median_cv), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
+    if done.basic_tables:
+        screen.paragraph(BASIC_ERRORS)
     if done.published.refinement is not None:
         screen.paragraph(
             f"Answers are averages with those of charge {done.published.refinement.charge}; only the difference was charged."

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational, Real
@@ -198,6 +198,25 @@ def _round_toward(bound: arb, toward: float) -> float:
 
 LEAST_FLOAT_BITS = -1200
 MOST_FLOAT_BITS = 1100
+SHORT_DIGITS = 14
+"""Of a parameter that was computed: two more than solvers settle."""
+
+
+def decimal(value: float, *, up: bool = False) -> Fraction:
+    """Return a short decimal below a float, with ``up`` above it."""
+    rounding = "ROUND_CEILING" if up else "ROUND_FLOOR"
+    return Fraction(Context(prec=SHORT_DIGITS, rounding=rounding).create_decimal(Decimal(value)))
+
+
+def power_upper(base: Fraction, exponent: Fraction) -> Fraction:
+    """Return base**exponent.
+
+    Exact for a whole exponent, otherwise rounded up.
+    """
+    if exponent.denominator == 1:
+        return base**exponent.numerator
+    with working_precision(128):
+        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)
 
 
 @lru_cache(maxsize=1024)

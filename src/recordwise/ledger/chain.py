@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import quote
 
 from recordwise.errors import LedgerError, RecordwiseError
+from recordwise.policy.series import Head
 
 # The SQLite file: opening it, noticing that it was replaced, and its errors in our own words.
 
@@ -174,14 +175,6 @@ class Event:
     kind: str
     """``opened``, ``looked``, ``charged``, ``reserved``, ``released`` or ``failed``; in earlier versions also ``preflight``."""
     body: dict[str, Any]
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The length of the chain and its last digest."""
-
-    length: int
     digest: str
 
 

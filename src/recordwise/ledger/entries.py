@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, ParameterError
-from recordwise.ledger.chain import Chain, Event, Head
+from recordwise.ledger.chain import Chain, Event
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import Series, Step, declared_budget, period_length
+from recordwise.policy.series import Head, Series, Step, declared_budget, period_length
 
 # What lies next to a ledger for one of its charges: a lock while its noise is drawn, and the drawn tables until they
 # are published. The lock is held from before the charge is committed until the charge is closed or its tables are

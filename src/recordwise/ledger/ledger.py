@@ -33,7 +33,7 @@ from recordwise.errors import (
     RecordwiseError,
     UnknownFormError,
 )
-from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.ledger.chain import ADVICE, Chain, Event, canonical
 from recordwise.ledger.entries import (
     KINDS,
     LOOKED,
@@ -62,7 +62,7 @@ from recordwise.ledger.entries import (
     unused_reserves,
 )
 from recordwise.policy.policy import Policy, restates
-from recordwise.policy.series import CARRY, CONTINUITY, REVISE, START, Series, Step
+from recordwise.policy.series import CARRY, CONTINUITY, REVISE, START, Head, Series, Step
 
 # Schemas as a ledger states them: which names changed their meaning, and which were added.
 

@@ -5,13 +5,12 @@ A variance, a loss at a reference record, or a relative error at a total.
 
 import math
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, Protocol
 
 from recordwise.errors import ChoiceError, ParameterError
-from recordwise.exact.numbers import Number, arb_float_upper, ball, nonnegative, positive, working_precision
+from recordwise.exact.numbers import Number, decimal, nonnegative, positive
 from recordwise.mechanisms.base import read_confidence, read_step
 from recordwise.noise.laws import DiscreteGaussian
 
@@ -190,20 +189,3 @@ def _bracket(too_large: Callable[[Fraction], bool]) -> tuple[float, float]:
                 parameter="calibration", problem="has no solution: even the least noise misses the goal"
             )
     return low, high
-
-
-def decimal(value: float, *, up: bool = False) -> Fraction:
-    """Return a short decimal below a float, with ``up`` above it."""
-    rounding = "ROUND_CEILING" if up else "ROUND_FLOOR"
-    return Fraction(Context(prec=DIGITS + 2, rounding=rounding).create_decimal(Decimal(value)))
-
-
-def power_upper(base: Fraction, exponent: Fraction) -> Fraction:
-    """Return base**exponent.
-
-    Exact for a whole exponent, otherwise rounded up.
-    """
-    if exponent.denominator == 1:
-        return base**exponent.numerator
-    with working_precision(128):
-        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

@@ -15,7 +15,16 @@ import numpy as np
 from recordwise.errors import ParameterError, RangeError, own_argument_errors
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import Function, log, x
-from recordwise.exact.numbers import Number, arb_float_upper, ball, midpoint, positive, rational, working_precision
+from recordwise.exact.numbers import (
+    Number,
+    arb_float_upper,
+    ball,
+    midpoint,
+    positive,
+    power_upper,
+    rational,
+    working_precision,
+)
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import (
     SCALE_AND_GOALS,
@@ -32,13 +41,14 @@ from recordwise.mechanisms.base import (
     times,
     whole_totals,
 )
-from recordwise.mechanisms.calibration import calibrate, plain_step, power_upper
+from recordwise.mechanisms.calibration import calibrate, plain_step
 from recordwise.mechanisms.certified_loss import ABOVE, COARSE, Certificate, Nodes, Noise, certificate, certified_loss
 from recordwise.mechanisms.gaussian import additive_estimates
 from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 from recordwise.noise.randomness import BitSource, is_private
+from recordwise.noise.stated import FINE, fine_lattice
 from recordwise.policy.atoms import linear_slope
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import additive, certified_sum, laplace_sum
@@ -46,8 +56,6 @@ from recordwise.policy.policy import Policy
 
 CLOSE = Fraction(9999, 10000)
 """The factor by which noise is reduced while its lattice law misses a goal that its continuous law meets."""
-FINE = 1000
-"""Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""
 SMALLEST_RECORD = 1000
 """A record of one such part of a scale is the smallest whose loss is within 1 % of the true one."""
 
@@ -124,8 +132,7 @@ class FatTailedNoise(AdditiveNoise):
             if (data / self.coarseness).denominator != 1:
                 raise ParameterError(parameter="lattice", problem=f"must divide the measure's step {data}")
             return self.coarseness
-        lacking = FINE * data / self.width
-        return data / (1 << (math.ceil(lacking) - 1).bit_length())
+        return fine_lattice(data, self.width)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Return the loss of the law that is drawn.

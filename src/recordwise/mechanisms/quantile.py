@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, ball, midpoint, nonnegative, positive, sqrt_upper, working_precision
 from recordwise.exact.text import formula_text
@@ -200,6 +200,7 @@ NARROWEST = Fraction(1, 10**6)
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Grid:
     """A public grid of 2**bits points from ``low`` to ``high``.
@@ -347,6 +348,7 @@ class QuantileEstimates:
     """The same inversion at one standard deviation."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TreeQuantile(Mechanism):
     """Noisy counts of records up to each point of a grid.

@@ -11,10 +11,9 @@ from flint import arb
 from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import LARGEST_POWER, Function, log, x
-from recordwise.exact.numbers import Number, ball, nonnegative, positive, rational, working_precision
+from recordwise.exact.numbers import Number, ball, nonnegative, positive, power_upper, rational, working_precision
 from recordwise.mechanisms.accuracy import ValueLaw
 from recordwise.mechanisms.base import TRANSFORM_NOISE, Parameter, TransformGoals
-from recordwise.mechanisms.calibration import power_upper
 from recordwise.mechanisms.inverses import (
     ExponentialInverse,
     FunctionInverse,

@@ -8,6 +8,7 @@ In reading order:
 - ``laws``: what every law on the integers can do, the laws by name, and the binomial law
 - ``probabilities``: probabilities and moments as enclosures
 - ``sampler``: the table of a law, draws in bulk, and exact decisions for the few that stay open
+- ``stated``: noise as a release states it
 - ``kernel``: the same attempts as machine code, loaded late
 """
 

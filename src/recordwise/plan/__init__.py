@@ -20,19 +20,35 @@ In reading order:
 - ``file``: plans as TOML files
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
-from recordwise.plan.keys.cells import Domain
-from recordwise.plan.keys.keys import Keys
-from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.query import Query, query
-from recordwise.plan.schema import Column, Measure, Schema
-from recordwise.plan.statistics import SumAndCount
-from recordwise.plan.statistics.totals import Splitting
+# At once, as the module of the same name would hide the function.
+from recordwise.plan.query import query
 
 if TYPE_CHECKING:
+    from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
+    from recordwise.plan.keys.cells import Domain
+    from recordwise.plan.keys.keys import Keys
+    from recordwise.plan.plan import Plan, PlannedTable
+    from recordwise.plan.query import Query
+    from recordwise.plan.schema import Column, Measure, Schema
     from recordwise.plan.sql.parse import parse_sql
+    from recordwise.plan.statistics import SumAndCount
+    from recordwise.plan.statistics.totals import Splitting
+
+HOMES = {
+    "expressions": ("Case", "DatePart", "Field", "Group", "Prefix", "prefix"),
+    "keys.cells": ("Domain",),
+    "keys.keys": ("Keys",),
+    "plan": ("Plan", "PlannedTable"),
+    "query": ("Query",),
+    "schema": ("Column", "Measure", "Schema"),
+    "sql.parse": ("parse_sql",),
+    "statistics": ("SumAndCount",),
+    "statistics.totals": ("Splitting",),
+}
+"""Where each name is defined. Readers of a release need few of them, and no mechanism."""
 
 __all__ = [
     "Case",
@@ -57,9 +73,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Reading SQL loads a parser and an engine, which nothing else needs.
-    if name == "parse_sql":
-        from recordwise.plan.sql.parse import parse_sql
-
-        return parse_sql
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
     raise AttributeError(f"module 'recordwise.plan' has no attribute {name!r}")

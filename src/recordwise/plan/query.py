@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from recordwise.errors import (
     KindError,
@@ -16,8 +17,6 @@ from recordwise.errors import (
     own_errors_of,
 )
 from recordwise.exact.numbers import Number, positive, rational
-from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.expressions import (
     BEST,
     Best,
@@ -48,6 +47,10 @@ from recordwise.plan.statistics import (
     Statistic,
     Sum,
 )
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.base import Mechanism
+    from recordwise.mechanisms.quantile import Grid
 
 
 @own_errors_of
@@ -266,7 +269,7 @@ class Query:
         columns = {name for level in self.tables() for name in level.names()}
         return replace(self, key_lists=(*self.key_lists, *read_keys(keys, tuple(columns))))
 
-    def count(self, mechanism: Mechanism, *, alias: str = "count") -> "Query":
+    def count(self, mechanism: "Mechanism", *, alias: str = "count") -> "Query":
         """Ask for the number of units.
 
         Args:
@@ -278,7 +281,7 @@ class Query:
         """
         return self.ask(Count(alias=alias, mechanism=mechanism))
 
-    def sum(self, measure: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
+    def sum(self, measure: str, mechanism: "Mechanism", *, alias: str | None = None) -> "Query":
         """Ask for the sum of a measure.
 
         Args:
@@ -292,7 +295,7 @@ class Query:
         expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
-    def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
+    def count_distinct(self, column: str, mechanism: "Mechanism", *, alias: str | None = None) -> "Query":
         """Ask for the number of distinct units or firms.
 
         Args:
@@ -306,7 +309,9 @@ class Query:
         expect_kind(column, str, parameter="column", wanted="the name of a column")
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
-    def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
+    def avg(
+        self, measure: str, *, sum: "Mechanism", count: "Mechanism | None" = None, alias: str | None = None
+    ) -> "Query":
         """Add the average of a measure: noisy sum over noisy count.
 
         Args:
@@ -365,7 +370,7 @@ class Query:
         """
         return self.ask(Ratio.read(of, to, alias=alias))
 
-    def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
+    def quantile(self, measure: str, *, p: Number, grid: "Grid", rho: Number, alias: str | None = None) -> "Query":
         """Add a quantile.
 
         The first point of a public grid at or below which at least a share ``p`` of the records lies.
@@ -382,6 +387,8 @@ class Query:
         """
         expect_kind(measure, str, parameter="measure", wanted="the name of a column")
         share = rational(p, parameter="p")
+        from recordwise.mechanisms.quantile import TreeQuantile
+
         tree = TreeQuantile(grid=grid, rho=rho)
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
 
@@ -494,6 +501,8 @@ class Query:
 def _check_mechanism(mechanism: object) -> None:
     if (only := getattr(mechanism, "only_for", None)) is not None:
         raise ParameterError(parameter=type(mechanism).__name__, problem=f"is for {only} only")
+    from recordwise.mechanisms.base import Mechanism
+
     if not isinstance(mechanism, Mechanism):
         raise KindError(
             parameter="mechanism",

@@ -22,7 +22,7 @@ from recordwise.engines.engine import missing_extra
 from recordwise.engines.registry import engine_kind, source_state
 from recordwise.errors import BudgetError, MissingPartError, RecordError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text, prose_text
+from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text
 from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
 from recordwise.mechanisms.base import Mechanism
@@ -51,7 +51,7 @@ from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
 from recordwise.planning.losses import TenYears
-from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.result import Result, Rows, html_table, record_text
 from recordwise.planning.search.cheaper import cheaper_families
 from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 from recordwise.policy.constructors import By
@@ -204,8 +204,8 @@ class Check(Result):
 
     def known_examples(self) -> dict[str, dict[str, Any]]:
         """Return the example records that the plan's policy has a loss for."""
-        refused = {each["name"] for each in self.examples if "refused" in each}
-        return {name: each for name, each in example_records(self.file, self.policy).items() if name not in refused}
+        known = {each["name"] for each in self.examples if "refused" not in each}
+        return {name: each for name, each in _distinct_examples(self.file, self.policy).items() if name in known}
 
     def notes(self) -> tuple[str, ...]:
         """Return what the owner should know before a release."""
@@ -330,7 +330,7 @@ def _cheaper(file: PlanFile, last: Release | None) -> Iterator[str]:
 
 def _losses(file: PlanFile, policy: Policy, paper: Policy, total: Policy | None = None) -> Iterator[dict[str, Any]]:
     """Yield the loss of each example record, or the error where the policy gives no guarantee."""
-    for name, record in example_records(file, policy).items():
+    for name, record in _distinct_examples(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
             loss, own = float(policy.loss(record)), float(policy.delta(record))
@@ -473,6 +473,17 @@ def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]
     }
 
 
+def _distinct_examples(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]:
+    """Return the plan's examples, or those made up, each once."""
+    if file.examples:
+        return file.examples
+    once: dict[str, dict[str, Any]] = {}
+    for name, record in example_records(file, policy).items():
+        if record not in once.values():
+            once[name if record else "every record"] = record
+    return once
+
+
 def _example_amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
     """A multiple of the measure's threshold, on its lattice, within its bound."""
     declared = plan.schema.measure(name) or Measure(name=name)
@@ -499,17 +510,6 @@ def _parameter(mechanism: Mechanism, plan: Plan, name: str) -> Fraction | None:
         if isinstance(value, Fraction) and value > 0:
             return value
     return None
-
-
-def record_text(record: dict[str, Any]) -> str:
-    """A record as readable text."""
-    return ", ".join(f"{name} {_value_text(value)}" for name, value in record.items())
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return f"{int(value):,}" if value.denominator == 1 else f"{prose_text(value)}"
-    return str(value)
 
 
 # Expected errors.

@@ -5,7 +5,7 @@ proportion to the square of the inverse of the noise, so that one evaluation of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, Left, ha
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, loss_figure
 from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
-from recordwise.planning.search.fits import Search, read_fits
-from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
+from recordwise.planning.search.fits import NEAR, Search, public_split, read_fits, reads_complete
+from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Reliability, Scalable, class_names
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
@@ -389,24 +389,22 @@ def recommend_within(
     rank_by = next(iter(wanted)) if len(wanted) == 1 else BALANCED
     search = Search(candidates=candidates, rank_by=rank_by, fitted=fitted, complete=complete)
     plans = Plans(session, view, scope, search, rules=rules, at_least=at_least)
-    factors: dict[Scalable, float | None] = {}
+    limits_kept = _Limits(plans=plans, wanted=wanted, at=at, covered=covered)
     step("as much noise as the limits need")
-    for each in tracked(plans.plans, lambda each: f"how much noise {each.name} needs"):
-        within = [plans.factor_within(each, wanted)] if wanted else []
-        within += [plans.factor_at_record(each, record, float(limit)) for record, limit in at]
-        known = [factor for factor in within if factor is not None]
-        most = min(known, default=FACTORS[1]) if len(known) == len(within) else None
-        factors[each] = plans.factor_covered(each, most, covered)
+    tried = tracked(plans.plans, lambda each: f"how much noise {each.name} needs")
+    factors = {each: limits_kept.factor(each) for each in tried}
     step("measuring losses")
     point, found = None, plans.best(factors)
     while found is not None and point is None:
         point = plans.exactly(found, wanted)
-        factors[found[0]] = None
-        found = plans.best(factors) if point is None else None
-    if point is None:
+        if point is None:
+            factors[found[0]] = None
+            found = plans.best(factors)
+    if point is None or found is None:
         raise ParameterError(
             parameter="losses", problem="cannot be kept, whatever the noise", advice="Allow more, or publish less."
         )
+    point = limits_kept.with_public_shares(found, point, complete=reads_complete(query, complete))
     return ReliablePlan(
         name=point.name,
         losses=point.losses,
@@ -417,6 +415,47 @@ def recommend_within(
         status=plans.status,
         left=left,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """The limits that a plan must keep."""
+
+    plans: Plans
+    wanted: Mapping[str, float]
+    at: Sequence[tuple[Mapping[str, Any], float]]
+    covered: Callable[[Policy], bool] | None
+
+    def factor(self, plan: Scalable) -> float | None:
+        """Return the largest factor of a plan's loss that keeps all of them, or None."""
+        within = [self.plans.factor_within(plan, self.wanted)] if self.wanted else []
+        within += [self.plans.factor_at_record(plan, record, float(limit)) for record, limit in self.at]
+        known = [factor for factor in within if factor is not None]
+        most = min(known, default=FACTORS[1]) if len(known) == len(within) else None
+        return self.plans.factor_covered(plan, most, self.covered)
+
+    def with_public_shares(
+        self, found: tuple[Scalable, float, Reliability], point: FrontierPoint, *, complete: bool
+    ) -> FrontierPoint:
+        """Return the point with ``share = "best"`` if that costs hardly more and reading the plan finds the same shares."""
+        plan, factor, _ = found
+        made = replace(plan, queries=point.queries)
+        public = self.plans.with_public_shares(made, plan.scope.plan.queries, complete=complete)
+        most = None if public is None else self.factor(public)
+        if public is None or most is None or public.at(most) is None or plan.at(factor / NEAR) is None:
+            return point
+        reliable = self.plans.reliable(public, most)
+        if reliable.share < self.plans.reliable(plan, factor / NEAR).share:
+            return point
+        kept = self.plans.exactly((public, most, reliable), self.wanted)
+        if kept is None:
+            return point
+        again = [
+            query.best is None or public_split(plan.scope.plan, kept.queries, number, replace(query.best, found=None))
+            for number, query in enumerate(kept.queries)
+        ]
+        same = all(each is True or each == query for each, query in zip(again, kept.queries))
+        return kept if same else point
 
 
 def _covered(session: Session, left: Left, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:

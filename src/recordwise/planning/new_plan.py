@@ -14,8 +14,8 @@ from typing import Any
 
 from recordwise.engines.registry import engine_kind
 from recordwise.errors import ParameterError
+from recordwise.exact.numbers import decimal
 from recordwise.exact.text import share_text
-from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.expressions import Level
 from recordwise.plan.file.node import renamed
 from recordwise.plan.file.queries import QUERY

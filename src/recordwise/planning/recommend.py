@@ -17,7 +17,6 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import table_name
 from recordwise.plan.expressions import Predicate
-from recordwise.plan.file.read import PlanFile
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -54,6 +53,7 @@ from recordwise.planning.search.fits import (
     plan_fits,
     ranking_size,
     read_fits,
+    reads_complete,
     with_public_shares,
 )
 from recordwise.planning.search.goals import (
@@ -189,7 +189,7 @@ def plan_advice(
     found, infeasible = with_best_clamp(found, infeasible, search.rank_by)
     order = ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
-    best, own, complete = None, order[0].name, _complete(plan, search)
+    best, own, complete = None, order[0].name, reads_complete(plan, search.complete)
     for each in order[:MOST_TRIED]:
         told = left.refusal(each.policy)
         if told is None:
@@ -227,13 +227,6 @@ def _pure_ones(
         )
     others = {each.name: "no pure epsilon, which the budget is stated in" for each in found if each not in kept}
     return kept, {**infeasible, **others}
-
-
-def _complete(plan: PlanLike, search: Search) -> bool:
-    """Return whether best shares are found for complete keys: of a plan file, as reading it again will say."""
-    if isinstance(plan, PlanFile):
-        return plan.basic is not None and plan.basic.complete
-    return search.complete
 
 
 def _with_public_shares(

@@ -5,6 +5,7 @@ import html
 import json
 import os
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -28,6 +29,17 @@ def mark_of(data: str) -> str:
 def loss_figure(value: float) -> str:
     """Format a number for a planning table."""
     return text.figure(value, infinite="unbounded")
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """A record as readable text."""
+    return ", ".join(f"{name} {_value_text(value)}" for name, value in record.items())
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{int(value):,}" if value.denominator == 1 else text.prose_text(value)
+    return str(value)
 
 
 class Named(Protocol):

@@ -58,6 +58,14 @@ def _exists(length: str, parts: list[int]) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The length of a ledger's chain and its last digest, which a release states."""
+
+    length: int
+    digest: str
+
+
 @own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:

@@ -22,12 +22,12 @@ from recordwise.plan.publication import StatusRules
 from recordwise.postprocess.rounding import round_tables
 from recordwise.progress import reported, steps, tracked
 from recordwise.release.consistent import TOP_DOWN, joint_queries
-from recordwise.release.dictionary import STATUS, has_status, statuses
+from recordwise.release.dictionary import STATUS, has_status, sd_column, statuses, value_column
 from recordwise.release.formats.csv import meaningful
 from recordwise.release.nesting import nesting_of, rounding_nesting
 from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
-from recordwise.release.tables import BASIC, FITTED, BasicNote, ClassBias, ReleasedTable, digest_of
+from recordwise.release.tables import BASIC, FITTED, Accuracy, BasicNote, ClassBias, ReleasedTable, digest_of
 
 SMALL = (
     "Values are not negative, and therefore biased where cells are small against their noise. Estimated for this release, by noise "
@@ -78,6 +78,24 @@ def with_basic(
         digest=digest_of({table.name: table.data for table in made}, fitted.policy),
     )
     return replace(fitted, basic_tables=made, published=fitted.published.with_basic(about))
+
+
+def basic_accuracy(release: Release) -> dict[str, dict[str, Accuracy]]:
+    """Return the accuracy of each variable of the basic tables, before values are rounded."""
+    known, found = {table.name + BASIC: table for table in release.tables}, {}
+    for basic in release.basic_tables:
+        table = known[basic.name]
+        columns = {name: (value_column(table, name), sd_column(table, name)) for name in basic.variables}
+        found[basic.name] = {name: _accuracy_of(table, *each) for name, each in columns.items()}
+    return found
+
+
+def _accuracy_of(table: ReleasedTable, value: str, sd: str) -> Accuracy:
+    values, errors = (np.asarray(numpy_of(table.data.column(name)), np.float64) for name in (value, sd))
+    stated = np.isfinite(values) & np.isfinite(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = np.where(errors == 0, 0.0, errors / np.abs(values))
+    return Accuracy.of(errors[stated], cv[stated])
 
 
 def bias_text(left: Sequence[ClassBias]) -> str:

@@ -7,17 +7,18 @@ from the same content.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.plan.describe import safe_name, table_name
-from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
 from recordwise.release.published import LEVEL, Groups, Published, PublishedQuery
 from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable, with_names
+
+if TYPE_CHECKING:
+    from recordwise.plan.plan import Plan, PlannedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,8 @@ class Content:
     @property
     def file_name(self) -> str:
         """The name of a file that holds all tables."""
+        from recordwise.plan.describe import safe_name
+
         return safe_name(self.dataset) or "tables"
 
     @property
@@ -323,7 +326,7 @@ def _type(kind: pa.DataType) -> str:
 # is spent.
 
 
-def planned_content(plan: Plan, *, dataset: str, words: Labels) -> Content:
+def planned_content(plan: "Plan", *, dataset: str, words: Labels) -> Content:
     """The tables of a plan with their public cells and without numbers.
 
     Args:
@@ -338,7 +341,9 @@ def planned_content(plan: Plan, *, dataset: str, words: Labels) -> Content:
     return content_of(Published.of(dataset=dataset), tables, words, privacy_label=PRIVATE)
 
 
-def _table(plan: Plan, table: PlannedTable) -> ReleasedTable:
+def _table(plan: "Plan", table: "PlannedTable") -> ReleasedTable:
+    from recordwise.plan.describe import table_name
+
     query, names = plan.queries[table.query], table.shape.names()
     if plan.selection(table) is None:
         cells = plan.cells(table)

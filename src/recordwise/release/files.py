@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError, expect_kind
-from recordwise.ledger.entries import UNFINISHED_SUFFIX, Charge, tables_of
-from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.policy.json import PAPER, TIGHT, PolicyFile
 from recordwise.policy.policy import compose
 from recordwise.release.content import Content
@@ -23,7 +21,7 @@ from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import known_formats, privacy_labels, require_packages, require_storable
 from recordwise.release.page.history import History
 from recordwise.release.published import Published
-from recordwise.release.release import Release
+from recordwise.release.release import Release, SavedValues
 from recordwise.release.staging import remove_stale
 from recordwise.release.tables import (
     PRIVATE,
@@ -37,6 +35,7 @@ from recordwise.release.tables import (
 )
 
 if TYPE_CHECKING:
+    from recordwise.ledger.entries import Charge
     from recordwise.ledger.ledger import Ledger
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
@@ -135,7 +134,7 @@ def read_release(published: Published, policies: PolicyFile, tables: dict[str, p
         private=published.privacy_label == PRIVATE,
         parts=() if page is None else parts_from_json(page, bands),
         lattice=policies.lattice,
-        values=None if policies.values_form is None else ValuePolicy.from_json(policies.values_form, bands),
+        stated_values=None if policies.values_form is None else SavedValues(policies.values_form, bands),
         firms=policies.firms,
         basic_tables=tuple(_table(name, tables[name], each) for name, each in published.basic_names.items()),
         words=published.words,
@@ -155,12 +154,14 @@ def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable
 # from them, without drawing again; no key or seed of the noise is kept anywhere.
 
 
-def recoverable_folder(ledger: "Ledger", charge: Charge) -> Path:
+def recoverable_folder(ledger: "Ledger", charge: "Charge") -> Path:
     """The folder of the drawn tables of a charge."""
+    from recordwise.ledger.entries import tables_of
+
     return tables_of(ledger.real_path, charge.sequence)
 
 
-def write_recoverable(release: Release, ledger: "Ledger", charge: Charge) -> bool:
+def write_recoverable(release: Release, ledger: "Ledger", charge: "Charge") -> bool:
     """Write the drawn tables next to the ledger; False on failure."""
     sweep(ledger)
     try:
@@ -170,7 +171,7 @@ def write_recoverable(release: Release, ledger: "Ledger", charge: Charge) -> boo
     return True
 
 
-def recover(ledger: "Ledger", charge: Charge) -> Release:
+def recover(ledger: "Ledger", charge: "Charge") -> Release:
     """Return the release whose tables were stored for a charge.
 
     Recorded in the ledger if it was not yet.
@@ -202,7 +203,7 @@ def _foreign(ledger: "Ledger", folder: Path) -> LedgerError:
     )
 
 
-def forget(ledger: "Ledger", charge: Charge) -> None:
+def forget(ledger: "Ledger", charge: "Charge") -> None:
     """Remove the stored tables, their name first, once saved."""
     place = recoverable_folder(ledger, charge)
     gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
@@ -213,6 +214,8 @@ def forget(ledger: "Ledger", charge: Charge) -> None:
 
 def sweep(ledger: "Ledger") -> None:
     """Remove what killed processes left half-written or half-removed; what is complete stays."""
+    from recordwise.ledger.entries import UNFINISHED_SUFFIX
+
     folder, name = os.path.split(ledger.real_path)
     pattern = re.compile(rf"\.({re.escape(name)}{re.escape(UNFINISHED_SUFFIX)}\d+)\.staging-\d+-\d+")
     with suppress(OSError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
 from recordwise.plan.expressions import ALL_OTHER, Field, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
@@ -45,6 +44,9 @@ from recordwise.release.published import (
 )
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.base import Mechanism
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -258,7 +260,7 @@ class Nesting:
                     yield rows, described.share, edge
             start += count
 
-    def by_group(self, mechanism: Mechanism) -> Iterator[tuple[IntArray, Mechanism]]:
+    def by_group(self, mechanism: "Mechanism") -> "Iterator[tuple[IntArray, Mechanism]]":
         """Yield the answers of each mechanism of a group, table by table, with the table's share (T-GROUPED)."""
         numbers, inside, start = mechanism.group_numbers, mechanism.inside(), 0
         assert numbers is not None

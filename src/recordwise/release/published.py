@@ -18,20 +18,18 @@ import pyarrow.compute as pc
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
-from recordwise.ledger.chain import Head
-from recordwise.ledger.entries import band_forms
-from recordwise.mechanisms.external import DeclaredClass
 from recordwise.plan.arrays import array_from_list, null_as, numpy_of
 from recordwise.plan.expressions import DatePart, Field, Operand, Prefix, finer, operand_name
 from recordwise.plan.publication import Labels, Publication
 from recordwise.plan.statistics import Statistic, statistic_kind
 from recordwise.policy.json import Bands, PolicyFile, bands_from_json
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import Step
+from recordwise.policy.series import Head, Step
 from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form, ReleasedTable, accuracy
 
 if TYPE_CHECKING:
     from recordwise.ledger.ledger import LedgerStatement
+    from recordwise.mechanisms.external import DeclaredClass
 
 FORMAT = 1
 LEVEL = 0.95
@@ -374,6 +372,8 @@ class PublishedSeries:
 
     def to_json(self) -> dict[str, Any]:
         """Write the series."""
+        from recordwise.ledger.entries import band_forms
+
         periods = [
             {
                 "period": each.name,
@@ -449,7 +449,7 @@ class AboutPlan(TypedDict, total=False):
     """What sized noise promises over time."""
     hierarchies: Sequence[Form]
     series: PublishedSeries | None
-    declared: Iterable[DeclaredClass]
+    declared: "Iterable[DeclaredClass]"
     """The losses that other packages answer for."""
     is_pure: bool
     """Whether all noise has a pure loss."""
@@ -629,8 +629,10 @@ class Published:
         return dict(self.form.get("versions", {}))
 
     @property
-    def declared_elsewhere(self) -> tuple[DeclaredClass, ...]:
+    def declared_elsewhere(self) -> "tuple[DeclaredClass, ...]":
         """The losses that other packages answer for."""
+        from recordwise.mechanisms.external import DeclaredClass
+
         return tuple(map(DeclaredClass.from_json, self.form.get("declared_elsewhere", ())))
 
     @property
@@ -708,8 +710,7 @@ class Published:
     @property
     def head(self) -> Head:
         """The end of the ledger's chain when the release was recorded."""
-        form = self.form["ledger"]
-        return Head(length=int(form["length"]), digest=str(form["digest"]))
+        return Head(length=int(self.form["ledger"]["length"]), digest=str(self.form["ledger"]["digest"]))
 
     @property
     def files(self) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,12 @@ from recordwise.errors import (
     own_errors_of,
 )
 from recordwise.exact.numbers import Number
-from recordwise.ledger.chain import Head
-from recordwise.mechanisms.inference import ValuePolicy
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.policy.firms import FirmPolicy
-from recordwise.policy.json import PolicyFile
+from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Head
 from recordwise.progress import reported
 from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content, content_of, datapackage_json
@@ -39,8 +39,27 @@ from recordwise.release.staging import file_digest, new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable, name_columns
 
 if TYPE_CHECKING:
+    from recordwise.mechanisms.inference import ValuePolicy
     from recordwise.release.change import Change
     from recordwise.release.formats.records import Records
+
+
+@dataclass(frozen=True, eq=False)
+class SavedValues:
+    """The numbers that depend on measures, as saved: readers of tables need none of them."""
+
+    form: Any
+    bands: Bands
+
+    def read(self) -> "ValuePolicy":
+        """Return them."""
+        return self._read
+
+    @cached_property
+    def _read(self) -> "ValuePolicy":
+        from recordwise.mechanisms.inference import ValuePolicy
+
+        return ValuePolicy.from_json(self.form, self.bands)
 
 
 @own_errors_of
@@ -67,14 +86,20 @@ class Release:
     """What the establishments of a firm lose together; None for a release saved before it was kept."""
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
-    values: ValuePolicy | None = None
-    """The numbers that depend on the measures of a record: how closely an attacker who knows all else can tell them."""
+    stated_values: "ValuePolicy | SavedValues | None" = None
+    """What ``values`` returns, perhaps as it is saved."""
     basic_tables: tuple[ReleasedTable, ...] = ()
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Labels = field(default_factory=Labels)
     """Labels, units and who publishes it, for every file."""
     history: History | None = None
     """What earlier periods published about the same cells, for the page."""
+
+    @property
+    def values(self) -> "ValuePolicy | None":
+        """The numbers that depend on the measures of a record: how closely an attacker who knows all else can tell them."""
+        found = self.stated_values
+        return found.read() if isinstance(found, SavedValues) else found
 
     @property
     def table(self) -> pa.Table:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import Mechanism
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
 from recordwise.noise.randomness import BitSource
+from recordwise.noise.stated import stated_noise
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
@@ -32,6 +32,9 @@ from recordwise.postprocess.linear import (
 )
 from recordwise.release.nesting import IntArray, Nesting
 from recordwise.release.published import PublishedStatistic
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.base import Mechanism
 
 NORMAL_STEPS = 1000
 """Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
@@ -57,7 +60,8 @@ def noise_of(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
 def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a statistic of one query."""
     raw = nesting.column(statistic, "_sd") ** 2
-    mechanism = statistic.mechanism()
+    stated = None if statistic.noise is None else stated_noise(statistic.noise)
+    mechanism: Any = statistic.mechanism() if stated is None else stated
     step = nesting.published.measure(statistic.of).step
     ends = np.cumsum([0, *nesting.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
@@ -78,7 +82,7 @@ def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
-def _grouped_noise(nesting: Nesting, mechanism: Mechanism, raw: FloatArray, step: Fraction) -> "JoinedNoise":
+def _grouped_noise(nesting: Nesting, mechanism: "Mechanism", raw: FloatArray, step: Fraction) -> "JoinedNoise":
     """Return noise by the public group of each cell (T-GROUPED)."""
     parts: list[tuple[Any, AnswerNoise]] = []
     for rows, own in nesting.by_group(mechanism):
@@ -89,7 +93,7 @@ def _grouped_noise(nesting: Nesting, mechanism: Mechanism, raw: FloatArray, step
 
 
 def _sized_noise(
-    nesting: Nesting, statistic: PublishedStatistic, mechanism: Mechanism, raw: FloatArray, step: Fraction
+    nesting: Nesting, statistic: PublishedStatistic, mechanism: "Mechanism", raw: FloatArray, step: Fraction
 ) -> "OwnNoise":
     """Return noise by public sizes, cell by cell (T-SIZE)."""
     served = [(rows, mechanism.at_share(share).at_size(size)) for rows, share, size in nesting.by_size(statistic.name)]
@@ -119,7 +123,7 @@ def _fixed_noise(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fract
     )
 
 
-def _law(mechanism: Mechanism, step: Fraction) -> Any:
+def _law(mechanism: "Mechanism", step: Fraction) -> Any:
     """Return the lattice law of a mechanism, or None if unknown."""
     try:
         drawn = mechanism.drawn_law(step)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of, single_array, texts_of
-from recordwise.plan.cost import Part
-from recordwise.plan.describe import table_name
-from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.json import Bands
 from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from recordwise.plan.cost import Part
+    from recordwise.plan.plan import Plan
 
 Form: TypeAlias = Mapping[str, Any]
 """An entry of release.json."""
@@ -178,6 +179,11 @@ class Accuracy:
     """The share of the cells with a coefficient of variation below 0.1."""
 
     @classmethod
+    def of(cls, sd: FloatArray, cv: FloatArray) -> "Accuracy":
+        """Return the accuracy of some cells from their errors, absolute and relative."""
+        return cls(_median(sd), _median(cv), float(np.mean(cv < 0.1)) if len(cv) else None)
+
+    @classmethod
     def read(cls, form: Mapping[str, float | None]) -> "Accuracy":
         """Read what ``to_json`` wrote."""
         return cls(form["median_sd"], form["median_cv"], form["share_cv_below_0.1"])
@@ -192,7 +198,7 @@ def accuracy(table: ReleasedTable) -> dict[str, Accuracy]:
     found = {}
     for name in table.variables:
         sd, cv = (numpy_of(table.data.column(f"{name}{end}").drop_null()) for end in ("_sd", "_cv"))
-        found[name] = Accuracy(_median(sd), _median(cv), float(np.mean(cv < 0.1)) if len(cv) else None)
+        found[name] = Accuracy.of(sd, cv)
     return found
 
 
@@ -395,8 +401,10 @@ class PagePart:
     """Whether large records were only partly counted."""
 
 
-def page_parts(plan: Plan) -> tuple[PagePart, ...]:
+def page_parts(plan: "Plan") -> tuple[PagePart, ...]:
     """Return the parts of a plan as its page shows them."""
+    from recordwise.plan.describe import table_name
+
     return tuple(_page_part(part, table_name(plan, part.table)) for part in plan.parts())
 
 
@@ -405,7 +413,7 @@ def external_part(name: str, policy: Policy) -> PagePart:
     return PagePart(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
-def _page_part(part: Part, table: str) -> PagePart:
+def _page_part(part: "Part", table: str) -> PagePart:
     statistic, stays = part.statistic, part.stays
     if statistic is None:
         noise = "Gaussian noise on the number that decides whether a cell is listed"

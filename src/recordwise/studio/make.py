@@ -18,9 +18,9 @@ import numpy as np
 
 from recordwise.errors import ParameterError, PlanError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import decimal
 from recordwise.exact.text import digits_text, exact_text
 from recordwise.mechanisms.base import Mechanism, parameter_json
-from recordwise.mechanisms.calibration import decimal
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.keys.hierarchies import with_hierarchy_labels
 from recordwise.plan.publication import Labels

@@ -18,8 +18,9 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.check import example_records, record_text
+from recordwise.planning.check import example_records
 from recordwise.planning.explain import FEW, Cells, Sample, class_ends, size_name, taken
+from recordwise.planning.result import record_text
 from recordwise.planning.search.goals import has_amount
 from recordwise.planning.search.reliable import Scalable, has_widths, scaled_losses
 from recordwise.policy.policy import Policy

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,6 @@ from recordwise.errors import (
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
 from recordwise.exact.text import whole_text
-from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
 from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.expressions import Group
 from recordwise.plan.keys.cells import Cells, Domain, Product, Rows, check_cell_count, plain_column
@@ -37,6 +36,9 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, selection
 from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.key_selection import SelectionLaw
 
 # Public sizes of cells, by which noise is scaled (T-SIZE): where they are from, and how they are joined to keys. A size
 # must not depend on the records: its band, and so the noise of a cell, would publish the total. It comes from somebody
@@ -210,8 +212,10 @@ class Selection:
         return built
 
     @property
-    def law(self) -> SelectionLaw:
+    def law(self) -> "SelectionLaw":
         """The noise of the counts, and the threshold."""
+        from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
+
         if self.delta is not None:
             return SelectionLaw.for_delta(rho=self.rho, delta=self.delta)
         assert self.threshold is not None

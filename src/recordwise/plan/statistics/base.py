@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray, normal_cdf
-from recordwise.mechanisms.base import OUTSIDE, Mechanism, Noisy, NoisyCurve
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.arrays import array_of
 from recordwise.plan.schema import Schema, threshold_problems
@@ -31,6 +30,7 @@ from recordwise.policy.policy import Policy
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from recordwise.mechanisms.base import Mechanism, Noisy, NoisyCurve
     from recordwise.plan.cost import CellMechanism
     from recordwise.plan.file.node import Node
 
@@ -59,7 +59,7 @@ NEAR = 1e-5
 
 
 def curved_interval(
-    top: NoisyCurve, bottom: NoisyCurve, *, confidence: float
+    top: "NoisyCurve", bottom: "NoisyCurve", *, confidence: float
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return both ends, and the cells where they apply.
 
@@ -128,6 +128,8 @@ def _radius(bend: float, confidence: float) -> float:
     with half of the chance to miss; a straight line has its normal quantile. A part of the chance is left to
     points far away.
     """
+    from recordwise.mechanisms.base import OUTSIDE
+
     miss = (1 - confidence - OUTSIDE) / 2
     if miss <= 0:
         return math.inf
@@ -167,7 +169,7 @@ class Side:
     """The interval contains the exact total with probability (1 + confidence)/2, for the ``confidence`` of the ratio."""
     reach: FloatArray
     """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
-    curve: NoisyCurve | None = None
+    curve: "NoisyCurve | None" = None
     """Where Gaussian noise was added on any scale, to an answer that the other side does not contain."""
 
 
@@ -315,8 +317,8 @@ class CellAnswers:
     """The cells for which one mechanism is used, and its noisy answers."""
 
     rows: Any
-    mechanism: Mechanism
-    noisy: Noisy
+    mechanism: "Mechanism"
+    noisy: "Noisy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +358,10 @@ class Answer:
         value = np.asarray(found.value, np.float64)
         return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence), curve=self.curve())
 
-    def curve(self) -> NoisyCurve:
+    def curve(self) -> "NoisyCurve":
         """Return the points and sigmas of Gaussian noise; NaN for other noise."""
+        from recordwise.mechanisms.base import NoisyCurve
+
         columns = {name: np.full(self.cells, np.nan) for name in ("point", "sigma", "half", "zero", "bend")}
         found = [(part.rows, part.mechanism.noisy_curve(part.noisy)) for part in self.parts]
         known = [(rows, curve) for rows, curve in found if curve is not None]
@@ -560,7 +564,7 @@ class Drawable(Statistic):
     The defaults fit a total to which every record contributes at most 1.
     """
 
-    mechanism: Mechanism
+    mechanism: "Mechanism"
 
     def mechanisms(self) -> tuple[Any, ...]:
         return (self.mechanism,)
@@ -591,15 +595,15 @@ class Drawable(Statistic):
         """The unit of its total."""
         return Fraction(1)
 
-    def threshold(self, mechanism: Mechanism, schema: Schema) -> Fraction | By | None:
+    def threshold(self, mechanism: "Mechanism", schema: Schema) -> Fraction | By | None:
         """The threshold at which its mechanism splits records, if any."""
         return None
 
-    def cost(self, mechanism: Mechanism, schema: Schema, *, tight: bool) -> Policy:
+    def cost(self, mechanism: "Mechanism", schema: Schema, *, tight: bool) -> Policy:
         """Return its cost to a record of a cell using ``mechanism``."""
         return mechanism.policy_of_count()
 
-    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
+    def joint(self, mechanism: "Mechanism", schema: Schema) -> Joint:
         """Return a further bound on records' joint loss in a cell (T-CELLS).
 
         Of counts with a pure loss, which adds up: eps tanh(eps/2) at their sum.
@@ -607,7 +611,7 @@ class Drawable(Statistic):
         is_pure = self.contribution == COUNT and mechanism.policy_of_count().pure_problem() is None
         return Joint(kind=PURE) if is_pure else Joint()
 
-    def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
+    def lattice_noise(self, mechanism: "Mechanism", schema: Schema) -> tuple[Fraction, int] | None:
         """Return Gaussian sigma in steps, and numbers a record changes, or None."""
         steps = mechanism.noise_steps(self.step(schema))
         return None if steps is None else (steps, 1)
@@ -616,7 +620,7 @@ class Drawable(Statistic):
         """Return the same statistic in SQL, for the audit."""
         return "COUNT(*)"
 
-    def dry_run(self, mechanism: Mechanism, schema: Schema, *, confidence: float) -> None:
+    def dry_run(self, mechanism: "Mechanism", schema: Schema, *, confidence: float) -> None:
         """Draw for one empty cell to trigger refusals before spending.
 
         The noise is that of a release and is thrown away; numpy's generators would be imported for this alone.
@@ -662,15 +666,17 @@ Form: TypeAlias = tuple[tuple[Drawable, Fraction], ...]
 """Drawn statistics with their coefficients."""
 
 
-def mechanism_entry(mechanism: Mechanism) -> dict[str, Any]:
+def mechanism_entry(mechanism: "Mechanism") -> dict[str, Any]:
     """Return a mechanism as a plan file writes it."""
+    from recordwise.mechanisms.base import Mechanism
+
     given = mechanism.given_parameters()
     inner = {name: mechanism_entry(value) for name, value in given.items() if isinstance(value, Mechanism)}
     groups = {name: _group_entries(value) for name, value in given.items() if isinstance(value, tuple)}
     return {"kind": type(mechanism).__name__, **given, **inner, **groups}
 
 
-def _group_entries(values: Iterable[tuple[Value, Mechanism]]) -> dict[str, Any]:
+def _group_entries(values: "Iterable[tuple[Value, Mechanism]]") -> dict[str, Any]:
     """Return the mechanism of each group, by the group as a TOML key."""
     return {
         str(group.value).lower() if isinstance(group, Truth) else str(group): mechanism_entry(each)
@@ -678,7 +684,7 @@ def _group_entries(values: Iterable[tuple[Value, Mechanism]]) -> dict[str, Any]:
     }
 
 
-def mechanism_problems(mechanisms: Iterable[Mechanism], schema: Schema) -> list[str]:
+def mechanism_problems(mechanisms: "Iterable[Mechanism]", schema: Schema) -> list[str]:
     """Where the thresholds of mechanisms do not fit the schema."""
     every = [one for each in mechanisms for one in each.inside()]
     found = [problem for each in every for problem in threshold_problems(each.at, schema)]

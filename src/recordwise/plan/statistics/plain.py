@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from recordwise.errors import SqlError, near_name
-from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.statistics.base import (
     COUNT,
@@ -24,6 +23,7 @@ from recordwise.policy.policy import Policy
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from recordwise.mechanisms.base import Mechanism
     from recordwise.plan.file.node import Node
 
 
@@ -96,7 +96,7 @@ class CountDistinct(Drawable):
     def adds_up(cls, of: str | None, *, firm: str | None) -> bool:
         return of != firm
 
-    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
+    def joint(self, mechanism: "Mechanism", schema: Schema) -> Joint:
         """Return the joint bound: a firm counts once, whatever its units."""
         return Drawable.joint(self, mechanism, schema) if self.counted == schema.unit else Joint(kind=FIRM)
 
@@ -164,14 +164,14 @@ class Sum(Drawable):
         measure = schema.measure(self.measure)
         return Fraction(1) if measure is None else measure.step
 
-    def threshold(self, mechanism: Mechanism, schema: Schema) -> Fraction | By | None:
+    def threshold(self, mechanism: "Mechanism", schema: Schema) -> Fraction | By | None:
         return mechanism.threshold(policy_measure(self.measure, schema))
 
-    def cost(self, mechanism: Mechanism, schema: Schema, *, tight: bool) -> Policy:
+    def cost(self, mechanism: "Mechanism", schema: Schema, *, tight: bool) -> Policy:
         policy: Policy = mechanism.policy(policy_measure(self.measure, schema), tight=tight)
         return policy
 
-    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
+    def joint(self, mechanism: "Mechanism", schema: Schema) -> Joint:
         declared = schema.measure(self.measure)
         # A formula by cell is one of columns that records hold, so a derived measure takes the bound that needs none.
         if not mechanism.loss_of_sum or (declared is not None and declared.derive):

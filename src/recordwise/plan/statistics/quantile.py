@@ -10,8 +10,6 @@ import numpy as np
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
-from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics.base import NOT_UNBIASED, Drawable, EntryReader, NamedMechanisms, NoisyColumn, Statistic
@@ -21,6 +19,8 @@ from recordwise.policy.firms import MOST_TREE_LEVELS, NODES, Joint
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from recordwise.mechanisms.base import Mechanism
+    from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
     from recordwise.plan.cost import CellMechanism
     from recordwise.plan.file.node import Node
 
@@ -34,7 +34,7 @@ class Quantile(Drawable):
 
     measure: str
     p: Fraction
-    mechanism: TreeQuantile
+    mechanism: "TreeQuantile"
 
     word: ClassVar[str] = "quantile"
     means: ClassVar[str] = "a quantile of {of}"
@@ -78,7 +78,7 @@ class Quantile(Drawable):
         measure = schema.measure(self.measure)
         return Fraction(1) if measure is None else measure.step
 
-    def joint(self, mechanism: Mechanism, schema: Schema) -> Joint:
+    def joint(self, mechanism: "Mechanism", schema: Schema) -> Joint:
         """Return the joint bound: one node per level counts a record."""
         grid = _tree(mechanism).grid
         levels = min(grid.bits, MOST_TREE_LEVELS)
@@ -86,7 +86,7 @@ class Quantile(Drawable):
         last = grid.steps(step)[spacing - 1 : grid.size - 1 : spacing]
         return Joint(kind=NODES, measure=self.measure, points=tuple(each * step for each in last), levels=grid.bits)
 
-    def lattice_noise(self, mechanism: Mechanism, schema: Schema) -> tuple[Fraction, int] | None:
+    def lattice_noise(self, mechanism: "Mechanism", schema: Schema) -> tuple[Fraction, int] | None:
         """A node at each level of the tree counts the record."""
         tree = _tree(mechanism)
         return tree.noise_sigma, tree.grid.bits
@@ -94,7 +94,7 @@ class Quantile(Drawable):
     def example_sql(self, column: str) -> str:
         return f"MEDIAN({column})"
 
-    def dry_run(self, mechanism: Mechanism, schema: Schema, *, confidence: float) -> None:
+    def dry_run(self, mechanism: "Mechanism", schema: Schema, *, confidence: float) -> None:
         tree = _tree(mechanism)
         nothing = np.zeros((1, tree.grid.size), dtype=np.int64)
         tree.estimate(tree.release(nothing, rng=Secure()), p=float(self.p), confidence=confidence)
@@ -134,6 +134,8 @@ class Quantile(Drawable):
 
         ``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``.
         """
+        from recordwise.mechanisms.quantile import TreeQuantile
+
         entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
         p = entries["p"].number() if "p" in entries else None
         alias = entries["as"].text() if "as" in entries else ""
@@ -144,10 +146,14 @@ class Quantile(Drawable):
 
     @classmethod
     def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
+        from recordwise.mechanisms.quantile import TreeQuantile
+
         return reader.build_mechanism(TreeQuantile, node, node.table("grid", "rho", needed=("grid", "rho")))
 
     @classmethod
     def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        from recordwise.mechanisms.quantile import TreeQuantile
+
         found = _column_and_share(node)
         if found is None:
             return None
@@ -195,14 +201,16 @@ def _share(node: "exp.Expr | None") -> Fraction:
     return share
 
 
-def _tree(mechanism: Mechanism) -> TreeQuantile:
+def _tree(mechanism: "Mechanism") -> "TreeQuantile":
+    from recordwise.mechanisms.quantile import TreeQuantile
+
     assert isinstance(mechanism, TreeQuantile)
     return mechanism
 
 
 def draw_quantiles(
     shares: Mapping[str, Fraction],
-    mechanism: TreeQuantile,
+    mechanism: "TreeQuantile",
     measure: Measure,
     bins: BinCounts,
     cells: int,
@@ -224,12 +232,14 @@ def draw_quantiles(
     return {alias: _noisy_column(alias, _join_estimates(parts), mechanism, measure) for alias, parts in found.items()}
 
 
-def _join_estimates(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
+def _join_estimates(parts: "list[QuantileEstimates]") -> dict[str, IntArray]:
     nothing = np.empty(0, dtype=np.int64)
     return {name: np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in QUANTILE_FIELDS}
 
 
-def _noisy_column(alias: str, positions: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
+def _noisy_column(
+    alias: str, positions: dict[str, IntArray], mechanism: "TreeQuantile", measure: Measure
+) -> NoisyColumn:
     """Return grid positions as amounts.
 
     Values up to the first point may be 0. An upper end at the last point carries no information and is left

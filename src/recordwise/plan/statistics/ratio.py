@@ -9,7 +9,6 @@ import numpy as np
 
 from recordwise.errors import ParameterError, SqlError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.expressions import Linear, linear_text
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.statistics.base import (
@@ -36,6 +35,7 @@ from recordwise.policy.columns import Measure, common_step
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from recordwise.mechanisms.base import Mechanism
     from recordwise.plan.file.node import Node
 
 
@@ -460,8 +460,8 @@ class SumAndCount:
         count: The mechanism of the count; without it any count of the statement is used.
     """
 
-    sum: Mechanism
-    count: Mechanism | None = None
+    sum: "Mechanism"
+    count: "Mechanism | None" = None
 
     only_for: ClassVar[str] = "averages"
     """What takes it; anything else refuses it by this word."""
@@ -475,8 +475,8 @@ class Average(Statistic):
     """
 
     measure: str
-    sum: Mechanism
-    count: Mechanism | None
+    sum: "Mechanism"
+    count: "Mechanism | None"
 
     word: ClassVar[str] = "avg"
     means: ClassVar[str] = "the average of {of}"

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from recordwise.errors import ParameterError, PlanError
 from recordwise.exact.numbers import Number, positive
-from recordwise.mechanisms.quantile import Grid
 from recordwise.plan.schema import Schema
 from recordwise.policy.constructors import By
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.quantile import Grid
 
 # Declares unit splitting: which measures are split at which thresholds, fixed or varying by a public group.
 
@@ -108,7 +110,7 @@ class CountBins:
     """The number of records at each grid point, in non-empty bins."""
 
     measure: str
-    grid: Grid
+    grid: "Grid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

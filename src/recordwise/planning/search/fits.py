@@ -15,14 +15,15 @@ import numpy as np
 
 from recordwise.errors import KeysError, ParameterError
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
+from recordwise.exact.numbers import decimal
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.sized import ByGroup, Sized, as_grouped
 from recordwise.plan.cost import records_of, statistic_policy
 from recordwise.plan.expressions import Best, Choice
 from recordwise.plan.file.read import PlanFile
+from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.losses import Losses, RecordSample, loss_at
@@ -613,26 +614,29 @@ def _public_split(
     fits: PlanFits, chosen: Mapping[Place, StatisticFit], split: Sequence[Query], number: int, best: Best
 ) -> Query | None:
     """Return a query with its best shares, if they are the same for the noise that these shares need."""
-    plan, last = fits.scope.plan, split[number]
-    equal = [tuple(Choice(each.group, Fraction(1, len(axis))) for each in axis) for axis in last.axes]
-    open_ = replace(last, axes=tuple(equal), table_shares=(), best=best)
-    found = None
+    last, found = split[number], None
     for _ in range(TRIES):
-        queries = list(fits.queries(chosen, (*split[:number], last, *split[number + 1 :])))
-        queries[number] = replace(queries[number], axes=open_.axes, table_shares=(), best=best)
-        try:
-            shares = best_shares(
-                replace(plan, queries=tuple(queries)), number, goal=dict(best.goal) or None, complete=best.complete
-            )
-        except (KeysError, ParameterError):
-            return None
-        if not shares.variables:
-            return None
-        if shares.axes == found:
-            return last
-        found = shares.axes
-        last = replace(shares.applied(open_), best=replace(best, found=found))
+        queries = fits.queries(chosen, (*split[:number], last, *split[number + 1 :]))
+        made = public_split(fits.scope.plan, queries, number, best)
+        if made is None or made.best == found:
+            return None if made is None else last
+        last, found = _with_split(last, made), made.best
     return None
+
+
+def public_split(plan: Plan, queries: Sequence[Query], number: int, best: Best) -> Query | None:
+    """Return a query with the shares that reading a plan with its noise finds; None where nothing decides them."""
+    own, made = queries[number], list(queries)
+    equal = [tuple(Choice(each.group, Fraction(1, len(axis))) for each in axis) for axis in own.axes]
+    made[number] = replace(own, axes=tuple(equal), table_shares=(), best=best)
+    try:
+        asked = replace(plan, queries=tuple(made))
+        shares = best_shares(asked, number, goal=dict(best.goal) or None, complete=best.complete)
+    except (KeysError, ParameterError):
+        return None
+    if not shares.variables:
+        return None
+    return replace(shares.applied(made[number]), best=replace(best, found=shares.axes))
 
 
 def read_fits(plan: PlanLike | None, fitted: bool | None, complete: bool | None) -> tuple[bool, bool]:
@@ -640,6 +644,13 @@ def read_fits(plan: PlanLike | None, fitted: bool | None, complete: bool | None)
     basic = plan.basic if isinstance(plan, PlanFile) else None
     known = bool(complete) or (basic is not None and basic.complete and complete is None)
     return known if fitted is None else fitted, known
+
+
+def reads_complete(plan: PlanLike | None, complete: bool) -> bool:
+    """Return whether best shares are found for complete keys: of a plan file, as reading it again will say."""
+    if isinstance(plan, PlanFile):
+        return plan.basic is not None and plan.basic.complete
+    return complete
 
 
 def plan_fits(

@@ -16,10 +16,9 @@ from recordwise.errors import (
     own_errors_of,
 )
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
-from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
+from recordwise.exact.numbers import Number, decimal, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
 from recordwise.mechanisms.base import Mechanism, read_confidence
-from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
 from recordwise.mechanisms.gaussian import Clamped, Gaussian
 from recordwise.mechanisms.registry import planning_families

@@ -18,13 +18,14 @@ from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.text import prose_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.cost import records_of, statistic_policy
+from recordwise.plan.expressions import Best
 from recordwise.plan.publication import StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import Losses, RecordSample, loss_at, policy_losses, read_rank
 from recordwise.planning.scope import COUNT, TODAY, Scope, level_shares, with_choice
-from recordwise.planning.search.fits import Search, levels_by_place, plan_fits
+from recordwise.planning.search.fits import Search, levels_by_place, plan_fits, public_split
 from recordwise.planning.search.goals import (
     Goals,
     GoalTable,
@@ -426,6 +427,22 @@ class Plans:
                     Scalable(name=name, queries=queries, scope=scope, tables=tables, levels=levels, schema=schema)
                 )
         return _different(found)
+
+    def with_public_shares(self, plan: Scalable, before: Sequence[Query], *, complete: bool) -> Scalable | None:
+        """Return a plan with ``share = "best"`` where the search split a loss anew; None where it changed no shares.
+
+        Such shares follow from public lists and sizes, and are found again when the plan is read (T-FITSHARES).
+        """
+        whole, made = plan.scope.plan, list(plan.queries)
+        for number, old in enumerate(before):
+            if level_shares(old).tolist() != level_shares(made[number]).tolist():
+                made[number] = public_split(whole, made, number, Best(complete=complete)) or made[number]
+        if tuple(made) == plan.queries:
+            return None
+        found = replace(plan, queries=tuple(made))
+        policy = self._policies[found] = self._policy(found, found.queries)
+        self._losses[found] = scaled_losses(found, policy, self._others, self._sample.columns, self._sample.losses)
+        return found
 
     def _policy(self, plan: Scalable, queries: Sequence[Query]) -> Policy:
         """Return what a plan costs: all of it, or what is examined alone."""

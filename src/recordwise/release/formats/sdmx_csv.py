@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.plan.arrays import texts_of
-from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import status_column
 from recordwise.release.formats.csv import (
@@ -156,6 +155,8 @@ def _lines(content: Content, table: DescribedTable, piece: pa.Table, variable: s
     said, rows = content.words.publication, piece.num_rows
     part = ReleasedTable(name=table.name, keys=table.table.keys, variables=(variable,), data=piece)
     short, words = meaningful(part, piece), status_column(content, table, piece, variable)
+    from recordwise.plan.describe import safe_name
+
     agency = identifier(safe_name(said.publisher) or "RECORDWISE")
     value = short.column(variable).cast(pa.float64())
     columns = {

@@ -16,7 +16,6 @@ from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
-from recordwise.ledger.chain import Head
 from recordwise.ledger.entries import looks_text
 from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.mechanisms.inference import ValuePolicy
@@ -28,6 +27,7 @@ from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html
 from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cells, terms_lines
+from recordwise.policy.series import Head
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts
 from recordwise.release.page.cells import accuracy_rows, first_shown, first_view, notes, with_titles
