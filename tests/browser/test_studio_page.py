@@ -14,6 +14,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from browser.kept_pictures import ARTEFACTS
+from recordwise.cli.demo import write_inputs
 from recordwise.studio.desk import Desk
 from recordwise.studio.page import report_html
 from recordwise.studio.state import Event, StudioState, step
@@ -245,6 +246,21 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(visit: Any, width: int
     assert axe_problems(page) == []
     page.screenshot(path=ARTEFACTS / f"studio-{width}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_axe_finds_nothing_serious_in_the_form_to_begin_with(chromium: Any, tmp_path: Path, width: int) -> None:
+    write_inputs(tmp_path, 300)
+    with running(Desk(folder=tmp_path)) as found:
+        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page.goto(found.access.address)
+        page.wait_for_selector("table.columns", timeout=60_000)
+        wait_until(page, "document.querySelector('#cells-told').textContent !== ''")
+        assert axe_problems(page) == []
+        page.screenshot(path=ARTEFACTS / f"studio-begin-{width}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
+        assert found.serving.violations == 0
 
 
 def test_forced_colors_and_twice_the_size_leave_everything_readable(visit: Any) -> None:

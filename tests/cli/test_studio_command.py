@@ -11,7 +11,13 @@ from recordwise.studio import server
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["--confidential"], "needs --records"), (["--records", "a.parquet"], "needs a plan")]
+    ("words", "said"),
+    [
+        (["--confidential"], "needs --records"),
+        (["--records", "a.parquet"], "needs a plan"),
+        (["--set", "year=2026"], "needs a plan"),
+        (["plan.toml", "--set", "year"], "NAME=VALUE"),
+    ],
 )
 def test_what_does_not_belong_together_is_refused(words: list[str], said: str) -> None:
     found = CliRunner().invoke(app, ["studio", *words])
@@ -28,7 +34,7 @@ def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypa
         [],
         [str(plan), "--no-browser"],
         [str(plan), "--records", "r.csv"],
-        [str(plan), "--records", "r.csv", "--confidential"],
+        [str(plan), "--records", "r.csv", "--confidential", "--set", "year=2026"],
     ]
     for words in runs:
         assert CliRunner().invoke(app, ["studio", *words]).exit_code == 0
@@ -38,4 +44,5 @@ def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypa
         ("public", True),
         ("confidential", True),
     ]
+    assert [each.subject and each.subject.parameters for each, _ in served] == [None, {}, {}, {"year": "2026"}]
     assert {each.folder.resolve() for each, _ in served} == {tmp_path.resolve()}

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
@@ -17,6 +19,7 @@ from recordwise.plan.file.read import PlanFile
 from recordwise.planning import Rounding
 from recordwise.policy import constant
 from recordwise.studio import make
+from recordwise.studio.form import plan_digest
 from recordwise.studio.handover import (
     Exact,
     checked,
@@ -137,6 +140,10 @@ def test_baselines_stand_next_to_noise_by_size_of_cell(trade: Trade) -> None:
     assert len(rule.withheld) == len(trade.statistics[trade.main].sizes)
 
 
+def test_an_error_without_a_variance_can_be_written() -> None:
+    assert [make.margin(array(each)) for each in (0.5, float("inf"))] == pytest.approx([0.98, 1e6], rel=1e-3)
+
+
 def test_positions_are_round_and_today_is_among_them(trade: Trade) -> None:
     withins = [each.within for each in trade.positions]
     assert withins == sorted(withins, reverse=True)
@@ -172,6 +179,26 @@ def test_the_same_in_python_makes_the_same_queries(
     names: dict[str, Any] = {}
     exec(python_of(file, trade, chosen), names)
     assert names["queries"] == with_mechanisms(file, mechanisms(trade, chosen))
+
+
+def test_the_values_of_a_plan_are_kept_until_it_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, given = write_plan(tmp_path, short=True), {"year": "2026"}
+    path.write_text(path.read_text().replace("three states", "${year}") + '[parameters]\nyear = "2025"\n')
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(make, "STEPS", 1)
+        made = make_trade(path, rows=ROWS, parameters=given)
+    file, state = rw.load_plan(path, parameters=given), StudioState.first(made)
+    assert made.plan_digest == plan_digest(path, given)
+    assert plan_digest(path, {"year": 2025}) == plan_digest(path, {}) != made.plan_digest
+    saved = save_plan(file, made, state, tmp_path / "chosen.toml")
+    assert rw.load_plan(saved, parameters=given).plan.queries == file.plan.queries
+    assert report(file, made, state)["commands"][0] == "recordwise check plan-chosen.toml --set year=2026"
+    with pytest.raises(ParameterError, match="changed"):
+        plan_of(rw.load_plan(path), made, state, tmp_path / "other.toml")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(python_of(file, made, state), names)
+    assert names["file"].parameters == given
 
 
 def test_a_plan_that_changed_is_refused(file: PlanFile, trade: Trade, folder: Path, tmp_path: Path) -> None:
@@ -236,6 +263,18 @@ def test_a_look_at_confidential_records_is_entered_first_and_seen_everywhere(tmp
     accepted = save_plan(file, made, state, tmp_path / "accepted.toml", tuning_reason="a committee asked")
     assert rw.load_plan(accepted).tuned_on == "confidential"
     assert any("confidential" in each for each in checked(accepted).warnings)
+    assert "tuned_on='confidential'" in python_of(file, made, state)
+
+
+def test_a_confidential_trade_file_tells_no_exact_total_and_no_exact_record(tmp_path: Path) -> None:
+    """One more employee in each large record changes two of five totals, and not one number of the file."""
+    path, records = write_plan(tmp_path, rows=ROWS, short=True), tmp_path / "records.parquet"
+    made, table = few_positions(path, records=records), pq.read_table(records)
+    sizes = table["emp"].to_numpy()
+    sizes = sizes + (sizes >= 50)
+    pq.write_table(table.set_column(table.schema.get_field_index("emp"), "emp", pa.array(sizes)), records)
+    again = few_positions(path, records=records)
+    assert again == made
 
 
 def test_a_failed_computation_has_entered_its_look(tmp_path: Path) -> None:

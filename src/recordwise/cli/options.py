@@ -199,10 +199,16 @@ def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -
 
 def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | None = None) -> "PlanFile":
     """The plan, read and checked with the given values of its parameters, and with another budget if one is given."""
-    from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
 
-    values: dict[str, str | int] = {}
+    return load_plan(path, parameters=given_values(given), budget=budget)
+
+
+def given_values(given: list[str] | None) -> dict[str, str]:
+    """The values that ``--set NAME=VALUE`` gives, by name."""
+    from recordwise.errors import ParameterError
+
+    values: dict[str, str] = {}
     for word in given or ():
         name, equals, text = word.partition("=")
         if not equals or not name:
@@ -212,7 +218,7 @@ def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | N
         if name in values:
             raise ParameterError(parameter=f"--set {name}", problem="is given twice", advice="Give each name once.")
         values[name] = text
-    return load_plan(path, parameters=values, budget=budget)
+    return values
 
 
 def set_words(file: "PlanFile") -> str:

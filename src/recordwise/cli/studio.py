@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from recordwise.cli.failing import Debug, ends_well
+from recordwise.cli.options import Set, given_values
 
 
 @ends_well
@@ -24,6 +25,7 @@ def studio(
             "--confidential", help="The records are not public: a look, which the ledger of the plan notes first."
         ),
     ] = False,
+    given: Set = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -43,6 +45,11 @@ def studio(
         raise ParameterError(
             parameter="--records", problem="needs a plan", advice="Write recordwise studio PLAN --records FILE."
         )
-    subject = None if plan is None else Subject(plan=plan, records=records, confidential=confidential)
+    values = given_values(given)
+    if plan is None and values:
+        raise ParameterError(parameter="--set", problem="needs a plan", advice="Write recordwise studio PLAN --set ...")
+    subject = (
+        None if plan is None else Subject(plan=plan, records=records, confidential=confidential, parameters=values)
+    )
     folder = Path.cwd() if plan is None else plan.resolve().parent
     serve(Desk(folder=folder, subject=subject), browser=not no_browser, tell=typer.echo)

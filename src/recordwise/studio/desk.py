@@ -4,7 +4,6 @@ The trade file of a plan that has not changed is there at once, as the text that
 something is chosen.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError
-from recordwise.studio import begin
+from recordwise.studio import begin, form
 from recordwise.studio.worker import DONE, FAILED, Job, Worker
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ class Subject:
     records: Path | None = None
     confidential: bool = False
     """Whether records are neither public nor generated."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The values of ``${name}`` in the plan."""
 
     @property
     def data(self) -> str:
@@ -62,7 +63,7 @@ class Subject:
                 return None
             text = file.read_text(encoding="utf-8")
             found = json.loads(text)
-            digest = hashlib.sha256(self.plan.read_bytes()).hexdigest()
+            digest = form.plan_digest(self.plan, self.parameters)
             same = found["plan_digest"] == digest and found["data"] == self.data
             return text if same and found["generated"] == (self.records is None) else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -75,43 +76,48 @@ class Subject:
             return found
         from recordwise.studio.make import make_trade
 
-        trade = make_trade(self.plan, records=self.records, data=self.data)
+        trade = make_trade(self.plan, records=self.records, data=self.data, parameters=self.parameters)
         trade.save(self.trade_file)
         return trade.text()
 
     def exact(self, trade: "Trade") -> "Callable[[StudioState], Mapping[str, str]]":
         """Return what computes the numbers of a state from the policy itself."""
+        from recordwise.plan.file.read import load_plan
         from recordwise.studio.handover import Exact
 
-        return Exact.of(self.plan, trade).texts
+        return Exact.of(load_plan(self.plan, parameters=self.parameters), trade).texts
 
     def hand_over(self, trade: "Trade", state: "StudioState", *, save: bool) -> dict[str, Any]:
-        """Return the plan, the same in Python and the commands; with a report next to the plan if they are saved."""
+        """Return the plan, the same in Python and the commands; saved next to the plan, with a report, if asked."""
         from recordwise.plan.file.read import load_plan
         from recordwise.planning.result import owner_only
         from recordwise.studio.handover import commands, plan_of, python_of
         from recordwise.studio.page import report_html
 
-        file, new = load_plan(self.plan), _new_file(self.plan, "chosen", ".toml")
-        made = plan_of(file, trade, state, new)
-        texts = {"plan": made.text, "python": python_of(file, trade, state), "commands": list(commands(new.name))}
-        names = {"plan": new.name}
+        file, new = load_plan(self.plan, parameters=self.parameters), _new_files(self.plan)
+        texts: dict[str, Any] = {
+            "plan": plan_of(file, trade, state, new["plan"]).text,
+            "python": python_of(file, trade, state),
+            "commands": list(commands(new["plan"].name, file.parameters)),
+        }
         if save:
-            made.save(new)
-            report = _new_file(self.plan, "report", ".html")
-            owner_only(report, trade.data)
-            report.write_text(report_html(trade, state, texts), encoding="utf-8")
-            names["report"] = report.name
-        return texts | {"names": names}
+            whole = {"plan": texts["plan"], "python": texts["python"], "report": report_html(trade, state, texts)}
+            for what, text in whole.items():
+                owner_only(new[what], trade.data)
+                new[what].write_text(text, encoding="utf-8")
+        return texts | {"names": {what: new[what].name for what in (new if save else ("plan",))}}
 
 
-def _new_file(plan: Path, what: str, suffix: str) -> Path:
-    """Return the first free name next to a plan."""
-    number, found = 1, plan.with_name(f"{plan.stem}-{what}{suffix}")
-    while found.exists():
+def _new_files(plan: Path) -> dict[str, Path]:
+    """Return the first free names next to a plan, all with the same number."""
+    number = 1
+    while True:
+        more = "" if number == 1 else f"-{number}"
+        names = {"plan": f"chosen{more}.toml", "python": f"chosen{more}.py", "report": f"report{more}.html"}
+        found = {what: plan.with_name(f"{plan.stem}-{name}") for what, name in names.items()}
+        if not any(each.exists() for each in found.values()):
+            return found
         number += 1
-        found = plan.with_name(f"{plan.stem}-{what}-{number}{suffix}")
-    return found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -1,10 +1,14 @@
 """Frozen dataclasses as JSON: one description of a class writes, reads and checks it, and is its JSON schema."""
 
 import dataclasses
+import hashlib
+import json
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from recordwise.errors import ParameterError
@@ -12,6 +16,14 @@ from recordwise.errors import ParameterError
 Some = TypeVar("Some")
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 PLAIN: dict[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number", type(None): "null"}
+
+
+def plan_digest(plan: Path, parameters: Mapping[str, Any]) -> str:
+    """Return the SHA-256 digest of a plan file, and of the values other than its own that it is read with."""
+    content = plan.read_bytes()
+    own = tomllib.loads(content.decode()).get("parameters", {}) if parameters else {}
+    given = sorted((name, str(each)) for name, each in parameters.items() if str(own.get(name)) != str(each))
+    return hashlib.sha256(content + (json.dumps(given).encode() if given else b"")).hexdigest()
 
 
 def write(value: Any) -> Any:

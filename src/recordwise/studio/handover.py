@@ -3,7 +3,7 @@
 Nothing is released here; the commands that do are only named.
 """
 
-import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,12 +19,14 @@ from recordwise.plan.cost import plan_policy
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.file.write import PlanText
 from recordwise.plan.query import Query
+from recordwise.plan.schema import TUNINGS
 from recordwise.planning.check import Check, check, example_records, with_known_sizes
 from recordwise.planning.losses import budget_words
 from recordwise.planning.new_plan import carried_plan
 from recordwise.planning.scope import scope_of, with_choice
 from recordwise.policy.policy import Policy
 from recordwise.session.session import plan_ledger
+from recordwise.studio.form import plan_digest
 from recordwise.studio.state import Setting, StudioState
 from recordwise.studio.texts import MOST_YEARS, points, view
 from recordwise.studio.trade import Trade
@@ -113,7 +115,7 @@ def plan_of(
     Raises:
         ParameterError: The plan was changed since the trade file was made.
     """
-    if hashlib.sha256(plan.path.read_bytes()).hexdigest() != trade.plan_digest:
+    if plan_digest(plan.path, plan.parameters) != trade.plan_digest:
         raise ParameterError(
             parameter="plan", problem="was changed since the trade file was made", advice="Make the trade file again."
         )
@@ -125,7 +127,7 @@ def plan_of(
         tuned_on=trade.data,
         tuning_reason=tuning_reason,
         comment="",
-        parameters=parameters,
+        parameters=plan.parameters if parameters is None else parameters,
     )
     comment = "".join(f"# {line}\n" for line in _comment(trade, state.now))
     return replace(made, text=f"{comment}\n{made.text.lstrip()}")
@@ -189,7 +191,14 @@ def python_of(plan: PlanFile, trade: Trade, state: StudioState) -> str:
     """
     chosen = mechanisms(trade, state)
     lines = [f"# {line}" for line in _comment(trade, state.now)]
-    lines += ["import recordwise as rw", "", f"file = rw.load_plan({plan.path.name!r})", "mechanisms = {"]
+    given = f", parameters={dict(plan.parameters)!r}" if plan.parameters else ""
+    loaded = f"rw.load_plan({plan.path.name!r}{given})"
+    if trade.is_confidential:
+        tuned = max(plan.tuned_on, trade.data, key=TUNINGS.index)
+        lines += ["# A release also needs tuning_reason, which is published with it."]
+        lines += ["from dataclasses import replace", ""]
+        loaded = f"replace({loaded}, tuned_on={tuned!r})"
+    lines += ["import recordwise as rw", "", f"file = {loaded}", "mechanisms = {"]
     lines += [f"{INDENT}{key!r}: {expression(each)}," for key, each in chosen.items()]
     lines += ["}", "queries = rw.studio.with_mechanisms(file, mechanisms)", ""]
     lines += ["with rw.Session.from_plan(file) as session:"]
@@ -231,19 +240,21 @@ def _literal(value: Any) -> str:
 # What a report shows, and the numbers of the policy itself.
 
 
-def commands(plan: str) -> tuple[str, ...]:
+def commands(plan: str, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the commands that follow; none is run here.
 
     Args:
         plan: The name of the plan file.
+        parameters: The values with which it is read.
 
     Returns:
         The lines to type.
     """
+    words = "".join(f" --set {name}={shlex.quote(value)}" for name, value in (parameters or {}).items())
     return (
-        f"recordwise check {plan}",
-        f"recordwise rehearse {plan} --out rehearsal",
-        f"recordwise release {plan} --out release",
+        f"recordwise check {plan}{words}",
+        f"recordwise rehearse {plan}{words} --out rehearsal",
+        f"recordwise release {plan}{words} --out release",
     )
 
 
@@ -268,7 +279,7 @@ def report(plan: PlanFile, trade: Trade, state: StudioState, *, name: str = "pla
         "state": state.to_json(),
         "plan": plan_of(plan, trade, state, plan.path.with_name(name)).text,
         "python": python_of(plan, trade, state),
-        "commands": list(commands(name)),
+        "commands": list(commands(name, plan.parameters)),
     }
 
 

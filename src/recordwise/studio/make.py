@@ -5,7 +5,6 @@ every position; the position of today's plan is its own error. Losses, errors an
 ``frontier`` compute: expected ones, from the law of the noise and the sizes of cells. Only the three places are drawn.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -26,8 +25,9 @@ from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.keys.hierarchies import with_hierarchy_labels
 from recordwise.plan.publication import Labels
 from recordwise.plan.query import Query
+from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.check import with_known_sizes
-from recordwise.planning.explain import GENERATED, Cells, called, class_ends, size_name
+from recordwise.planning.explain import GENERATED, GENERATED_TOTALS, Cells, called, class_ends, size_name
 from recordwise.planning.scope import COUNT, read_origin, same_for_all, with_choice
 from recordwise.planning.search.fits import SLACK, TRANSFORM_SLACK, InfeasibleError, check_shared
 from recordwise.planning.search.goals import (
@@ -55,8 +55,9 @@ from recordwise.policy.policy import Policy
 from recordwise.progress import Listener, listening, reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
+from recordwise.studio.form import plan_digest
 from recordwise.studio.places import Drawn, State, chosen_places, state_of
-from recordwise.studio.profile import Profile
+from recordwise.studio.profile import Profile, round_sizes
 from recordwise.studio.trade import (
     VERSION,
     Candidate,
@@ -80,6 +81,8 @@ THREE = Context(prec=3, rounding=ROUND_CEILING)
 WORST = 1e300
 LARGEST_ERROR = 0.25
 """The main control begins with cells for which today's plan is no further off."""
+MOST_ERROR = 1e6
+"""Larger errors are shown alike."""
 DIGITS = 6
 """Significant digits of the numbers in the file."""
 
@@ -199,6 +202,8 @@ class Case:
         # A look at confidential records was noted in the plan's ledger before they were opened.
         view = session.owner.view(data="synthetic")
         cells, vocabulary = Cells.of(file, view), Vocabulary.of(file)
+        if origin not in NO_LOOK and GENERATED_TOTALS in cells.sources:
+            cells = _with_round_totals(cells)
         asked = read_goal(goal, vocabulary) if goal else None
         references, main = _references(cells, asked)
         return cls(
@@ -222,6 +227,20 @@ class Case:
             return list(positions)
         ratio = reference.within / main.within
         return [reference.within if each == main.within else _digits(each * ratio) for each in positions]
+
+
+def _with_round_totals(cells: Cells) -> Cells:
+    """Return cells with round numbers in place of their totals.
+
+    An error of plain noise, relative to a total, would be that total in another form.
+    """
+
+    def rounded(table: GoalTable) -> GoalTable:
+        total = round_sizes(table.part.total, table.step)
+        return replace(table, part=replace(table.part, total=total), totals=total[table.counted])
+
+    tables = tuple(map(rounded, cells.scalable.tables))
+    return replace(cells, scalable=replace(cells.scalable, tables=tables))
 
 
 def _references(cells: Cells, asked: Goal | None) -> tuple[tuple[Reference, ...], int]:
@@ -516,7 +535,7 @@ def _points(case: Case, fitted: Fitted, cells: Sorted, profile: Profile, drawn: 
                 entry=parameter_json(mechanism),
                 noise=short(noise_of(mechanism)),
                 losses=losses[at],
-                errors=tuple(short(TIMES_SD * float(np.median(each))) for each in sizes),
+                errors=tuple(map(margin, sizes)),
                 statuses=tuple(_shares(case.cells, each) for each in sizes),
                 by_table=tuple(_shares(case.cells, each) for each in own),
                 by_state=tuple(_shares(case.cells, each)[0] for each in states),
@@ -533,6 +552,11 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
     return tuple(short(each) for each in cells.status("", ratios).shares)
 
 
+def margin(ratios: FloatArray) -> float:
+    """Return the margin of error of the typical cell; a finite one, which JSON can hold, where noise has no variance."""
+    return short(min(TIMES_SD * float(np.median(ratios)), MOST_ERROR))
+
+
 def short(value: float) -> float:
     """Return a number with six digits, so that the file stays small."""
     return float(digits_text(value, DIGITS))
@@ -544,7 +568,15 @@ def short(value: float) -> float:
 def _trade(case: Case, *, generated: bool) -> Trade:
     main = case.references[case.main]
     positions = ladder(main.within)
-    profile = Profile.of(case.file, case.session, case.view, case.cells, case.words, _sized_policies(case))
+    profile = Profile.of(
+        case.file,
+        case.session,
+        case.view,
+        case.cells,
+        case.words,
+        _sized_policies(case),
+        is_exact=case.origin in NO_LOOK,
+    )
     drawn = Drawn(places=chosen_places(case), seed=case.seed)
     found = []
     for reference in tracked(case.references, lambda each: f"mechanisms for {each.place[1]}"):
@@ -554,7 +586,7 @@ def _trade(case: Case, *, generated: bool) -> Trade:
         version=VERSION,
         title=title,
         plan=case.file.path.name,
-        plan_digest=hashlib.sha256(case.file.path.read_bytes()).hexdigest(),
+        plan_digest=plan_digest(case.file.path, case.file.parameters),
         data=case.origin,
         generated=generated,
         about=case.words.labels.get("count", "records").lower(),
@@ -673,11 +705,16 @@ def _baselines(case: Case, rules: Mapping[str, Any]) -> tuple[TradeBaseline, ...
                 name=name,
                 statistic=case.main,
                 withheld=tuple(each[0] for each in by_size),
-                errors=tuple(each[1] for each in by_size),
+                errors=tuple(each[1] if case.origin in NO_LOOK else _one_digit(each[1]) for each in by_size),
                 withheld_of_all=_together(own)[0],
             )
         )
     return tuple(made)
+
+
+def _one_digit(error: float | None) -> float | None:
+    """Return an error from which the total of a single cell cannot be found."""
+    return None if error is None else float(digits_text(error, 1))
 
 
 def _together(groups: Sequence[EvaluatedGroup]) -> tuple[float, float | None]:

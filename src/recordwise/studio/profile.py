@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ EACH = 12
 TOGETHER = 10
 """Establishments of a firm in one place."""
 KNOTS, LEAST = 7, 1e-300
+ROUND, BETWEEN = (1.0, 2.0, 5.0, 10.0), (2**0.5, 10**0.5, 50**0.5)
+"""Round numbers of a decade, and where one is as near as the next."""
 DIGITS = 6
 Record = Mapping[str, Any]
 
@@ -61,8 +64,10 @@ class Profile:
         cells: Cells,
         words: Labels,
         others: Sequence[Policy] = (),
+        *,
+        is_exact: bool,
     ) -> "Profile":
-        """Return records evenly over their sizes and losses."""
+        """Return records evenly over their sizes and losses; round numbers of their sizes unless they may be exact."""
         policy = session.policy_of(*cells.scalable.queries)
         left = _left(file)
         sample = Sample.of(view, policy, [*others, *([] if left is None else left)])
@@ -79,6 +84,7 @@ class Profile:
             weights += [float(sample.weights[own].sum()) / len(chosen)] * len(chosen)
             held += [number] * len(chosen)
         columns = {name: taken(each, np.array(rows)) for name, each in sample.columns.items()}
+        columns = columns if is_exact else _with_round_sizes(columns, view.schema)
         named = _examples(file, policy)
         extreme = _extreme(view.schema, next(iter(named.values())))
         budgets = _of_columns(left, columns, len(rows))
@@ -202,6 +208,26 @@ def _even(sample: Sample, rows: Any) -> list[int]:
     count = min(EACH, len(order))
     places = np.searchsorted(risen, (np.arange(count) + 0.5) * risen[-1] / count)
     return [int(order[each]) for each in places]
+
+
+def round_sizes(values: Any, step: Fraction) -> FloatArray:
+    """Return round numbers near values, with their signs: 1, 2 or 5 times a power of ten, from two steps on."""
+    sizes = np.abs(np.asarray(values, np.float64))
+    power = 10.0 ** np.floor(np.log10(np.where(sizes > 0, sizes, 1.0)))
+    near = np.array(ROUND)[np.searchsorted(BETWEEN, sizes / power)] * power
+    steps = np.maximum(np.rint(near / float(step)), 2)
+    return np.asarray(np.where(sizes > 0, np.sign(values) * steps * float(step), 0.0))
+
+
+def _with_round_sizes(columns: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """Return records whose measures are round: the loss of a record under plain noise is its size in another form."""
+    found = dict(columns)
+    for each in schema.record_measures():
+        if each.name in found:
+            largest = float(each.step * each.bound_steps)
+            sizes = np.clip(round_sizes(found[each.name], each.step), -largest, largest)
+            found[each.name] = sizes.astype(np.asarray(found[each.name]).dtype)
+    return found
 
 
 def _evaluated_at(row: Record) -> Any:

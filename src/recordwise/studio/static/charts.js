@@ -1,4 +1,4 @@
-import {draw, make} from "./dom.js";
+import {draw, make, put} from "./dom.js";
 
 // A chart is a table with a picture in each row: names and numbers are text at any zoom, and what is drawn is never all there is.
 // In a picture 0 to 100 runs from the low to the high end of the axis, whatever its width.
@@ -7,7 +7,7 @@ export const linear = value => 100 * Math.min(1, Math.max(0, value));
 const picture = (...children) => draw("svg", {class: "row", viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true"}, children);
 const upright = (className, x) => draw("line", {class: className, x1: x, x2: x, y1: 0, y2: 20});
 const dot = (className, x) => draw("line", {class: className, x1: x, x2: x + 0.001, y1: 10, y2: 10});
-const move = (line, x) => { line.setAttribute("x1", x); line.setAttribute("x2", x + 0.001); };
+const move = (line, x) => { put(line, "x1", x); put(line, "x2", x + 0.001); };
 
 const nameOf = row => make("th", {scope: "row"}, row.name, row.fine ? make("span", {class: "fine"}, row.fine) : null, row.share ? make("span", {class: "fine"}, make("span", {"data-key": row.share}), " of all") : null);
 const axisRow = (ticks, scale, ends) => {
@@ -40,8 +40,8 @@ export const dotChart = ({caption, headers, scale, ticks, ends = null, lines = [
     rows.forEach((row, at) => {
       const {now, today, from, spread} = parts[at], x = scale(row.value), then = scale(row.today);
       move(now, x); move(today, then);
-      from.setAttribute("x1", then); from.setAttribute("x2", x);
-      spread.setAttribute("x1", row.low === undefined ? x : scale(row.low)); spread.setAttribute("x2", row.high === undefined ? x : scale(row.high));
+      put(from, "x1", then); put(from, "x2", x);
+      put(spread, "x1", row.low === undefined ? x : scale(row.low)); put(spread, "x2", row.high === undefined ? x : scale(row.high));
     });
   };
   return {table, update};
@@ -68,7 +68,7 @@ export const stackChart = ({caption, headers, names: kinds}) => {
       const {bars, today} = parts[at];
       let start = 0;
       row.shares.forEach((share, kind) => {
-        bars[kind].setAttribute("x", start); bars[kind].setAttribute("width", Math.max(0, 100 * share));
+        put(bars[kind], "x", start); put(bars[kind], "width", Math.max(0, 100 * share));
         start += 100 * share;
       });
       move(today, linear(row.today));
@@ -90,7 +90,7 @@ export const tileMap = (tiles, label) => {
     for (const {code, share, text} of rows) {
       const tile = made.get(code);
       if (!tile) continue;
-      tile.group.setAttribute("class", "tile q" + Math.min(4, Math.floor(5 * share)));
+      put(tile.group, "class", "tile q" + Math.min(4, Math.floor(5 * share)));
       if (tile.title.textContent !== text) tile.title.textContent = text;
     }
   };
@@ -108,9 +108,9 @@ export const frontierChart = svg => {
     curves: (shares, losses) => {
       const up = logScale(0.001, 1000), points = shares.map((share, at) => [x(at, shares.length), height - 4 - (height - 8) * share]);
       const line = points.map(([a, b]) => a.toFixed(1) + " " + b.toFixed(1)).join("L");
-      curve.setAttribute("d", "M" + line);
-      area.setAttribute("d", `M0 ${height}L${line}L${width} ${height}Z`);
-      loss.setAttribute("d", "M" + losses.map((each, at) => x(at, losses.length).toFixed(1) + " " + (height - 4 - (height - 8) * up(each) / 100).toFixed(1)).join("L"));
+      put(curve, "d", "M" + line);
+      put(area, "d", `M0 ${height}L${line}L${width} ${height}Z`);
+      put(loss, "d", "M" + losses.map((each, at) => x(at, losses.length).toFixed(1) + " " + (height - 4 - (height - 8) * up(each) / 100).toFixed(1)).join("L"));
     },
     at: (position, planned, count) => { move(here, x(position, count)); move(today, x(planned, count)); },
   };

@@ -22,6 +22,11 @@ export const say = (selector, text) => {
   const at = typeof selector === "string" ? find(selector) : selector;
   if (at && at.textContent !== text) at.textContent = text;
 };
+// What is there already is not set again: the browser would lay it out once more.
+export const put = (at, name, value) => {
+  const text = String(value);
+  if (at.getAttribute(name) !== text) at.setAttribute(name, text);
+};
 export const options = (select, entries, chosen) => select.replaceChildren(
   ...entries.map(([value, text]) => make("option", {value, selected: value === chosen}, text)));
 export const scrolling = (label, ...children) => make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": label}, children);

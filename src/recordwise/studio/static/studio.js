@@ -1,4 +1,4 @@
-import {all, draw, find, make, options, say, scrolling} from "./dom.js";
+import {all, draw, find, make, options, put, say, scrolling} from "./dom.js";
 import {dotChart, frontierChart, linear, logScale, stackChart, tileMap} from "./charts.js";
 import {MOST_KEPT, firstState, stateDigest, stateOf, stateText, step} from "./state.js";
 import {overall, points, ranked, totalLosses, view} from "./view.js";
@@ -103,7 +103,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
       }))))));
   const drawPlaces = ({chosen}, now) => noiseRows.forEach(({now: dot, from, number, at, cell}) => {
     const off = chosen[cell.statistic].drawn[now.draw][number][at] - cell.total, x = 50 + 48 * Math.max(-1, Math.min(1, off / Math.max(Math.abs(cell.total), 1)));
-    dot.setAttribute("x1", x); dot.setAttribute("x2", x + 0.001); from.setAttribute("x2", x);
+    put(dot, "x1", x); put(dot, "x2", x + 0.001); put(from, "x2", x);
   });
 
   // Settings side by side.
@@ -250,8 +250,8 @@ const stateCharts = trade => {
     if (number !== shownFor) { shownFor = number; build(number); }
     const {states} = trade.statistics[number];
     ranked(shares).forEach((at, rank) => {
-      list[rank].bar.setAttribute("width", linear(shares[at]));
-      list[rank].value.dataset.key = `state/${number}/${at}`;
+      put(list[rank].bar, "width", linear(shares[at]));
+      put(list[rank].value, "data-key", `state/${number}/${at}`);
     });
     map.update(states.map((each, at) => ({code: each.code, share: shares[at], text: each.name})));
   }};
