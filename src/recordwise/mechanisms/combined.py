@@ -130,16 +130,7 @@ class Refined(Mechanism):
             points = np.rint(value / float(noisy.grid)).astype(np.int64)
             return self.as_one().estimate(replace(noisy, points=points, combined=None), confidence=confidence)
         variance = float(self.variance(0.0, step=noisy.step))
-        low, high = self._ends(value, noisy.grid, read_confidence(confidence))
-        return Estimates(
-            value=value,
-            median_unbiased=value,
-            standard_error=np.full(value.shape, math.sqrt(variance)),
-            variance_unbiased=np.full(value.shape, variance),
-            low=low,
-            high=high,
-            confidence=confidence,
-        )
+        return _estimates(value, variance, self._ends(value, noisy.grid, read_confidence(confidence)), confidence)
 
     def _ends(self, value: FloatArray, lattice: Fraction, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Return both ends, rounded outward to digits that mean something."""
@@ -315,6 +306,19 @@ def _draws(mechanism: Mechanism) -> tuple[Fraction, ...]:
     sigma = mechanism.noise_sigma if mechanism.noise_scale is None else mechanism.noise_scale
     assert sigma is not None
     return (1 / sigma**2,)
+
+
+def _estimates(value: FloatArray, variance: float, ends: tuple[FloatArray, FloatArray], confidence: float) -> Estimates:
+    """Return unbiased answers that all have one variance."""
+    return Estimates(
+        value=value,
+        median_unbiased=value,
+        standard_error=np.full(value.shape, math.sqrt(variance)),
+        variance_unbiased=np.full(value.shape, variance),
+        low=ends[0],
+        high=ends[1],
+        confidence=confidence,
+    )
 
 
 def _outward_ends(value: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
@@ -563,16 +567,7 @@ class Carried(Mechanism):
         # A cell may have been listed for the first time at any draw; its answer then has the draws from there on.
         chains = ((self._started(first), *draws[first + 1 :]) for first in range(len(draws)))
         reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in (draws, *chains))
-        low, high = _outward_ends(value, reach)
-        return Estimates(
-            value=value,
-            median_unbiased=value,
-            standard_error=np.full(value.shape, math.sqrt(variance)),
-            variance_unbiased=np.full(value.shape, variance),
-            low=low,
-            high=high,
-            confidence=confidence,
-        )
+        return _estimates(value, variance, _outward_ends(value, reach), confidence)
 
     def _started(self, first: int) -> tuple[Fraction, Fraction, int]:
         """Return the draw of an answer that was drawn afresh where others have this draw."""

@@ -68,6 +68,7 @@ from recordwise.studio.trade import (
     Trade,
     TradeBaseline,
     TradeStatistic,
+    short,
 )
 from recordwise.studio.words import Vocabulary, read_goal, write_goal
 
@@ -83,7 +84,6 @@ LARGEST_ERROR = 0.25
 """The main control begins with cells for which today's plan is no further off."""
 MOST_ERROR = 1e6
 """Larger errors are shown alike."""
-DIGITS = 6
 """Significant digits of the numbers in the file."""
 
 
@@ -555,11 +555,6 @@ def _shares(cells: Cells, ratios: FloatArray) -> tuple[float, ...]:
 def margin(ratios: FloatArray) -> float:
     """Return the margin of error of the typical cell; a finite one, which JSON can hold, where noise has no variance."""
     return short(min(TIMES_SD * float(np.median(ratios)), MOST_ERROR))
-
-
-def short(value: float) -> float:
-    """Return a number with six digits, so that the file stays small."""
-    return float(digits_text(value, DIGITS))
 
 
 # The whole file.

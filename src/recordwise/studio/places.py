@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import Noisy
 from recordwise.mechanisms.transformed import to_grid
 from recordwise.noise.randomness import Seeded
@@ -17,7 +16,7 @@ from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.planning.search.goals import GoalTable
 from recordwise.planning.simulate.evaluate import column_of
-from recordwise.studio.trade import PlaceCell, TradePlace
+from recordwise.studio.trade import PlaceCell, TradePlace, short
 
 if TYPE_CHECKING:
     from recordwise.studio.make import Case, Fitted
@@ -27,7 +26,6 @@ FEWEST, MOST = 2, 60
 USUAL = ("state", "st", "statefp", "region", "province")
 CODES = 2
 """Digits of the codes of states at the beginning of those of counties."""
-DIGITS = 6
 """Significant digits of the numbers in the file."""
 DRAWS = 6
 SHARES = (0.2, 0.6, 0.97)
@@ -197,7 +195,7 @@ class Drawn:
                     PlaceCell(
                         statistic=statistic,
                         name=f"{cell}: {label}",
-                        total=float(digits_text(places.total(table, row), DIGITS)),
+                        total=short(places.total(table, row)),
                     )
                     for row, cell in zip(each.rows, each.cells)
                     for statistic, table, label in zip(places.statistics, places.tables, places.labels)
@@ -288,7 +286,4 @@ class Drawn:
             block[:, at::width] = values[:, start : start + len(each.rows)]
             start += len(each.rows)
             found.append(block)
-        return tuple(
-            tuple(tuple(float(digits_text(value, DIGITS)) for value in block[draw]) for block in found)
-            for draw in range(DRAWS)
-        )
+        return tuple(tuple(tuple(short(value) for value in block[draw]) for block in found) for draw in range(DRAWS))

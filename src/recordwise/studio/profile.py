@@ -11,7 +11,6 @@ from scipy.interpolate import PchipInterpolator
 
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.text import digits_text
 from recordwise.plan.cost import firm_policy
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan
@@ -27,7 +26,7 @@ from recordwise.policy.policy import Policy
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 from recordwise.session.session import plan_ledger
-from recordwise.studio.trade import Budget, Example, PointLosses, SampledRecord
+from recordwise.studio.trade import Budget, Example, PointLosses, SampledRecord, short
 
 EACH = 12
 """Records of each size."""
@@ -36,7 +35,6 @@ TOGETHER = 10
 KNOTS, LEAST = 7, 1e-300
 ROUND, BETWEEN = (1.0, 2.0, 5.0, 10.0), (2**0.5, 10**0.5, 50**0.5)
 """Round numbers of a decade, and where one is as near as the next."""
-DIGITS = 6
 Record = Mapping[str, Any]
 
 
@@ -94,7 +92,7 @@ class Profile:
             columns=columns,
             classes=tuple(classes),
             records=tuple(
-                SampledRecord(size_class=own, weight=_short(weight), budget=each)
+                SampledRecord(size_class=own, weight=short(weight), budget=each)
                 for own, weight, each in zip(held, weights, budgets)
             ),
             examples=tuple(
@@ -290,7 +288,7 @@ def _of_record(left: Left | None, record: Record) -> float | None:
     if left is None:
         return None
     try:
-        return _short(max(float(left[0].loss(dict(record))) - float(left[1].loss(dict(record))), 0.0))
+        return short(max(float(left[0].loss(dict(record))) - float(left[1].loss(dict(record))), 0.0))
     except RecordError:
         return None
 
@@ -302,7 +300,7 @@ def _of_columns(left: Left | None, columns: Mapping[str, Any], count: int) -> li
         np.broadcast_to(np.asarray(each.loss(columns) if columns else float(each.loss({})), np.float64), count)
         for each in left
     )
-    return [_short(max(each, 0.0)) for each in (budget - spent).tolist()]
+    return [short(max(each, 0.0)) for each in (budget - spent).tolist()]
 
 
 def _budget(file: PlanFile, extreme: float | None) -> Budget:
@@ -322,16 +320,12 @@ def _losses(
     records: FloatArray, examples: Sequence[float], firms: Sequence[float], extremes: Sequence[float]
 ) -> PointLosses:
     return PointLosses(
-        records=tuple(_short(each) for each in records.tolist()),
-        examples=tuple(map(_short, examples)),
-        firms=tuple(map(_short, firms)),
-        extremes=tuple(map(_short, extremes)),
+        records=tuple(short(each) for each in records.tolist()),
+        examples=tuple(map(short, examples)),
+        firms=tuple(map(short, firms)),
+        extremes=tuple(map(short, extremes)),
     )
 
 
 def _is_finite(losses: PointLosses) -> bool:
     return all(map(math.isfinite, (*losses.records, *losses.examples, *losses.firms, *losses.extremes)))
-
-
-def _short(value: float) -> float:
-    return float(digits_text(value, DIGITS))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import ParameterError
+from recordwise.exact.text import digits_text
 from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.result import mark_of, owner_only
 from recordwise.studio import form
@@ -19,6 +20,12 @@ from recordwise.studio import form
 VERSION = 1
 MOST_BYTES = 50_000_000
 """No trade file is larger; a larger one is not read."""
+DIGITS = 6
+
+
+def short(value: float) -> float:
+    """Return a number with six digits, so that the file stays small."""
+    return float(digits_text(value, DIGITS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
