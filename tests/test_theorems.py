@@ -104,11 +104,11 @@ def test_a_theorem_has_a_statement_and_a_proof(found: str) -> None:
 
 
 def test_every_assumption_named_in_code_or_theory_is_listed() -> None:
-    listed_there = set(ASSUMPTION.findall((ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")))
+    listed_there = set(ASSUMPTION.findall((ROOT / "docs" / "limits.md").read_text(encoding="utf-8")))
     named = {found for path in (ROOT / "src").rglob("*.py") for found in ASSUMPTION.findall(docstrings(path))}
     named |= {
         found
         for path in (ROOT / "docs" / "theory").glob("*.md")
         for found in ASSUMPTION.findall(path.read_text("utf-8"))
     }
-    assert not named - listed_there, f"not in docs/assumptions.md: {', '.join(sorted(named - listed_there))}"
+    assert not named - listed_there, f"not in docs/limits.md: {', '.join(sorted(named - listed_there))}"

@@ -32,7 +32,7 @@ INTRODUCTION = f"""\
 How often does a published interval hold the exact number? Every interval column of a release, under every mechanism and by
 the size of the cell, should hold at least as often as it states and at most two points more often. A row below has all measured
 numbers of one column; where some are outside by more than chance explains (three standard errors), the last column says why.
-[What an interval means](intervals.md) has the definitions.
+[What an interval means](consistent.md#what-an-interval-means) has the definitions.
 
 Every number with its standard error is in [coverage.csv](assets/coverage.csv). `{COMMAND}` writes both.
 `make test-slow PART=experiments` measures everything again with other noise. It fails where a number leaves these bounds, or

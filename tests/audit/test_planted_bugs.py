@@ -1,4 +1,4 @@
-"""Every planted bug is caught by the audit, by what the table in docs/audit.md says; without it the same audit is content."""
+"""Every planted bug is caught by the audit, by what the table in docs/trust.md says; without it the same audit is content."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ from recordwise.audit.checks import (
 from recordwise.audit.forking import audit_forks
 from recordwise.audit.subjects import every_subject
 
-PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
 FORKING = f"""
 import sys
 from pathlib import Path

@@ -56,7 +56,7 @@ def test_every_place_states_the_same_python_versions() -> None:
     jobs = read(ROOT / ".github" / "workflows" / "test.yml")["jobs"].values()
     assert all(job["strategy"]["matrix"]["python"] == minors for job in jobs)
     said = f"{minors[0]} to {minors[-1]}"
-    assert all(f"Python {said}" in (ROOT / name).read_text() for name in ("README.md", "docs/install.md"))
+    assert all(f"Python {said}" in (ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
     assert f"({minors[0].replace('.', ', ')}) <= sys.version_info < (3, {most})" in (ROOT / "Makefile").read_text()
 
 
@@ -68,7 +68,7 @@ def test_only_the_job_that_publishes_has_an_identity_and_somebody_approves_it() 
     assert any(step.get("run") == ".ci/run" for step in jobs["build"]["steps"])
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "docs/stability.md"])
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "docs/architecture.md"])
 def test_every_link_and_every_make_target_of_a_page_exists(name: str) -> None:
     page = ROOT / name
     text = page.read_text(encoding="utf-8")
