@@ -1,4 +1,9 @@
-"""Count the words of every page: python tests/words.py [COMMIT] prints them beside those of a commit, with the longest paragraph and sentence."""
+"""Count the words of every page.
+
+    python tests/words.py [COMMIT]
+
+prints them beside those of a commit, with the longest paragraph and sentence.
+"""
 
 import re
 import subprocess
@@ -67,9 +72,8 @@ def main(arguments: list[str]) -> None:
             str(longest(new)[1]) if new is not None else "",
         ]
         print(f"| {' | '.join(cells)} |")
-    print(
-        f"| together | {sum(len(text.split()) for text in before.values())} | {sum(len(text.split()) for text in now.values())} | | | |"
-    )
+    sums = [str(sum(len(text.split()) for text in found.values())) for found in (before, now)]
+    print(f"| together | {' | '.join(sums)} | | | |")
 
 
 if __name__ == "__main__":
