@@ -32,7 +32,7 @@ def blocks(page, heading=""):
     ("page", "heading", "least"),
     [
         ("tutorial.md", "", 8),
-        ("queries.md", "How to choose keys, levels and thresholds", 5),
+        ("queries.md", "How to choose keys, levels and thresholds", 4),
         ("queries.md", "How to publish by the levels of a code", 4),
     ],
 )
