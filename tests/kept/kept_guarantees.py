@@ -29,6 +29,7 @@ from recordwise.plan import Plan
 from recordwise.plan.cost import firm_policy, lattice_policy, plan_parts, plan_policy
 from recordwise.plan.describe import plan_json, query_names, schema_json, used_schema
 from recordwise.plan.file import load_plan
+from recordwise.plan.file.first import CodeList, SizeList, SourceColumn, Wishes, first_plan, has_blanks, roles_of
 from recordwise.plan.file.write import plan_text, statistic_lines
 from recordwise.policy import Policy, constant, gaussian_sum
 from recordwise.policy.series import Series
@@ -152,6 +153,47 @@ def of_plans() -> Iterator[tuple[str, Any]]:
         yield "written", plan_text(other.plan.queries, other.plan.schema, **words).text.splitlines()
 
 
+FOUND = [
+    SourceColumn(name="estab_id", kind="integer"),
+    SourceColumn(name="firm_id", kind="text"),
+    SourceColumn(name="county", kind="text"),
+    SourceColumn(name="size class", kind="integer", coded=True),
+    SourceColumn(name="emp", kind="integer"),
+    SourceColumn(name="pay", kind="number", step="0.25"),
+    SourceColumn(name="net", kind="number"),
+    SourceColumn(name="opened", kind="date"),
+    SourceColumn(name="perhaps"),
+    SourceColumn(name="list", kind="other"),
+]
+PLACES = CodeList(name="place", path="lists/places.csv", levels=("state", "county"))
+SIZED = SizeList(path="sizes.csv", columns={"emp": "jobs"}, all_keys=True)
+WISHES = {
+    "nothing said": Wishes(),
+    "sums": Wishes(unit=("estab_id", "county"), sums={"emp": "40", "pay": "1e3"}, by=("county",), tuned_on="public"),
+    "steps": Wishes(
+        sums={"net": ""}, steps={"net": "1/3"}, by=("county", "size class"), keys={"size class": ("1", "2")}
+    ),
+    "codes": Wishes(sums={"emp": "40"}, keys={"county": ("01", "02")}, by=("county",), tuned_on="synthetic"),
+    "levels": Wishes(sums={"emp": "40"}, code_lists=(PLACES,), by=("size class",), sizes=SIZED, tuned_on="public"),
+    "levels, own list": Wishes(sums={"emp": "7/3"}, code_lists=(PLACES,), key_file="cells.csv", tuned_on="past"),
+    "sized": Wishes(sums={"emp": "40", "pay": "9"}, by=("county",), sizes=SIZED),
+}
+
+
+def of_first_plans() -> Iterator[tuple[str, Any]]:
+    """First plans by what was said about a table, without their comments, and what each column is taken for."""
+    for name, said in WISHES.items():
+        for looked in (False, True):
+            csv = {"delimiter": ";"} if looked else None
+            text = first_plan({"source": "t.csv"}, FOUND, dataset="d", looked=looked, csv=csv, wishes=said)
+            lines = [line.partition("  #")[0] for line in text.splitlines() if not line.startswith("# ")]
+            yield f"{name}, {looked}", [has_blanks(text), *filter(None, lines)]
+        roles = roles_of(FOUND, said)
+        taken = [[each.name, each.kind, each.step] for each in (*roles.measures, *roles.columns)]
+        yield f"{name}, roles", [list(roles.unit), roles.firm, taken]
+        yield f"{name}, said", [said.chosen(), list(said.names()), sorted(said.levels())]
+
+
 def of_ledgers() -> Iterator[tuple[str, Any]]:
     """Charges, reserves, amendments and periods, and what is left after each."""
     cost = gaussian_sum("emp", sigma=10)
@@ -267,6 +309,7 @@ SUBJECTS = {
     "compared policies": of_compared_policies,
     "translated policies": of_translated_policies,
     "plans": of_plans,
+    "first plans": of_first_plans,
     "ledgers": of_ledgers,
     "owners": of_owners,
     "best shares": of_best_shares,
