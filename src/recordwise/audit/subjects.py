@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias
 
+from recordwise.errors import own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
@@ -44,6 +45,7 @@ def public_keys(cells: Sequence[str]) -> Keys:
     return Keys.of({CELL: list(cells)})
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """One query to be audited."""
@@ -95,6 +97,7 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
     return {VALUE: Fraction(value), SECOND: second, KIND: kind}
 
 
+@own_argument_errors
 def sum_subject(name: str, mechanism: Mechanism, *, step: Fraction = Fraction(1)) -> Subject:
     """Return SUM with one mechanism, at records of three sizes.
 

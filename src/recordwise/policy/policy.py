@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import x
 from recordwise.exact.numbers import Number, nonnegative
@@ -93,6 +93,7 @@ RHO, EPSILON = "rho", "epsilon"
 """What the numbers of a policy are: zCDP losses, or pure epsilons."""
 
 
+@own_errors_of
 @dataclass(frozen=True, eq=False)
 class Policy:
     """The privacy loss of every possible record.
@@ -521,6 +522,7 @@ def nested_maxima(policy: Policy) -> int:
     return 1 + max(map(nested_maxima, inner)) if inner else 0
 
 
+@own_argument_errors
 def maximum(policies: Iterable[Policy]) -> Policy:
     """Return the pointwise maximum of policies without a delta.
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
@@ -426,6 +426,7 @@ class Answered:
     """The largest absolute weight of a noisy answer in each estimate, for half steps (T-HALFSTEP)."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
     """The noisy answers of the tables of a query, as one linear model (T-ASK).

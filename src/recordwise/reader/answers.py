@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import number_text, share_decimals, share_text
 
@@ -26,6 +26,7 @@ CORNERS = (
 )
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Answer:
     """One total or several, with standard errors, intervals and covariance."""

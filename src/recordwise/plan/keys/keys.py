@@ -16,12 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import (
-    KeysError,
-    ParameterError,
-    PlanError,
-    own_errors_of,
-)
+from recordwise.errors import KeysError, ParameterError, PlanError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
 from recordwise.exact.text import whole_text
@@ -52,6 +47,7 @@ EVERY_STATISTIC = ""
 """The name of a size that serves every statistic."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromRelease:
     """A column of an earlier private release, as cell sizes.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
 
 
-# Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/averages.md). In the
+# Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/statistics.md). In the
 # plane of both noisy scales, in units of their sigmas, pairs of totals with the same ratio lie on a rising curve. An
 # interval has the ratios whose curves pass the noisy point within some radius: that of straight lines, and a little
 # more the more a curve bends.
@@ -147,7 +147,7 @@ def _radius(bend: float, confidence: float) -> float:
     return high + NEAR
 
 
-# An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/averages.md).
+# An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/statistics.md).
 
 
 STEEPEST = 0.25

@@ -11,10 +11,7 @@ from typing import Any, Required, TypedDict, Unpack
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from recordwise.errors import (
-    ParameterError,
-    own_errors_of,
-)
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, decimal, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
@@ -168,6 +165,7 @@ class Goals(TypedDict, total=False):
     """For one statistic also by others: ``{"emp": {"count": 100}}``."""
 
 
+@own_argument_errors
 def plan_goals(
     session: Session,
     query: PlanLike,
@@ -481,6 +479,7 @@ CLAMPS = tuple(factor * 10**power for power in range(1, 6) for factor in (1, 3))
 """The usual bounds at which contributions are cut, from 10 to 300,000: public, whatever the records are."""
 
 
+@own_argument_errors
 def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> dict[str, Any]:
     """One mechanism of each family, before its noise is set.
 
