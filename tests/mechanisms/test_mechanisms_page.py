@@ -21,7 +21,7 @@ def test_a_block_of_the_page_runs_by_itself(block: str) -> None:
     exec(compile(block, str(PAGE), "exec"), {})
 
 
-POINTS = (0, 0.5, 1, 2, 3, 5, 10)
+POINTS = (0, 1, 2, 3, 5, 10)
 DEGREES = {"2 to 5": (2, 3, 4, 5), "6 to 10": (6, 7, 8, 9, 10)}
 
 
