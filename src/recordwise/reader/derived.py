@@ -18,6 +18,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
 from recordwise.postprocess.linear import rank_of
 from recordwise.reader.answers import Answer
+from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
 from recordwise.release.change import read_crosswalk
 from recordwise.release.release import Release
@@ -564,9 +565,13 @@ def growth(
     options: Mapping[str, Any],
 ) -> Answer:
     """Return the growth since each earlier release."""
-    pairs, column = read_crosswalk(crosswalk or {}), options["by"]
+    column = options["by"]
     made = None if regions is None else Regions.of(regions, column)
     column = column if made is None else made.column
+    own = {} if where is not None else _renamed_since(now, before)
+    if not crosswalk and column in own:
+        crosswalk = {str(column): own[column]}
+    pairs = read_crosswalk(crosswalk or {})
     if pairs.columns and set(pairs.columns) != {column}:
         raise ParameterError(parameter="crosswalk", problem="must be of the column of by or of the regions")
     common = pairs.columns.get(str(column))
@@ -574,6 +579,8 @@ def growth(
     _require_all(later, now)
     if common is not None and made is None:
         later = _merged(later, common[1])
+    if own and (column not in own or _same_codes((crosswalk or {})[str(column)], own[column])):
+        later = replace(later, release={**later.release, "follows": followed(now, renamed=True)})
     earlier, notes = [], list(later.notes)
     for each in before:
         _require_comparable(now, each, name)
@@ -591,6 +598,21 @@ def growth(
         raise ParameterError(parameter="before", problem="has no code in common with this release")
     now_only = replace(later.only(shared), notes=tuple(notes))
     return now_only.grown([each.only(shared) for each in earlier], [_period(each) for each in before])
+
+
+def _renamed_since(now: Release, before: Sequence[Release]) -> dict[str, list[tuple[Any, Any]]]:
+    """Return the codes that were renamed since the release whose noise this one carries on, by column."""
+    step, follows = now.published.step, now.published.follows
+    if step is None or not any(follows[:1] == (each.digest,) for each in before):
+        return {}
+    pairs = {name: [each for each in codes.items() if each[1] is not None] for name, codes in step.renamed.items()}
+    return {name: each for name, each in pairs.items() if each}
+
+
+def _same_codes(given: Any, own: Sequence[tuple[Any, Any]]) -> bool:
+    """Return whether a crosswalk is the one by which noise was carried on."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return {(str(old), str(new)) for old, new in pairs} == {(str(old), str(new)) for old, new in own}
 
 
 def _period(release: Release) -> str:
