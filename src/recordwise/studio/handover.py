@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import BudgetError, ParameterError, RecordError
+from recordwise.errors import BudgetError, ParameterError, RecordError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import screen_number, screen_whole
 from recordwise.mechanisms.base import Mechanism
@@ -33,8 +33,10 @@ from recordwise.studio.trade import Trade
 
 POSITION = "position"
 INDENT = "    "
+UNPROVED = "no proof was found in time that the budget covers it"
 
 
+@own_argument_errors
 def mechanisms(trade: Trade, state: StudioState) -> dict[str, Mechanism]:
     """Return the mechanisms that are chosen.
 
@@ -56,6 +58,7 @@ def mechanisms(trade: Trade, state: StudioState) -> dict[str, Mechanism]:
     return {key: each for key, each in found.items() if each is not None}
 
 
+@own_argument_errors
 def with_mechanisms(file: PlanFile, chosen: Mapping[str, Mechanism]) -> tuple[Query, ...]:
     """Return the queries of a plan with other mechanisms.
 
@@ -87,6 +90,7 @@ def with_mechanisms(file: PlanFile, chosen: Mapping[str, Mechanism]) -> tuple[Qu
 # The plan file.
 
 
+@own_argument_errors
 def plan_of(
     plan: PlanFile,
     trade: Trade,
@@ -133,6 +137,7 @@ def plan_of(
     return replace(made, text=f"{comment}\n{made.text.lstrip()}")
 
 
+@own_argument_errors
 def save_plan(
     plan: PlanFile,
     trade: Trade,
@@ -178,6 +183,7 @@ def _line(text: str) -> str:
 # The same in Python.
 
 
+@own_argument_errors
 def python_of(plan: PlanFile, trade: Trade, state: StudioState) -> str:
     """Return Python code that makes the same queries and checks their cost.
 
@@ -258,6 +264,7 @@ def commands(plan: str, parameters: Mapping[str, str] | None = None) -> tuple[st
     )
 
 
+@own_argument_errors
 def report(plan: PlanFile, trade: Trade, state: StudioState, *, name: str = "plan-chosen.toml") -> dict[str, Any]:
     """Return everything that the report for the committee holds.
 
@@ -283,6 +290,7 @@ def report(plan: PlanFile, trade: Trade, state: StudioState, *, name: str = "pla
     }
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exact:
     """The numbers of the policy itself, for when the control rests."""
@@ -338,7 +346,9 @@ class Exact:
 
             first = refused(1)
             if first is not None:
-                return {"budget": f"the budget does not cover it: {budget_words(first)}", "years": screen_whole(0)}
+                # An undecided proof has pages of reasons, which ``check`` prints.
+                told = UNPROVED if first.witness is None else f"the budget does not cover it: {budget_words(first)}"
+                return {"budget": told, "years": screen_whole(0)}
             covered, over = 1, 2
             while over <= MOST_YEARS and refused(over) is None:
                 covered, over = over, 2 * over
