@@ -166,16 +166,17 @@ def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
     Returns:
         The function, with the same signature.
     """
-    takes = inspect.signature(function)
-    called = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            takes.bind(*args, **kwargs)
+            return function(*args, **kwargs)
         except TypeError as error:
-            raise _argument_error(takes, called, kwargs, str(error)) from None
-        return function(*args, **kwargs)
+            inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            refusal = None if inside else _argument_error(function, args, kwargs)
+            if refusal is None:
+                raise
+            raise refusal from None
 
     return call
 
@@ -192,24 +193,26 @@ def own_errors_of(cls: type[C]) -> type[C]:
     for name, each in list(vars(cls).items()):
         plain = getattr(each, "__func__", each)
         public = inspect.isfunction(plain) and (name == "__init__" or not name.startswith("_"))
-        if public and len(inspect.signature(plain).parameters) > 1:
+        if public and (plain.__code__.co_argcount + plain.__code__.co_kwonlyargcount > 1 or name == "__init__"):
             made = own_argument_errors(plain)
             setattr(cls, name, type(each)(made) if isinstance(each, classmethod | staticmethod) else made)
     return cls
 
 
-def _argument_error(takes: inspect.Signature, called: str, given: Mapping[str, object], why: str) -> KindError:
+def _argument_error(
+    function: Callable[..., object], args: Sequence[object], given: Mapping[str, object]
+) -> KindError | None:
     """Return the refusal of a call, with the nearest name of an argument.
 
     Args:
-        takes: What may be given.
-        called: The name of the function.
+        function: What was called.
+        args: The arguments by position.
         given: The arguments by name.
-        why: What Python says.
 
     Returns:
-        The error.
+        The error, or None for arguments that it takes.
     """
+    takes, called = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
     names = [name for name, each in takes.parameters.items() if each.kind not in POSITIONS and name not in SELF]
     for name in given:
         if name not in names:
@@ -217,8 +220,14 @@ def _argument_error(takes: inspect.Signature, called: str, given: Mapping[str, o
             return KindError(
                 parameter=f"'{name}'",
                 problem=f"is no argument of {called}{near}",
-                advice="" if near or not names else f"It takes {', '.join(names)}.",
+                advice="" if near else f"It takes {', '.join(names) or 'none by name'}.",
             )
+    try:
+        takes.bind(*args, **given)
+    except TypeError as error:
+        why = str(error)
+    else:
+        return None
     missing = [each for each in names if why.endswith(f"'{each}'") and "missing" in why]
     problem = f"needs {missing[0]}" if missing else f"was called with arguments that it does not take ({why})"
     return KindError(parameter=called, problem=problem)

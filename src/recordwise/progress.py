@@ -54,6 +54,7 @@ class Report:
 _active: ContextVar[Report | None] = ContextVar("recordwise_progress", default=None)
 
 
+@own_argument_errors
 def tell(doing: str, share: float = 0.0) -> None:
     """Say what is being done now.
 
@@ -66,6 +67,7 @@ def tell(doing: str, share: float = 0.0) -> None:
         report.say(doing, share)
 
 
+@own_argument_errors
 def tracked(items: Collection[T], doing: str | Callable[[T], str]) -> Iterator[T]:
     """Go through items and say how many of them are finished.
 
@@ -91,6 +93,7 @@ def tracked(items: Collection[T], doing: str | Callable[[T], str]) -> Iterator[T
         report.start, report.end = start, end
 
 
+@own_argument_errors
 def steps(count: int) -> Callable[[str], object]:
     """Return a function that reports the next of several steps.
 
@@ -117,6 +120,7 @@ def steps(count: int) -> Callable[[str], object]:
 
 
 @contextmanager
+@own_argument_errors
 def listening(listener: Listener) -> Iterator[None]:
     """Hand everything that is told to a function, instead of showing it.
 
@@ -133,6 +137,7 @@ def listening(listener: Listener) -> Iterator[None]:
         _active.reset(token)
 
 
+@own_argument_errors
 def reported(function: Callable[P, R]) -> Callable[P, R]:
     """Show a function's progress unless something shows or hears it already.
 
@@ -143,14 +148,17 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
         The function, with the same signature.
     """
 
+    checked = own_argument_errors(function)
+
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         with shown(function.__name__.replace("_", " ")):
-            return function(*args, **kwargs)
+            return checked(*args, **kwargs)
 
-    return own_argument_errors(run)
+    return run
 
 
+@own_argument_errors
 def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextManager[None]:
     """Show progress of the block, where visible and not shown already.
 

@@ -11,7 +11,7 @@ from experiments.errata.evidence import Evidence
 from experiments.errata.run import SHOWN, collected, reproduce
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8").split("\n## Errata of the sources\n")[1]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ from experiments.command import names
 from recordwise.exact.functions import log, x
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+TEXT = PAGE.split("\n## Reproducing the papers\n")[0]
+"""The map alone, without the commands and the errata below it."""
 API = [found[0] for line in TEXT.splitlines() if (found := re.findall(r"^(?:\|[^|]*){5}\| `([^`]+)` \|$", line))]
 """The lines of code under "public API"."""
 STARTED_FROM = re.search(r"^In the lines under .*?\n\n", TEXT, re.M | re.S)[0]
@@ -55,8 +57,7 @@ def exists(quoted):
 @cache
 def errata_names():
     """As the page of errata lists them, which has those that have evidence and no others (``test_errata.py``)."""
-    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    return frozenset(re.findall(r"`python -m experiments\.errata ([a-z0-9-]+)`", page))
+    return frozenset(re.findall(r"`python -m experiments\.errata ([a-z0-9-]+)`", PAGE))
 
 
 @pytest.mark.parametrize("quoted", QUOTED)
@@ -143,8 +144,7 @@ def test_every_experiment_is_on_the_map():
 
 
 def test_every_experiment_is_on_the_page_that_says_how_to_reproduce():
-    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert set(names()) == set(re.findall(r"^\| `python -m experiments ([a-z0-9-]+)`", page, re.M))
+    assert set(names()) == set(re.findall(r"^\| `python -m experiments ([a-z0-9-]+)`", PAGE, re.M))
 
 
 HEADS = {"[S]": "000", "[F]": "001", "[A]": "004"}

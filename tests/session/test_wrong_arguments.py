@@ -1,11 +1,14 @@
 """Arguments of the wrong kind, and names that are nearly right: our own errors, at the call, in the user's own words."""
 
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 import recordwise as rw
-from recordwise.errors import KindError, RecordwiseError
+from recordwise.errors import POSITIONS, SELF, KindError, ParameterError, RecordwiseError
 
 TABLE = {"id": [1, 2, 3], "state": ["a", "b", "a"], "sales": [5, 6, 7]}
 MISSPELLED: dict[str, Any] = {"sigm": 1}
@@ -111,3 +114,61 @@ def test_a_name_that_is_near_to_nothing_gets_no_false_advice():
     with pytest.raises(RecordwiseError) as caught:
         cost(rw.query().sum("zzz", SPLIT))
     assert "did you mean" not in str(caught.value)
+
+
+ROOMS = ("", *(f".{each}" for each in rw.MODULES if each != "errors"), ".plan.sources", ".disclosure", ".reader")
+HOOKS = ("audit_examples", "planning_families", "schema", "fill")
+"""What mechanisms, saved forms and sources of bits answer to the package itself."""
+
+RESULTS = ("Noisy", "Estimates")
+"""What mechanisms return, and nobody else makes."""
+
+
+def public_calls() -> Iterator[tuple[str, Callable[..., Any], list[str]]]:
+    """Every public function, constructor and method, with the names of its arguments."""
+    seen = set[int]()
+    for room in ROOMS:
+        home = import_module(f"recordwise{room}")
+        for name in home.__all__:
+            found = getattr(home, name)
+            if not callable(found) or id(found) in seen or getattr(found, "_is_protocol", False):
+                continue
+            seen.add(id(found))
+            calls = [(name, found)]
+            if isinstance(found, type):
+                own_noise = issubclass(found, rw.mechanisms.Mechanism)
+                kept = [] if own_noise else [each for each in vars(found) if each[0] != "_" and each not in HOOKS]
+                calls = [(name, found)] if "__init__" in vars(found) else []
+                calls += [(f"{name}.{each}", getattr(found, each)) for each in kept]
+            for label, call in calls:
+                if not callable(call) or label in RESULTS:
+                    continue
+                takes = inspect.signature(call).parameters.items()
+                names = [each for each, kind in takes if kind.kind not in POSITIONS and each not in SELF]
+                if names:
+                    yield f"recordwise{room}.{label}", call, names
+
+
+def test_every_public_name_refuses_a_misspelled_argument_with_the_one_that_was_meant():
+    told = dict[str, str]()
+    for label, call, names in public_calls():
+        try:
+            call(*(None,) * ("self" in inspect.signature(call).parameters), **{f"{names[0]}_": 1})
+        except ParameterError as error:
+            told[label] = str(error)
+        except TypeError as error:
+            told[label] = f"Python's own: {error}"
+    assert len(told) > 300
+    assert {label: text for label, text in told.items() if "did you mean" not in text} == {}
+
+
+def test_an_error_inside_a_function_stays_what_it_is():
+    """Only the call itself is judged: what a function of the user's raises is not taken for a wrong argument."""
+    with pytest.raises(TypeError, match="mine") as caught:
+        _raised_inside("x")
+    assert not isinstance(caught.value, KindError)
+
+
+@rw.errors.own_argument_errors
+def _raised_inside(text: str) -> None:
+    raise TypeError(f"mine {text}")

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from recordwise.audit.bound import Evidence, Features, is_answer, learn_witness, loss_lower, sequences_repeat
 from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, VALUE, Record, Subject
+from recordwise.errors import own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.json import PolicyFile
 from recordwise.policy.policy import Policy
@@ -197,6 +198,7 @@ MOST_LESSONS = 30_000
 KEPT, BROKEN = "kept", "BROKEN"
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A record's stated loss and a lower bound on its observed loss."""
@@ -240,6 +242,7 @@ class Finding:
         return BROKEN if self.broken else KEPT
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
     """The number, size and engine of an audit's releases."""
@@ -251,6 +254,7 @@ class Runs:
     runs: int = 1
 
 
+@own_argument_errors
 def audit(subject: Subject, how: Runs, *, tell: Callable[[str], object] = lambda _: None) -> list[Finding]:
     """Publish the subject's query on neighboring tables and compare, by record.
 
@@ -337,6 +341,7 @@ def sample_of(layout: Layout, seen: Sequence[PublishedCells], group: int) -> Fea
     return {name: np.concatenate([each.features[name][group :: len(layout.groups)] for each in seen]) for name in names}
 
 
+@own_argument_errors
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:
     """Return a lower bound on the loss (T-AUDIT).
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias
 
+from recordwise.errors import own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
@@ -33,7 +34,7 @@ from recordwise.policy.policy import Policy
 VALUE, SECOND, FORM, CELL, FIRM, KIND = "value", "second", "form", "cell", "firm", "kind"
 DERIVED = SchemaMeasure.of(FORM, derive=f"{VALUE} - 3 * {SECOND}")
 STRONGEST = 1.0
-"""The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/audit.md)."""
+"""The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/trust.md)."""
 LARGEST_STEPS = 2**53
 Record: TypeAlias = Mapping[str, Any]
 KeysOf: TypeAlias = Callable[[Sequence[str]], Keys]
@@ -44,6 +45,7 @@ def public_keys(cells: Sequence[str]) -> Keys:
     return Keys.of({CELL: list(cells)})
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """One query to be audited."""
@@ -95,6 +97,7 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
     return {VALUE: Fraction(value), SECOND: second, KIND: kind}
 
 
+@own_argument_errors
 def sum_subject(name: str, mechanism: Mechanism, *, step: Fraction = Fraction(1)) -> Subject:
     """Return SUM with one mechanism, at records of three sizes.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from recordwise.disclosure.bounds import TOLERANCE, feasible_intervals, unit
 from recordwise.disclosure.cells import ROOT, Cells, Dimension
-from recordwise.errors import ExtraError, ParameterError
+from recordwise.errors import ExtraError, ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
 """A number with commas between thousands; other commas could be decimal ones."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Description:
     """What was published, and what adds up to what."""
@@ -56,6 +57,7 @@ class Description:
         return self.cells.system(self.low, self.high, absent_is_zero=self.absent == "zero")
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attack:
     """What anybody can compute about the withheld cells.
@@ -137,6 +139,7 @@ def _text(value: float) -> str:
     return "no limit" if math.isinf(value) else f"{value:.6g}"
 
 
+@own_argument_errors
 def attack(description: Description | str | Path) -> Attack:
     """Compute what anybody can tell about withheld cells.
 
@@ -162,6 +165,7 @@ def attack(description: Description | str | Path) -> Attack:
     return Attack(names, codes, low, high, largest_low, largest_high, given.percent, given.assumptions)
 
 
+@own_argument_errors
 def largest_contributor(
     low: FloatArray, high: FloatArray, number: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -190,6 +194,7 @@ def largest_contributor(
 # Description files.
 
 
+@own_argument_errors
 def read_description(path: str | Path, *more: str | Path) -> Description:
     """Read descriptions of published tables, and the tables.
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from recordwise.errors import ExtraError, ParameterError
+from recordwise.errors import ExtraError, ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.progress import tracked
 
@@ -153,6 +153,7 @@ def _positions(labels: Any, count: int) -> list[Any]:
     return np.split(order, np.searchsorted(labels[order], np.arange(1, count)))
 
 
+@own_argument_errors
 def feasible_intervals(system: System, targets: Any) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest feasible value of cells.
 

@@ -13,13 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from recordwise.disclosure.bounds import System
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 
 ROOT = ""
 """The code of all."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
     """The codes of one dimension as trees; the first code is the root."""
@@ -104,6 +105,7 @@ def _depth(parent: Any) -> Any:
     return np.where(reached >= 0, -1, found)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """Cells of all tables of a publication, each once."""

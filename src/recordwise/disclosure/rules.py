@@ -13,7 +13,7 @@ import numpy as np
 
 from recordwise.disclosure.cells import Cells
 from recordwise.disclosure.suppress import complementary_suppression
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.synthetic.establishments import uniforms
@@ -32,6 +32,7 @@ class Contributors(Protocol):
     def second(self) -> FloatArray: ...
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Contributions:
     """CONFIDENTIAL: the contributions to the first cells of a list, and the totals of all.
@@ -61,6 +62,7 @@ class Contributions:
         return "<Contributions: CONFIDENTIAL>"
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class ThresholdRule:
     """Withhold cells with fewer contributors than ``at_least``.
@@ -98,6 +100,7 @@ class ThresholdRule:
         return np.where(self.sensitive(found), self.percent / 100 * found.total, 0.0)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
     """What a method publishes of each cell, and what follows for it alone."""
@@ -145,6 +148,7 @@ def sensitive_cells(rules: Sequence[Any], found: Contributors) -> tuple[Any, Flo
     return marked, np.max([rule.protection(found) for rule in rules], axis=0)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Suppression:
     """Withhold what the rules say, and more cells until none can be computed."""
@@ -193,6 +197,7 @@ def _shown(
     )
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Coarsening:
     """Publish a place's cells down to the level at which all of them pass the rules.
@@ -233,6 +238,7 @@ class Coarsening:
         return _withheld(found, depth >= finest[place])
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Rounding:
     """Round every cell to a multiple of ``base``: to the nearest one, or up or down at random."""
@@ -267,6 +273,7 @@ class Rounding:
 EDGES = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0, 25000.0, 50000.0, 100000.0)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Ranges:
     """Publish the class that each sensitive cell lies in, and all others exactly."""
@@ -299,6 +306,7 @@ class Ranges:
         return _shown(found, np.zeros(len(value), np.bool_), value, low, high)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class PercentRule:
     """The p%-rule, which withholds cells that reveal their largest contributor.

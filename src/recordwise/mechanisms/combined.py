@@ -35,7 +35,7 @@ from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 
-# Two draws of the same totals, averaged by their precisions (T-STAGES, docs/theory/stages.md).
+# Two draws of the same totals, averaged by their precisions (T-STAGES, docs/theory/series.md).
 
 
 REACH = 12
@@ -443,7 +443,7 @@ def _shape(mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-# Noise that is carried over from a published answer to a later one of other records (T-SERIES, docs/theory/carried.md).
+# Noise that is carried over from a published answer to a later one of other records (T-SERIES, docs/theory/series.md).
 
 
 SLACK = Fraction(1_000_001, 1_000_000)

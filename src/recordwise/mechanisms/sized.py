@@ -31,7 +31,7 @@ class Sized(Mechanism):
 
     Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as
     wide as the one below; a cell uses its band's least size, the lowest band ``floor``, so that every cell has
-    about the same relative error. Theorem T-SIZE (docs/theory/sized.md): a record pays for its share of its
+    about the same relative error. Theorem T-SIZE (docs/theory/selection.md): a record pays for its share of its
     cell, by the policy of the cell's band. Where no sizes are known, the policy is the largest of any band.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import arb
 
-from recordwise.errors import ExtremeDrawError, ParameterError, RangeError
+from recordwise.errors import ExtremeDrawError, ParameterError, RangeError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import (
@@ -40,6 +40,7 @@ LARGEST = (1 << 63) - 1
 RARE = arb("1e-30")
 
 
+@own_errors_of
 class LatticeLaw:
     """A symmetric law on the integers, sampled exactly (T-EXACT).
 
@@ -410,6 +411,7 @@ def _gaussian_exponent(sigma: Fraction) -> Function:
     return x**2 / (2 * sigma**2)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteGaussian(LatticeLaw):
     """P(Z = k) proportional to exp(-k**2 / (2 sigma**2))."""
@@ -447,6 +449,7 @@ def discrete_gaussian(sigma: Fraction) -> DiscreteGaussian:
     return DiscreteGaussian(sigma)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteLaplace(LatticeLaw):
     """P(Z = k) proportional to exp(-|k| / scale)."""
@@ -474,6 +477,7 @@ class DiscreteLaplace(LatticeLaw):
         return x / self.scale
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class GeneralizedGaussian(LatticeLaw):
     """The lattice law of generalized Gaussian noise.
@@ -517,6 +521,7 @@ def _check_shape(shape: Number) -> Fraction:
     return power
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class Polylog(LatticeLaw):
     """The lattice law of polylog noise.
@@ -583,6 +588,7 @@ def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
         )
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class ConcaveLaw(LatticeLaw):
     """A lattice law with certified concave exponent f (T-CONCAVE).
@@ -608,6 +614,7 @@ class ConcaveLaw(LatticeLaw):
 SLACK = dyadic(1, 20)
 
 
+@own_argument_errors
 def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | None = None) -> int:
     """Draw the number of n draws with Z >= threshold (T-BINOMIAL).
 

@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from flint import arb, fmpz
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import working_precision
 
 WordArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
@@ -55,6 +55,7 @@ class Secure:
             _keystream(target[begin : begin + REQUEST_BYTES])
 
 
+@own_argument_errors
 def is_private(source: BitSource) -> bool:
     """Return whether draws from the source may be called private.
 
@@ -90,6 +91,7 @@ def _keystream(target: memoryview) -> None:
         cipher.update_into(memoryview(_BLANK)[: len(part)], part)
 
 
+@own_errors_of
 class Seeded:
     """A repeatable source for tests and simulation.
 

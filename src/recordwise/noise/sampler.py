@@ -20,7 +20,7 @@ import numpy as np
 from flint import arb, fmpq
 from numpy.typing import NDArray
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import BallArithmetic, BallColumns
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import arb_float_lower, ball, bits_in_force, working_precision
@@ -543,6 +543,7 @@ _asked = Counter[str]()
 INT64_END = 1 << 63
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
     """Independent draws, those beyond 64 bits in ``extremes`` by position.

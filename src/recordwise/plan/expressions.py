@@ -13,10 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import (
-    ParameterError,
-    own_argument_errors,
-)
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.numbers import Number, positive
 from recordwise.policy.columns import ConditionColumn, Value, check_part, literal
 from recordwise.policy.conditions import Condition, Null, among, both, compare, either
@@ -123,6 +120,7 @@ def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, .
     return tuple(Prefix(column, each) for each in length)
 
 
+@own_argument_errors
 def year(column: str) -> DatePart:
     """The year of a date: ``group_by(rw.year("opened"))``, published as ``opened_year``.
 
@@ -135,6 +133,7 @@ def year(column: str) -> DatePart:
     return DatePart(column, "year")
 
 
+@own_argument_errors
 def quarter(column: str) -> DatePart:
     """The quarter of a date, 1 to 4.
 
@@ -147,6 +146,7 @@ def quarter(column: str) -> DatePart:
     return DatePart(column, "quarter")
 
 
+@own_argument_errors
 def month(column: str) -> DatePart:
     """The month of a date, 1 to 12.
 
@@ -159,6 +159,7 @@ def month(column: str) -> DatePart:
     return DatePart(column, "month")
 
 
+@own_argument_errors
 def week(column: str) -> DatePart:
     """Return the ISO 8601 week of a date, 1 to 53.
 
@@ -173,6 +174,7 @@ def week(column: str) -> DatePart:
     return DatePart(column, "week")
 
 
+@own_argument_errors
 def isoyear(column: str) -> DatePart:
     """The year that the ISO week of a date belongs to.
 

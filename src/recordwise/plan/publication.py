@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from typing import Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 
 VALUE_SIGN = "="
 """Separates a column from one of its values in the name of a label: ``naics=21``."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """Who publishes a release, when, about what and on which terms.
@@ -82,6 +83,7 @@ class Publication:
         return self if self.date else replace(self, date=day)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
     """The words of a release.

@@ -9,13 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from recordwise.errors import (
-    KindError,
-    ParameterError,
-    expect_kind,
-    kind_text,
-    own_errors_of,
-)
+from recordwise.errors import KindError, ParameterError, expect_kind, kind_text, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, positive, rational
 from recordwise.plan.expressions import (
     BEST,
@@ -536,6 +530,7 @@ def read_queries(given: Iterable[Query | Sequence[Query]]) -> tuple[Query, ...]:
     return tuple(found)
 
 
+@own_argument_errors
 def query() -> Query:
     """An empty query, to be built up with its methods."""
     return Query()

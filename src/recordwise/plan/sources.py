@@ -19,7 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.errors import DataError, KeysError, ParameterError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import (
+    DataError,
+    KeysError,
+    ParameterError,
+    RecordError,
+    RecordwiseError,
+    SourceError,
+    own_errors_of,
+)
 from recordwise.plan.arrays import array_from_list
 
 __all__ = ["Csv", "Database", "Postgres", "SparkMaster"]
@@ -505,6 +513,7 @@ class Relation:
     relation: Any
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Postgres:
     """A table or view of a PostgreSQL server.
@@ -532,6 +541,7 @@ class Postgres:
         return bare_names(self.table)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Database:
     """A table or view in a file of DuckDB or SQLite.
@@ -560,6 +570,7 @@ class Database:
         return found
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class Csv:
     """CSV files in another format.
@@ -608,6 +619,7 @@ def bare_names(name: str) -> tuple[str, ...]:
 ANSI = "spark.sql.ansi.enabled"
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkMaster:
     """A master to start Spark on, with Spark's settings.

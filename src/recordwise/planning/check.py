@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from recordwise.engines.engine import missing_extra
 from recordwise.engines.registry import engine_kind, source_state
-from recordwise.errors import BudgetError, MissingPartError, RecordError
+from recordwise.errors import BudgetError, MissingPartError, RecordError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text
 from recordwise.ledger.entries import looks_text
@@ -250,6 +250,7 @@ class Check(Result):
         return Result._repr_html_(self) + "".join(tables)
 
 
+@own_argument_errors
 def check(
     plan: PlanFile | str | Path, *, source: bool = True, parameters: Mapping[str, str | int] | None = None
 ) -> Check:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordwise.errors import ParameterError, RecordError, UnknownFormError
+from recordwise.errors import ParameterError, RecordError, UnknownFormError, own_errors_of
 from recordwise.exact.numbers import fraction_text, moderate, positive, rational, read_fraction
 
 
@@ -190,6 +190,7 @@ LONGEST_PREFIX = 1000
 NO_DATE = "must contain dates without a time zone or NULL, because the policy looks at a part of it"
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, order=True)
 class ConditionColumn:
     """A column, a text prefix (``length``) or a date part (``part``)."""
@@ -276,6 +277,7 @@ MOST_DERIVED_FROM = 15
 """So few that the roundings of a sum of floats stay within what is added for them (T-OUTWARD)."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
     """A column that is summed, on a lattice.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.errors import ParameterError, UnknownFormError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, moderate, rational
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import Cell, ConditionColumn, Value, cell, literal, value_json, value_key
@@ -74,6 +74,7 @@ class Compare(Condition):
         return {"compare": self.column.to_json(), "order": self.order, "bound": fraction_text(self.bound)}
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class Null(Condition):
     """The column is NULL (``inside``), or it is not."""
@@ -125,6 +126,7 @@ EVERY = AllOf()
 NONE = AnyOf()
 
 
+@own_argument_errors
 def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool = True) -> Condition:
     """Membership in a list of public values, in canonical form.
 
@@ -145,6 +147,7 @@ def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool 
     return Among(name, canonical, inside)
 
 
+@own_argument_errors
 def compare(column: ConditionColumn | str, order: str, bound: Number) -> Condition:
     """An ordering against a number.
 
@@ -176,6 +179,7 @@ def in_band(table: BandTable, bands: Iterable[int]) -> Condition:
     return NONE if not wanted else EVERY if len(wanted) == len(table.edges) else InBand(table, wanted)
 
 
+@own_argument_errors
 def both(*parts: Condition) -> Condition:
     """The canonical conjunction.
 
@@ -195,6 +199,7 @@ def both(*parts: Condition) -> Condition:
     return ordered[0] if len(ordered) == 1 else AllOf(ordered)
 
 
+@own_argument_errors
 def either(*parts: Condition) -> Condition:
     """The canonical disjunction.
 
@@ -211,6 +216,7 @@ def either(*parts: Condition) -> Condition:
     return ordered[0] if len(ordered) == 1 else AnyOf(ordered)
 
 
+@own_argument_errors
 def complement(condition: Condition) -> Condition:
     """Exactly the records outside, those with NULL included.
 

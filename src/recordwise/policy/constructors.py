@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from recordwise.errors import (
-    ParameterError,
-    own_argument_errors,
-)
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.policy.atoms import (
@@ -38,6 +35,7 @@ from recordwise.policy.policy import EPSILON, Policy, Terms, compose, policy_of
 MeasureName: TypeAlias = Measure | str
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True)
 class By:
     """A parameter that depends on a public group of the record.
@@ -134,6 +132,7 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
     return _in_pieces(Pieces, rho, at, near_gaussian=near_gaussian)
 
 
+@own_argument_errors
 def pieces(rho: Number, at: Mapping[MeasureName, Number | By]) -> Policy:
     """Return the policy rho * pieces, linear in the number of pieces.
 
@@ -173,6 +172,7 @@ def _in_pieces(
     return compose(parts)
 
 
+@own_argument_errors
 def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: Number | None = None) -> Policy:
     """Return the policy of an epsilon-DP mechanism on split rows (T-EXTERNAL).
 
@@ -203,6 +203,7 @@ def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: N
     return compose(parts)
 
 
+@own_argument_errors
 def pure_constant(epsilon: Number, *, rho: Number | None = None) -> Policy:
     """Return the policy of a count with a pure loss: the same for every record (T-PURE).
 
@@ -223,6 +224,7 @@ def pure_constant(epsilon: Number, *, rho: Number | None = None) -> Policy:
     return policy_of(PureOne(exact, known if rho is None else positive(rho, parameter="rho")), Fraction(1))
 
 
+@own_argument_errors
 def pure_budget(epsilon: Number, at: Mapping[MeasureName, Number | By] | None = None) -> Policy:
     """Return a budget in pure epsilon, which admits nothing without a pure loss.
 
@@ -279,6 +281,7 @@ def _extend(old: Thresholds | str, measure: Measure, value: Fraction | None, col
     return column if value is None else (*old, (measure, value))
 
 
+@own_argument_errors
 def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = False) -> Policy:
     """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS).
 
@@ -298,6 +301,7 @@ def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = F
     return policy_of(Square(Measure.of(measure)), gaussian_factor(exact), near_gaussian=near_gaussian)
 
 
+@own_argument_errors
 def clamped_sum(measure: MeasureName, *, to: Number, sigma: Number, near_gaussian: bool = False) -> Policy:
     """Return the policy of a clamped sum with Gaussian noise (T-CLAMP).
 
@@ -325,6 +329,7 @@ def gaussian_factor(sigma: Fraction) -> Fraction:
     return 1 / (2 * moderate(sigma, parameter="sigma") ** 2)
 
 
+@own_argument_errors
 def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -> Policy:
     """Additive noise with density exp(-f(|z|)) (T-ADD).
 
@@ -371,6 +376,7 @@ def certified_sum(measure: MeasureName, function: Function, knots: Steps, *, les
     return policy_of(CertifiedSum(Measure.of(measure), function, knots, exact), Fraction(1))
 
 
+@own_argument_errors
 def laplace_sum(measure: MeasureName, *, scale: Number, grid: Number) -> Policy:
     """Laplace noise drawn on the lattice ``grid``, by its closed form (T-LAPLACE).
 
@@ -390,6 +396,7 @@ def laplace_sum(measure: MeasureName, *, scale: Number, grid: Number) -> Policy:
     return policy_of(atom, Fraction(1))
 
 
+@own_argument_errors
 def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Number, grid: Number) -> Policy:
     """Return the policy of Gaussian noise on the scale of f.
 
@@ -409,6 +416,7 @@ def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Numbe
     return policy_of(atom, gaussian_factor(exact), near_gaussian=exact >= 1000 * step)
 
 
+@own_argument_errors
 def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
     """Return the policy of Laplace noise on f's scale (T-LAPLACE, T-GRID).
 
@@ -425,6 +433,7 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
     return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
 
 
+@own_argument_errors
 def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
     """Return the policy of private key selection (T-SELECT).
 

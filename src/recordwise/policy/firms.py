@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.errors import ParameterError, RecordError, UnknownFormError
+from recordwise.errors import ParameterError, RecordError, UnknownFormError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text, read_fraction
 from recordwise.policy.atoms import SelectionDelta
@@ -200,6 +200,7 @@ class FirmPart:
         return weight
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmLoss:
     """The joint zCDP loss, delta and pure epsilon of several records, rounded up."""
@@ -210,6 +211,7 @@ class FirmLoss:
     """None where some of it has no pure loss."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmPolicy:
     """The parts whose losses add up to a firm's loss (T-CELLS)."""

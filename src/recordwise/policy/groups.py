@@ -11,7 +11,7 @@ from typing import Any
 
 from flint import arb
 
-from recordwise.errors import GroupLossError, ParameterError, value_text
+from recordwise.errors import GroupLossError, ParameterError, own_argument_errors, own_errors_of, value_text
 from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
 from recordwise.policy.evaluate.tables import Record, is_record
 from recordwise.policy.meaning import PRECISION as PAIR_PRECISION
@@ -21,6 +21,7 @@ from recordwise.policy.policy import Policy
 PRECISION = 128
 
 
+@own_argument_errors
 def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterable[float] = ()) -> float:
     """Return the joint loss of records from their individual losses.
 
@@ -56,6 +57,7 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
         return BOUNDS[bound](values)
 
 
+@own_argument_errors
 def group_epsilon(epsilons: Iterable[float]) -> float:
     """Return the joint pure epsilon of records, which is their sum (T-PURE).
 
@@ -132,6 +134,7 @@ BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+@own_argument_errors
 def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], float]) -> float:
     """Return a group's loss from its shift of each cell (T-CELLS).
 
@@ -150,6 +153,7 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
         return arb_float_upper(sum((arb(loss) for loss in losses), arb(0)))
 
 
+@own_argument_errors
 def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
     """Return the loss of replacing one record by another (T-REPLACE).
 
@@ -174,6 +178,7 @@ def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
     return group_loss(losses, deltas=[policy.delta(record), policy.delta(other)])
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPair:
     """The joint (epsilon, delta) curve of a group (T-GROUP).
@@ -216,6 +221,7 @@ class GroupPair:
         return min(1.0, min(found) * (1 + 1e-12))
 
 
+@own_argument_errors
 def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:
     """Return the joint loss of records from their pairs (rho, delta).
 

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from flint import arb
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, arb_float_upper, ball, float_upper, positive, working_precision
 from recordwise.exact.text import digits_text, formula_text, share_text
 from recordwise.policy.atoms import from_pure, laplace_zcdp
@@ -40,6 +40,7 @@ def check_share(value: float, parameter: str) -> float:
     return float(value)
 
 
+@own_argument_errors
 def epsilon(rho: float, delta: float) -> float:
     """Return the epsilon of a zCDP loss at ``delta`` (T-EPSILON).
 
@@ -87,6 +88,7 @@ def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
     return order * rho + (-delta.log() - less_one.log() + order * (less_one / order).log()) / less_one
 
 
+@own_argument_errors
 def rho_for_epsilon(target: float, delta: float) -> float:
     """Return the largest zCDP loss of an epsilon at ``delta``.
 
@@ -131,6 +133,7 @@ def _phi(z: arb) -> arb:
     return (-z / arb(2).sqrt()).erfc() / 2
 
 
+@own_argument_errors
 def gdp_epsilon(policy: Policy, record: Record, delta: float) -> float:
     """Return the epsilon of Gaussian DP with mu = sqrt(2 rho).
 
@@ -172,6 +175,7 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
     return math.nextafter(below, math.inf)
 
 
+@own_argument_errors
 def pure_to_zcdp(pure: float) -> float:
     """Return the best zCDP loss implied by a pure epsilon (T-PURE).
 
@@ -191,6 +195,7 @@ def pure_to_zcdp(pure: float) -> float:
         return arb_float_upper(from_pure(BALLS, arb(check_loss(pure, "pure"))))
 
 
+@own_argument_errors
 def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
     """Return the exact lattice Laplace zCDP loss, rounded up (T-LAPLACE).
 
@@ -208,6 +213,7 @@ def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
         return arb_float_upper(laplace_zcdp(BALLS, ball(one_step * shift), one_step))
 
 
+@own_argument_errors
 def delta_at(rho: float, target: float) -> float:
     """Return the delta of a zCDP loss at an epsilon.
 
@@ -245,6 +251,7 @@ ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
 OUTWARD = 1e-9
 
 
+@own_argument_errors
 def expected_log_odds(rho: float) -> float:
     """Return the largest mean growth of log-odds: the loss itself.
 
@@ -257,6 +264,7 @@ def expected_log_odds(rho: float) -> float:
     return check_loss(rho)
 
 
+@own_argument_errors
 def log_odds_tail(rho: float, gain: float) -> float:
     """Bound the probability that log-odds grow by more than ``gain``.
 
@@ -306,6 +314,7 @@ def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -
     return 1.0 if inside >= 1 else min(1.0, delta + (1 - delta) * power_zcdp(rho, inside))
 
 
+@own_argument_errors
 def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
     """Return the power of the best membership test for Gaussian noise.
 
@@ -321,6 +330,7 @@ def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
     return min(1.0, power + OUTWARD)
 
 
+@own_argument_errors
 def power_pure(pure: float, false_alarm: float = 0.05) -> float:
     """Bound the power of the best test against a pure epsilon (T-MEANING).
 
@@ -339,6 +349,7 @@ def power_pure(pure: float, false_alarm: float = 0.05) -> float:
     return min(1.0, false_alarm * math.exp(pure) + OUTWARD, 1 - math.exp(-pure) * (1 - false_alarm) + OUTWARD)
 
 
+@own_argument_errors
 def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
     """Bound the power of the best test against any mechanism.
 
@@ -389,6 +400,7 @@ def presence_words(power: float) -> str:
     return next(words for limit, words in PRESENCE if power < limit)
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
     """A loss expressed in several ways. Every number is an upper bound."""
@@ -414,6 +426,7 @@ class Meaning:
         return f"<p>loss {digits_text(self.rho, 4)}; {epsilon}. {self.sentence()}</p>"
 
 
+@own_argument_errors
 def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05, pure: float | None = None) -> Meaning:
     """Return a loss as epsilon and as membership test power.
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import x
 from recordwise.exact.numbers import Number, nonnegative
@@ -93,6 +93,7 @@ RHO, EPSILON = "rho", "epsilon"
 """What the numbers of a policy are: zCDP losses, or pure epsilons."""
 
 
+@own_errors_of
 @dataclass(frozen=True, eq=False)
 class Policy:
     """The privacy loss of every possible record.
@@ -127,6 +128,10 @@ class Policy:
             )
         for terms in self._both_terms():
             for coefficient in terms.values():
+                # Told by the number of bits for all but the most extreme: comparing fractions takes longer than all else here.
+                bits = coefficient.numerator.bit_length() - coefficient.denominator.bit_length()
+                if abs(bits) < COEFFICIENT_BITS and coefficient.numerator > 0:
+                    continue
                 if not SMALLEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT:
                     raise ParameterError(
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
@@ -511,7 +516,8 @@ def policy_of(
     return Policy(terms, {}, near_gaussian)
 
 
-SMALLEST_COEFFICIENT, LARGEST_COEFFICIENT = 1 / Fraction(2) ** 500, Fraction(2) ** 500
+COEFFICIENT_BITS = 500
+SMALLEST_COEFFICIENT, LARGEST_COEFFICIENT = (Fraction(2) ** bits for bits in (-COEFFICIENT_BITS, COEFFICIENT_BITS))
 MOST_NESTED_MAXIMA = 4
 
 
@@ -521,6 +527,7 @@ def nested_maxima(policy: Policy) -> int:
     return 1 + max(map(nested_maxima, inner)) if inner else 0
 
 
+@own_argument_errors
 def maximum(policies: Iterable[Policy]) -> Policy:
     """Return the pointwise maximum of policies without a delta.
 

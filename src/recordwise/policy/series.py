@@ -16,7 +16,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from recordwise.errors import ParameterError, own_errors_of
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
 from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, columns_of
@@ -312,6 +312,7 @@ def record_at(history: Mapping[str, Mapping[str, Any]], period: str, policy: Pol
     return own
 
 
+@own_argument_errors
 def history_losses(policies: Mapping[str, Policy], history: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the loss of a unit in each period.
 

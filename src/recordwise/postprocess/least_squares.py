@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.postprocess.measured import (
     TOLERANCE,
     Fit,
@@ -28,6 +28,7 @@ from recordwise.postprocess.workload import Workload
 DENSE_ENTRIES = 4_000_000
 
 
+@own_argument_errors
 def ols(
     workload: Workload,
     answers: ArrayLike,
@@ -74,6 +75,7 @@ def ols(
     return fit_draws(measured, fit)
 
 
+@own_argument_errors
 def nnls(
     workload: Workload,
     answers: ArrayLike,
@@ -142,6 +144,7 @@ Units: TypeAlias = Literal["counts", "noise"]
 CONFIDENCE = 0.99
 
 
+@own_argument_errors
 def reweighted_fit(
     workload: Workload,
     answers: ArrayLike,

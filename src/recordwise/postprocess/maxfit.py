@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from recordwise.errors import ParameterError, SolverError, value_text
+from recordwise.errors import ParameterError, SolverError, own_argument_errors, value_text
 from recordwise.postprocess.measured import (
     TOLERANCE,
     CellsAndSums,
@@ -109,6 +109,7 @@ FEASIBLE = 1e-9
 """How far an answer may exceed its bound because of rounding, in standard deviations."""
 
 
+@own_argument_errors
 def max_fit(
     workload: Workload,
     answers: ArrayLike,

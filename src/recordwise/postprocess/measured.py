@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from recordwise.errors import ParameterError, SolverError
+from recordwise.errors import ParameterError, SolverError, own_errors_of
 from recordwise.postprocess.solvers.boxed import BoxedProblem, FloatArray, IntArray, System
 from recordwise.postprocess.workload import Group, Workload
 
@@ -47,6 +47,7 @@ class NoiseLaw(Protocol):
 Noise: TypeAlias = Literal["laplace", "gaussian"] | NoiseLaw
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousLaplace:
     """Laplace noise with one variance per query."""
@@ -84,6 +85,7 @@ class ContinuousLaplace:
         return self.scale * np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousGaussian:
     """Gaussian noise with one variance per query."""
@@ -325,6 +327,7 @@ CHUNK_CELLS = 400_000
 """Cells of the draws fitted together: few enough for their arrays to stay in the cache."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
     """Fitted tables, one per draw; no draw axis for a single draw."""

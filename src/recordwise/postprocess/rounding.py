@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from recordwise.errors import ParameterError, SolverError
+from recordwise.errors import ParameterError, SolverError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import FORMULA
 from recordwise.postprocess.solvers.boxed import IntArray
@@ -25,6 +25,7 @@ from recordwise.postprocess.workload import Group, Workload, group_sums
 WEIGHT = "weight"
 
 
+@own_argument_errors
 def to_weighted_records(x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> Any:
     """One weighted record for each nonempty cell, as an Arrow table.
 
@@ -47,6 +48,7 @@ def to_weighted_records(x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> An
     return pyarrow.table(made | {WEIGHT: weights[kept]})
 
 
+@own_argument_errors
 def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> Any:
     """Return integer records by rounding a fitted table consistently.
 
@@ -72,6 +74,7 @@ def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Se
     )
 
 
+@own_argument_errors
 def save_records(records: Any, path: str | Path) -> None:
     """Write records as Parquet or CSV, according to the file extension.
 
@@ -142,6 +145,7 @@ RELATIVE = 1e-10
 """A value this close to a whole number counts as whole, because fitted sums are exact only up to rounding."""
 
 
+@own_argument_errors
 def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
     """Return integer cells whose sums round the fitted ones.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.postprocess.measured import (
     TOLERANCE,
     Fit,
@@ -23,6 +23,7 @@ from recordwise.postprocess.solvers.solve import rows_system, solve_problem
 from recordwise.postprocess.workload import Digits, Group, Workload, group_spread, group_sums
 
 
+@own_argument_errors
 def sequential_fit(
     workload: Workload,
     answers: ArrayLike,

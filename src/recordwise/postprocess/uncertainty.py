@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.text import formula_text
 from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit
@@ -29,6 +29,7 @@ CLOSE = 1e-12
 """The relative distance at which a bisection stops."""
 
 
+@own_argument_errors
 def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> float:
     """Return the least D under epsilon-differential privacy.
 
@@ -46,6 +47,7 @@ def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> fl
     return cells * best(lambda k, t: 0.75 * k * math.exp(-epsilon * t), cell_error, 1 / epsilon)
 
 
+@own_argument_errors
 def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float, delta: float) -> float:
     """Return the least D under (epsilon, delta).
 
@@ -69,6 +71,7 @@ def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float
     return cells * max(found, 0.0)
 
 
+@own_argument_errors
 def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
     """Return the least D under rho-zCDP.
 
@@ -88,6 +91,7 @@ def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
     return cells * best(lambda k, t: k * math.exp(-((math.sqrt(LOG_4_3) + t * math.sqrt(rho)) ** 2)), cell_error, reach)
 
 
+@own_argument_errors
 def cell_error_bound_pure(*, cells: int, sum_error: float, epsilon: float) -> float:
     """Return the least C under epsilon-differential privacy.
 
@@ -104,6 +108,7 @@ def cell_error_bound_pure(*, cells: int, sum_error: float, epsilon: float) -> fl
     return least_cell_error(lambda c: sum_error_bound_pure(cells=cells, cell_error=c, epsilon=epsilon), sum_error)
 
 
+@own_argument_errors
 def cell_error_bound_approximate(*, cells: int, sum_error: float, epsilon: float, delta: float) -> float:
     """Return the least C under (epsilon, delta).
 
@@ -123,6 +128,7 @@ def cell_error_bound_approximate(*, cells: int, sum_error: float, epsilon: float
     return least_cell_error(bound, sum_error)
 
 
+@own_argument_errors
 def cell_error_bound_zcdp(*, cells: int, sum_error: float, rho: float) -> float:
     """Return the least C under rho-zCDP.
 
@@ -156,6 +162,7 @@ def least_cell_error(bound: Callable[[float], float], sum_error: float) -> float
     return low
 
 
+@own_argument_errors
 def sum_error_bound_policy(*, cells: int, cell_error: float, sizes: ArrayLike, losses: ArrayLike) -> float:
     """Return the least D where one record may hold a whole total.
 
@@ -211,6 +218,7 @@ def check(cells: int, cell_error: float, **positive: float) -> None:
             raise ParameterError(parameter=name, problem=f"must be a positive number, not {given}")
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
     """Upper bounds on the errors of a construction, over all tables."""
@@ -221,6 +229,7 @@ class Errors:
     """Root mean squared error of the sum."""
 
 
+@own_argument_errors
 def point_first(cells: ArrayLike) -> FloatArray:
     """Cut every noisy cell at zero.
 
@@ -235,6 +244,7 @@ def point_first(cells: ArrayLike) -> FloatArray:
     return np.maximum(np.asarray(cells, dtype=np.float64), 0.0)
 
 
+@own_argument_errors
 def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell_variance: float) -> FloatArray:
     """Cut the noisy total at zero, then fit cells to it.
 
@@ -255,6 +265,7 @@ def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell
     return sequential_fit(workload, answers, [total_variance, cell_variance]).x
 
 
+@own_argument_errors
 def point_first_errors(*, cells: int, variance: float) -> Errors:
     """Return error bounds of ``point_first`` (T-POINT-FIRST).
 
@@ -271,6 +282,7 @@ def point_first_errors(*, cells: int, variance: float) -> Errors:
     return Errors(cell=math.sqrt(variance), sum=cells * math.sqrt(variance))
 
 
+@own_argument_errors
 def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: float) -> Errors:
     """Return error bounds of ``sum_first`` with Laplace noise (T-SUM-FIRST).
 
@@ -290,6 +302,7 @@ def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: floa
     return sum_first_errors(largest=float(largest), total_variance=2 * total_scale**2)
 
 
+@own_argument_errors
 def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_variance: float) -> Errors:
     """Return error bounds of ``sum_first`` with Gaussian noise (T-SUM-FIRST).
 
@@ -307,6 +320,7 @@ def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_varianc
     return sum_first_errors(largest=2 * cell_variance * (math.log(2 * cells) + 1), total_variance=total_variance)
 
 
+@own_argument_errors
 def bounded_reach(*, epsilon: float, delta: float) -> float:
     """Return the cutoff of bounded Laplace noise (T-BOUNDED).
 
@@ -326,6 +340,7 @@ def bounded_reach(*, epsilon: float, delta: float) -> float:
     return math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon
 
 
+@own_argument_errors
 def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> FloatArray:
     """Return Laplace noise cut off at its reach, from uniform numbers.
 
@@ -344,6 +359,7 @@ def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> Flo
     return np.asarray(-np.sign(centered) * np.log1p(-np.abs(centered) * kept) / epsilon)
 
 
+@own_argument_errors
 def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta: float) -> Errors:
     """Return error bounds of ``sum_first`` with bounded noise (T-BOUNDED).
 
@@ -362,6 +378,7 @@ def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta
     return Errors(cell=2 * reach + math.sqrt(variance), sum=math.sqrt(variance))
 
 
+@own_argument_errors
 def bounded_variance(*, epsilon: float, delta: float) -> float:
     """Return the variance of bounded Laplace noise.
 
@@ -384,6 +401,7 @@ def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
     return Errors(cell=2 * math.sqrt(largest) + math.sqrt(total_variance), sum=math.sqrt(total_variance))
 
 
+@own_argument_errors
 def hard_table(*, cells: int, epsilon: float) -> FloatArray:
     """Return a table with one cell of ln(d)/epsilon, the rest empty.
 
@@ -402,6 +420,7 @@ def hard_table(*, cells: int, epsilon: float) -> FloatArray:
     return table
 
 
+@own_argument_errors
 def easy_table(*, cells: int, epsilon: float) -> FloatArray:
     """Return a table with every cell ten times the largest expected noise.
 
@@ -433,6 +452,7 @@ class LaplaceSource(Protocol):
     def laplace(self, *, scale: float, size: tuple[int, int]) -> FloatArray: ...
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tradeoff:
     """The root mean squared errors of a method on a table."""
@@ -444,6 +464,7 @@ class Tradeoff:
     sum: float
 
 
+@own_argument_errors
 def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> list[Tradeoff]:
     """Return every method's errors on a hard and an easy table.
 
@@ -471,6 +492,7 @@ def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> 
     return made
 
 
+@own_argument_errors
 def plot_tradeoffs(points: list[Tradeoff], *, cells: int, epsilon: float) -> Any:
     """Plot the errors of each method and the lower bound.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.postprocess.solvers.trees import (
     IntArray,
     check_levels,
@@ -28,6 +28,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Digits: TypeAlias = frozenset[str]
 
 
+@own_errors_of
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
     """A margin, a level, or a block of matrix rows."""
@@ -115,6 +116,7 @@ class Group:
         return parents if np.array_equal(parents[self.labels], other.labels) else None
 
 
+@own_errors_of
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
     """Groups of queries over ``cells`` cells; answers are listed group by group."""

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import (
-    ParameterError,
-    SourceError,
-    expect_kind,
-    own_argument_errors,
-)
+from recordwise.errors import ParameterError, SourceError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.release.release import Release
 
 if TYPE_CHECKING:
@@ -100,6 +95,7 @@ def _unpack(file: Path, folder: Path) -> None:
         raise SourceError(source=f"'{file}'", problem="it is neither a folder nor a zip of a release") from None
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ReaderRelease(Release):
     """A published release as its readers use it; ``read`` makes it.

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import BudgetError, ParameterError, RecordError
+from recordwise.errors import BudgetError, ParameterError, RecordError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import screen_number, screen_whole
 from recordwise.mechanisms.base import Mechanism
@@ -36,6 +36,7 @@ INDENT = "    "
 UNPROVED = "no proof was found in time that the budget covers it"
 
 
+@own_argument_errors
 def mechanisms(trade: Trade, state: StudioState) -> dict[str, Mechanism]:
     """Return the mechanisms that are chosen.
 
@@ -57,6 +58,7 @@ def mechanisms(trade: Trade, state: StudioState) -> dict[str, Mechanism]:
     return {key: each for key, each in found.items() if each is not None}
 
 
+@own_argument_errors
 def with_mechanisms(file: PlanFile, chosen: Mapping[str, Mechanism]) -> tuple[Query, ...]:
     """Return the queries of a plan with other mechanisms.
 
@@ -88,6 +90,7 @@ def with_mechanisms(file: PlanFile, chosen: Mapping[str, Mechanism]) -> tuple[Qu
 # The plan file.
 
 
+@own_argument_errors
 def plan_of(
     plan: PlanFile,
     trade: Trade,
@@ -134,6 +137,7 @@ def plan_of(
     return replace(made, text=f"{comment}\n{made.text.lstrip()}")
 
 
+@own_argument_errors
 def save_plan(
     plan: PlanFile,
     trade: Trade,
@@ -179,6 +183,7 @@ def _line(text: str) -> str:
 # The same in Python.
 
 
+@own_argument_errors
 def python_of(plan: PlanFile, trade: Trade, state: StudioState) -> str:
     """Return Python code that makes the same queries and checks their cost.
 
@@ -259,6 +264,7 @@ def commands(plan: str, parameters: Mapping[str, str] | None = None) -> tuple[st
     )
 
 
+@own_argument_errors
 def report(plan: PlanFile, trade: Trade, state: StudioState, *, name: str = "plan-chosen.toml") -> dict[str, Any]:
     """Return everything that the report for the committee holds.
 
@@ -284,6 +290,7 @@ def report(plan: PlanFile, trade: Trade, state: StudioState, *, name: str = "pla
     }
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exact:
     """The numbers of the policy itself, for when the control rests."""

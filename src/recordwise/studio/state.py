@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.studio import form
 from recordwise.studio.trade import Trade
 
@@ -65,6 +65,7 @@ class Saved:
     """The kind of the last event; moves that follow each other are undone together."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudioState:
     """Everything the page remembers."""
@@ -134,6 +135,7 @@ class StudioState:
         return form.json_schema(Saved, title="recordwise studio state")
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What a person did.
@@ -175,6 +177,7 @@ def limits_of(trade: Trade) -> Limits:
     )
 
 
+@own_argument_errors
 def step(state: StudioState, event: Event) -> StudioState:
     """Return the state after an event.
 

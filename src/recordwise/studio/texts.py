@@ -10,6 +10,7 @@ from functools import reduce
 from itertools import accumulate
 from operator import add
 
+from recordwise.errors import own_argument_errors
 from recordwise.exact.text import screen_error, screen_number, screen_share, screen_whole
 from recordwise.studio.state import StudioState
 from recordwise.studio.trade import Point, PointLosses, Trade
@@ -21,6 +22,7 @@ NEARLY = 1 + 1e-9
 MOST_YEARS = 1000
 
 
+@own_argument_errors
 def view(trade: Trade, state: StudioState) -> dict[str, str]:
     """Return every text of the page.
 
@@ -50,6 +52,7 @@ def view(trade: Trade, state: StudioState) -> dict[str, str]:
     return found
 
 
+@own_argument_errors
 def differences(trade: Trade, state: StudioState, shown: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
     """Return where a page shows other texts than Python.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.text import digits_text
 from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.result import mark_of, owner_only
@@ -183,6 +183,7 @@ class Budget:
     """What is left for the largest possible records."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
     """What each choice gives and costs; CONFIDENTIAL if the records are.

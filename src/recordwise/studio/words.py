@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.text import exact_text
 from recordwise.plan.expressions import Level
 from recordwise.plan.file.read import PlanFile
@@ -34,6 +34,7 @@ Place = tuple[int, int]
 """A table, by its query and its number among the levels."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
     """What readers call the tables and statistics of a plan."""
@@ -103,6 +104,7 @@ class Vocabulary:
         return next((name for name, each in self.statistics[query].items() if each.planned_as == measure), measure)
 
 
+@own_argument_errors
 def write_goal(goal: Goal, words: Vocabulary) -> str:
     """Return a goal about one table in words.
 
@@ -130,6 +132,7 @@ def write_goal(goal: Goal, words: Vocabulary) -> str:
     return told if goal.share == 1 else f"{told} in {exact_text(100 * goal.share)}% of them"
 
 
+@own_argument_errors
 def read_goal(text: str, words: Vocabulary) -> Goal:
     """Return the goal that a sentence states.
 

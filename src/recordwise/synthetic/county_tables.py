@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import SourceError
+from recordwise.errors import SourceError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.synthetic.establishments import IntArray, employment, figures, firm, payroll, scrambled_ids, uniforms
 
@@ -19,6 +19,7 @@ COLUMNS = ["fips", "naics", "digits", "establishments", "employees", "payroll_10
 BATCH = 1_000_000
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class CountyTable:
     """The six-digit cells: county, industry and totals."""

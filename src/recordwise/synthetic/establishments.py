@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 
 # The calibration figures, and the county x industry cells derived from them.
@@ -104,6 +104,7 @@ def cells() -> Cells:
     return Cells(chosen // industries, chosen % industries, np.cumsum(weights) / weights.sum())
 
 
+@own_argument_errors
 def public_keys() -> pa.Table:
     """The pairs as a public list of keys: columns ``county`` and ``naics``."""
     known, pairs = figures(), cells()
@@ -130,6 +131,7 @@ BATCH = 1_000_000
 ID_BITS = 46
 
 
+@own_argument_errors
 def establishments(rows: int, *, seed: int = 1) -> pa.Table:
     """Return a table of ``rows`` establishments.
 
@@ -145,6 +147,7 @@ def establishments(rows: int, *, seed: int = 1) -> pa.Table:
     return pa.Table.from_batches(list(batches(rows, seed=seed)))
 
 
+@own_argument_errors
 def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
     """Write a table of establishments to Parquet.
 
@@ -165,6 +168,7 @@ def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
             writer.write_batch(batch)
 
 
+@own_argument_errors
 def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches.
 

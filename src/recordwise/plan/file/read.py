@@ -15,12 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import (
-    KeysError,
-    PlanFileError,
-    expect_kind,
-    own_argument_errors,
-)
+from recordwise.errors import KeysError, PlanFileError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -309,6 +304,7 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """A plan read from TOML, with paths relative to its folder."""

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import tomli_w
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.quantile import Grid
@@ -198,6 +198,7 @@ class PlanText:
         return plan
 
 
+@own_argument_errors
 def plan_text(
     queries: Sequence[Query],
     schema: Schema,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import KeysError, ParameterError
+from recordwise.errors import KeysError, ParameterError, own_errors_of
 from recordwise.plan.arrays import array_of, numpy_of, single_array, table_digest
 from recordwise.plan.expressions import Case, DatePart, Expression, Field, Group, Prefix
 from recordwise.plan.schema import Schema
@@ -401,6 +401,7 @@ class Product:
         return [table_digest(pa.table({"": values})) for _, values in self.columns]
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
     """A domain given by functions: ``keys(positions)`` names cells and ``positions(columns)`` finds them. Both take whole arrays.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import KeysError, ParameterError
+from recordwise.errors import KeysError, ParameterError, own_errors_of
 from recordwise.plan.arrays import texts_of
 from recordwise.plan.publication import Labels
 from recordwise.plan.sources import as_public, file_digest, read_code_file
@@ -30,6 +30,7 @@ TOTAL = "Total"
 """What the code of a total is called, unless it has a label."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Hierarchy:
     """The levels of a code, from a public list of finest codes.

@@ -16,12 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.errors import (
-    KeysError,
-    ParameterError,
-    PlanError,
-    own_errors_of,
-)
+from recordwise.errors import KeysError, ParameterError, PlanError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
 from recordwise.exact.text import whole_text
@@ -52,6 +47,7 @@ EVERY_STATISTIC = ""
 """The name of a size that serves every statistic."""
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromRelease:
     """A column of an earlier private release, as cell sizes.
@@ -401,7 +397,12 @@ class Keys:
             theirs = theirs * (len(distinct) + 1) + rank
         listed, first, counts = np.unique(theirs[known], return_index=True, return_counts=True)
         if np.any(counts > 1):
-            raise KeysError(column="the list with sizes", problem="lists a cell twice")
+            names = " and ".join(self.table.column_names)
+            raise KeysError(
+                column="the list with sizes",
+                problem=f"lists a cell of {names} twice",
+                advice=f"Give it one row for each {names}: add up rows that are finer, and leave out other years.",
+            )
         if not len(listed):
             return np.zeros(len(ours))
         at = np.minimum(np.searchsorted(listed, ours), len(listed) - 1)

@@ -6,15 +6,12 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict, Unpack, cast
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from recordwise.errors import (
-    ParameterError,
-    own_errors_of,
-)
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, decimal, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
@@ -168,6 +165,7 @@ class Goals(TypedDict, total=False):
     """For one statistic also by others: ``{"emp": {"count": 100}}``."""
 
 
+@own_argument_errors
 def plan_goals(
     session: Session,
     query: PlanLike,
@@ -439,6 +437,24 @@ def has_width(mechanism: Mechanism) -> bool:
     return mechanism.offers("with_scale_times") and mechanism.coarseness is None
 
 
+def share_power(mechanism: Mechanism) -> float | None:
+    """Return the power of a share by whose inverse noise grows.
+
+    Noise of a share w of the loss is the same noise, larger by w to minus this power; None if it changes its shape.
+    """
+    shapes = {getattr(each, "shape", None) if has_width(each) else None for each in mechanism.inside()}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    return 0.5 if has_amount(mechanism) else None if shape is None else float(1 / shape)
+
+
+def with_width(mechanism: Mechanism, width: float) -> Mechanism:
+    """The same fat-tailed noise, sized or not, with another scale, rounded down."""
+    factor = decimal(width) / mechanism.inside()[0].width
+    if mechanism.is_sized:
+        return cast(Sized, mechanism).each(lambda inner: inner.with_scale_times(factor))
+    return mechanism.with_scale_times(factor)
+
+
 def can_be_scaled(mechanism: Mechanism) -> bool:
     """Return whether scaled noise's cost needs no new policy."""
     return has_amount(mechanism) or has_width(mechanism)
@@ -481,6 +497,7 @@ CLAMPS = tuple(factor * 10**power for power in range(1, 6) for factor in (1, 3))
 """The usual bounds at which contributions are cut, from 10 to 300,000: public, whatever the records are."""
 
 
+@own_argument_errors
 def families(*, offset: Number = 100, clamps: Sequence[Number] | bool = ()) -> dict[str, Any]:
     """One mechanism of each family, before its noise is set.
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.disclosure.rules import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
@@ -39,6 +39,7 @@ from recordwise.synthetic.establishments import uniforms
 # an insider or a second table can learn.
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, init=False)
 class MultiplicativeNoise:
     """Multiplicative noise of Evans, Zayatz and Slanta.
@@ -317,6 +318,7 @@ def read_rival(name: str, given: Any, view: OwnerView, fit: Fit | None) -> Rival
     return Drawn(view.simulation(*read_queries(given)), fit)
 
 
+@own_argument_errors
 def clamped(query: PlanLike, *, to: Mapping[str, Number], rho: Number) -> tuple[Query, ...]:
     """Return the queries with the usual kind of zCDP.
 

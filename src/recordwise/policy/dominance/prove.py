@@ -16,7 +16,7 @@ from itertools import product
 from math import ceil, prod
 from typing import Any
 
-from recordwise.errors import ParameterError, RecordError
+from recordwise.errors import ParameterError, RecordError, own_argument_errors, own_errors_of
 from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
 from recordwise.policy.atoms import (
@@ -397,6 +397,7 @@ def _exceeds(spent: Terms, limit: Terms, record: dict[str, Any]) -> bool:
 MOST_ALTERNATIVES = 64
 
 
+@own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """A verdict on a budget for every record, true only if proved."""
@@ -416,6 +417,7 @@ class Verdict:
 YES = Verdict(answer="yes", reason="the budget is at least the policy for every possible record")
 
 
+@own_argument_errors
 def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | None = None, seconds: float) -> Verdict:
     """Compare rho and delta, each for every possible record.
 
