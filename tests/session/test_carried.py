@@ -453,8 +453,9 @@ def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     before, now = (rw.read(tmp_path / name) for name in ("release1", "release2"))
     for given in (None, CROSSWALK):
         growth = now.growth("emp", before, by="county", crosswalk=given)
-        assert growth.labels == ("03", "12")
-        assert growth.sds == pytest.approx([4 * math.sqrt(0.4) / 400, 4 * math.sqrt(0.4) / 300], rel=0.1)
+        # The smallest place may be left out, as it is not clearly different from 0.
+        assert growth.labels[-2:] == ("03", "12")
+        assert growth.sds[-2:] == pytest.approx([4 * math.sqrt(0.4) / 400, 4 * math.sqrt(0.4) / 300], rel=0.1)
     for wrong in ({"crosswalk": {"county": [("03", "12")]}, "by": "county"}, {"where": "county = '03'"}):
         with pytest.raises(ParameterError, match="shares its noise"):
             now.growth("emp", before, **wrong)
