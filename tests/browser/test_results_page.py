@@ -149,6 +149,15 @@ def test_where_keys_are_complete_the_most_accurate_of_the_tables_that_cross_is_a
     cells = release["crossed_county_by_sector"].to_pandas()
     asked = cells[cells["county"].isin(["01001", "02003"]) & (cells["sector"] == "11")]
     assert page.evaluate(two) == pytest.approx(asked["both_fit"].sum(), rel=1e-4)
+    page.select_option("#area-of", label=page.eval_on_selector_all("#area-of option", "all => all.at(-1).textContent"))
+    for label, codes in (("county", "01001 02003"), ("sector", "11")):
+        field = page.get_by_label(label, exact=True).first
+        field.fill(codes)
+        field.press("Enter")
+    assert "from numbers that were made to add up with all other tables." in page.inner_text("#area-told")
+    assert "--where sector=11 --where county=01001,02003. As drawn, one table alone gives" in page.inner_text(
+        "#area-how"
+    )
     page.context.close()
 
 

@@ -1,12 +1,15 @@
 """``recordwise demo``: two years of ten made-up states, from nothing to published files."""
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from recordwise.cli.demo import LEVELS, YEARS, show
+from recordwise.cli.demo import DEFAULT_ROWS, LEVELS, YEARS, show, write_inputs
 from recordwise.synthetic.states import public_sizes, state_establishments, states
 
 ROWS = 20_000
@@ -76,6 +79,21 @@ def test_large_cells_are_reliable_and_one_flat_noise_has_fewer(demo):
     both = {each["name"]: each for each in told["losses"]}
     assert all(each["both"] == pytest.approx(sum(each["losses"])) for each in both.values())
     assert 10 * both["corner shop"]["both"] < both["factory"]["both"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_its_noise_is_the_one_that_recommend_finds_for_the_stated_goal(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_inputs(tmp_path, DEFAULT_ROWS)
+    plan = Path("plan-2025.toml").read_text()
+    (line,) = re.findall(r"^#   recordwise (plan recommend .*)$", plan, re.MULTILINE)
+    result = run(*line.split(), "--out", "found.toml")
+    assert result.exit_code == 0, result.output
+    assert "as in the plan is recommended" in " ".join(result.stdout.split())
+    asked, found = (tomllib.loads(text)["queries"][0]["sum"]["emp"] for text in (plan, Path("found.toml").read_text()))
+    assert found["mechanism"]["scale"] == asked["mechanism"]["scale"]
+    assert found["floor"] == asked["floor"]
 
 
 def test_every_code_has_a_name_and_places_are_made_up():

@@ -126,3 +126,24 @@ def test_shares_for_fitted_errors_of_sized_noise_need_less_loss_than_those_for_r
     assert fitted.worst < raw.worst
     with pytest.raises(ParameterError, match="GeneralizedGaussian has another law"):
         recommend(session, goals, keep_mechanisms=WITH_LOW, fitted=True, complete=True, data="synthetic")
+
+
+def test_laplace_noise_of_a_plan_is_a_candidate_that_meets_the_goal_and_keeps_the_shares(session):
+    """A share w of its loss has a scale larger by 1/w, where Gaussian noise grows by the root (T-ADD)."""
+    laplace = rw.Sized(rw.GeneralizedGaussian(shape=1, scale="0.02"), floor=500)
+    shares = [Fraction(1, 10), Fraction(9, 10)]
+    asked = rw.query().group_by("county", keys=KEYS).levels(rw.prefix("naics", 1), "naics", share=shares)
+    wanted = Goal("emp", asked, within="0.05", share="0.8", levels=[1])
+    found = recommend(session, wanted, plan=asked.sum("emp", laplace), data="synthetic")
+    assert any(
+        "stay as the plan states them, because some of its tables have no goal" in each for each in found.advice.notes()
+    )
+    own = found["as in the plan"]
+    (query,) = own.queries()
+    assert [each.share for each in query.tables()] == shares
+    (statistic,) = query.draws()
+    finest = statistic.mechanism.at_share(Fraction(9, 10))
+    assert met(finest) >= 0.8
+    assert met(finest.each(lambda inner: inner.with_scale_times(Fraction(101, 100)))) < 0.8
+    losses = session.policy_of(query).loss(rows())
+    assert own.losses.rho.maximum == pytest.approx(losses.max())

@@ -58,6 +58,7 @@ from recordwise.planning.search.fits import (
 )
 from recordwise.planning.search.goals import (
     CLAMPED,
+    OWN,
     Goal,
     GoalTable,
     families,
@@ -149,7 +150,8 @@ def _candidate_rows(each: RankedCandidate) -> list[list[str]]:
 
 
 MOST_TRIED = 4
-"""So many families, the best first, are tried against what is left of a budget; each needs a proof for every possible record."""
+"""So many families, the best first, and the plan's own noise, are tried against what is left of a budget; each needs a proof for
+every possible record."""
 Place = tuple[int, str]
 
 
@@ -190,7 +192,7 @@ def plan_advice(
     order = ranked(found, search.rank_by)
     refusals: dict[str, str] = {}
     best, own, complete = None, order[0].name, reads_complete(plan, search.complete)
-    for each in order[:MOST_TRIED]:
+    for each in [*order[:MOST_TRIED], *(each for each in order[MOST_TRIED:] if each.name == OWN)]:
         told = left.refusal(each.policy)
         if told is None:
             best, own = each, each.name
@@ -207,6 +209,8 @@ def plan_advice(
         best, note = _reduced(session, view, fits, assigned[own], splits[own], own, left)
         notes += [note, *([NOT_CHARGED] if left.is_new else [])]
     taken, chosen, split = best, assigned[own], splits[own]
+
+    notes += _kept_shares(fits, chosen)
 
     def more() -> tuple[str, ...]:
         return (*notes, *_protection_notes(taken, lambda: fits.costs_of(chosen, split)))
@@ -252,6 +256,17 @@ def _with_public_shares(
     if left.refusal(made.policy) is not None:
         return best, split, found
     return made, public, tuple(made if each is best else each for each in found)
+
+
+def _kept_shares(fits: PlanFits, chosen: Mapping[Place, StatisticFit]) -> Iterator[str]:
+    """Yield which queries keep the shares that the plan states, and why."""
+    for number, cost in fits.costs.items():
+        why = cost.kept_because([fit for place, fit in chosen.items() if place[0] == number])
+        if why and len(cost.query.tables()) > 1 and cost.query.best is None:
+            yield (
+                f"The shares of the levels of query {cost.query.name or number + 1} stay as the plan states them, because {why}; "
+                'share = "best" finds them from public lists alone.'
+            )
 
 
 def _reserve_words(left: Left) -> str:

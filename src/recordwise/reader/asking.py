@@ -40,7 +40,7 @@ from recordwise.release.spread import (
     public_seed,
     total_intervals,
 )
-from recordwise.release.tables import ReleasedTable
+from recordwise.release.tables import ReleasedTable, noise_read
 
 NO_CODE = -1
 MOST_NAMED, MOST_WORDS = 4, 12
@@ -575,7 +575,7 @@ def _about(release: Release) -> dict[str, str]:
         "digest": release.digest,
         "privacy_label": release.privacy_label,
         "stages": " ".join(sorted(release.published.lineage(release.digest))),
-        "follows": _followed(release),
+        "follows": followed(release),
         "version": version("recordwise"),
         **marked,
     }
@@ -668,14 +668,15 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
     return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]
 
 
-def _followed(release: Release) -> str:
-    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing."""
+def followed(release: Release, *, renamed: bool = False) -> str:
+    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing.
+
+    Where codes were renamed, only whoever brings both releases to the same codes may use it (``renamed``).
+    """
     step, follows = release.published.step, release.published.follows
-    if step is None or not follows or step.relisted:
+    if step is None or not follows or step.relisted or (step.renamed and not renamed):
         return ""
-    drawn = [
-        each.mechanism() for query in release.published.queries for each in query.statistics if each.noise is not None
-    ]
+    drawn = [noise_read(each) for query in release.published.queries for each in query.statistics if each.noise]
     # With the variances of before, fits have the weights of before.
     same = all(getattr(each, "keeps_variance", False) for each in drawn)
     return f"{follows[0]} {float(step.carry)!r}" if same else ""

@@ -397,7 +397,12 @@ class Keys:
             theirs = theirs * (len(distinct) + 1) + rank
         listed, first, counts = np.unique(theirs[known], return_index=True, return_counts=True)
         if np.any(counts > 1):
-            raise KeysError(column="the list with sizes", problem="lists a cell twice")
+            names = " and ".join(self.table.column_names)
+            raise KeysError(
+                column="the list with sizes",
+                problem=f"lists a cell of {names} twice",
+                advice=f"Give it one row for each {names}: add up rows that are finer, and leave out other years.",
+            )
         if not len(listed):
             return np.zeros(len(ours))
         at = np.minimum(np.searchsorted(listed, ours), len(listed) - 1)

@@ -33,6 +33,7 @@ from recordwise.planning.search.goals import (
     FAT_TAILED,
     FLOORS,
     FULL,
+    OWN,
     USUAL_FLOOR,
     Goal,
     GoalTable,
@@ -46,9 +47,11 @@ from recordwise.planning.search.goals import (
     level_sizes,
     mechanism_for,
     most_sized,
+    share_power,
     sized_family,
     targets_in,
     two_digits,
+    with_width,
 )
 from recordwise.planning.search.shares import (
     GoalLevels,
@@ -312,7 +315,9 @@ class StatisticFit:
         """Return the most noise for the full loss at these shares."""
         if self.tree is not None:
             return 1 / self._worst(self.tree.squared_ratios(shares))
-        return float(min(amount(each.mechanism) * np.sqrt(shares[each.table.part.number]) for each in self.needed))
+        power = share_power(self.prototype) or 0.5
+        size = amount if has_amount(self.prototype) else lambda each: float(each.inside()[0].width)
+        return float(min(size(each.mechanism) * shares[each.table.part.number] ** power for each in self.needed))
 
     def needs(self, tables: int) -> LevelTree | FloatArray:
         """Return what it needs of all tables as a function of their shares."""
@@ -336,6 +341,8 @@ class StatisticFit:
         """The mechanism of the statistic, at the split that the query has."""
         if len(query.tables()) == 1 and self.tree is None:
             return self.needed[0].mechanism
+        if not has_amount(self.prototype):
+            return with_width(self.prototype, self.most(level_shares(query)) * (1 - SLACK))
         slack = SLACK if self.prototype.inside()[0].noise_scale is None else TRANSFORM_SLACK
         return self.prototype.with_amount(decimal(self.most(level_shares(query)) * (1 - slack)))
 
@@ -363,13 +370,12 @@ class StatisticFit:
 
 
 def level_policies(fit: StatisticFit, query: Query, schema: Schema) -> list[Policy]:
-    """Return the prototype's cost at each table with the full loss."""
-    statistic = replace(fit.target.asked.statistic, mechanism=fit.prototype)
+    """Return the prototype's cost at each table with the full loss; of noise that is not Gaussian, at the shares given."""
+    scaled = has_amount(fit.prototype)
+    statistic = replace(fit.target.asked.statistic, mechanism=fit.prototype if scaled else fit.mechanism(query))
     condition = records_of(query.condition, schema)
-    return [
-        statistic_policy(query, statistic, replace(level, share=Fraction(1)), schema, tight=True).where(condition)
-        for level in query.tables()
-    ]
+    levels = [replace(level, share=Fraction(1)) if scaled else level for level in query.tables()]
+    return [statistic_policy(query, statistic, each, schema, tight=True).where(condition) for each in levels]
 
 
 def check_shared(mechanism: Mechanism, query: Query) -> None:
@@ -403,8 +409,10 @@ class QueryCost:
         def at(shares: FloatArray) -> float:
             total = np.zeros(len(self._sample.weights))
             for each in fits:
-                most = each.most(shares) if has_amount(each.prototype) else 1.0
-                total += self._losses[each] @ shares / most**2
+                scaled = has_amount(each.prototype)
+                total += (
+                    self._losses[each] @ shares / each.most(shares) ** 2 if scaled else self._losses[each].sum(axis=1)
+                )
             return max(self._sample.ranked(total), 1e-300)
 
         return at
@@ -420,8 +428,6 @@ class QueryCost:
         that are best for the records of the rank are where the search for several statistics starts.
         """
         cost, own = self.cost(fits), level_shares(self.query)
-        if not all(has_amount(each.prototype) for each in fits):
-            return best_split(self.query, cost)
         losses = np.stack([self._losses[each].mean(axis=1) for each in fits], axis=1)
         total = np.stack([self._losses[each] @ own / each.most(own) ** 2 for each in fits])
         places = self._sample.places(total.sum(axis=0))
@@ -435,10 +441,16 @@ class QueryCost:
 
     def may_split(self, fits: Sequence[StatisticFit]) -> bool:
         """Return whether all that is drawn has goals at all levels, so that nothing else depends on the shares."""
-        drawn = {each.alias for each in self.query.draws()}
-        levels = len(self.query.tables())
-        whole = all(len(each.target.goal.levels) == levels for each in fits)
-        return levels > 1 and whole and drawn == {each.target.asked.statistic.alias for each in fits}
+        return len(self.query.tables()) > 1 and not self.kept_because(fits)
+
+    def kept_because(self, fits: Sequence[StatisticFit]) -> str:
+        """Return why the shares of the levels stay as they are; empty if they may change."""
+        others = {each.alias for each in self.query.draws()} - {each.target.asked.statistic.alias for each in fits}
+        if others:
+            return f"{', '.join(sorted(others))} {'has' if len(others) == 1 else 'have'} no goal"
+        if any(len(each.target.goal.levels) < len(self.query.tables()) for each in fits):
+            return "some of its tables have no goal"
+        return "" if all(has_amount(each.prototype) for each in fits) else "its noise is not Gaussian"
 
     def best(self, fits: Sequence[StatisticFit]) -> StatisticFit:
         """The family that costs least for one statistic by itself."""
@@ -450,7 +462,7 @@ class QueryCost:
 
     def split_alone(self, fit: StatisticFit) -> Query:
         levels = len(self.query.tables())
-        if levels == 1 or len(fit.target.goal.levels) < levels:
+        if levels == 1 or len(fit.target.goal.levels) < levels or not has_amount(fit.prototype):
             return self.query
         return self._cheapest([fit])
 
@@ -658,7 +670,7 @@ def plan_fits(
 ) -> tuple[PlanFits, dict[str, str]]:
     """Return all candidates for statistics with goals, and the unusable ones."""
     scope, targets = targets_in(plan, goals, view.schema)
-    sized = _sized_statistics(scope, targets) if search.candidates is None else {}
+    more = _more_families(scope, targets) if search.candidates is None else {}
     plain = dict(families() if search.candidates is None else search.candidates)
     read = goal_tables(view, scope, targets, choices_of(plain, targets))
     tables = {
@@ -670,7 +682,7 @@ def plan_fits(
     why: dict[str, str] = {}
     for target in tracked(targets, lambda each: f"families for {each.asked.statistic.alias}"):
         place, goal = target.asked.place, target.goal
-        own = {name: mechanism_for(each, goal) for name, each in plain.items()} | sized.get(place, {})
+        own = {name: mechanism_for(each, goal) for name, each in plain.items()} | more.get(place, {})
         for name, mechanism in own.items():
             try:
                 fits[place][name] = _fit(
@@ -698,7 +710,8 @@ def _fit(
     size: float,
     levels: GoalLevels | None,
 ) -> StatisticFit:
-    check_shared(mechanism, scope.plan.queries[target.asked.query])
+    if name != OWN:
+        check_shared(mechanism, scope.plan.queries[target.asked.query])
     if levels is not None and can_be_fitted(mechanism):
         return fitted_statistic(name, mechanism, target, tables, levels)
     needed = best_mechanism(tables, name, mechanism, size)
@@ -741,17 +754,23 @@ def levels_by_place(
     return {each.asked.place: levels for each, levels in zip(several, found)}
 
 
-def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any]]:
-    """Return sized noise at several floors for each sized statistic."""
+def _more_families(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any]]:
+    """Return sized noise at several floors for each sized statistic, and the plan's own where it is none of the usual.
+
+    Noise that is not Gaussian, as Laplace noise, keeps the shares of the plan.
+    """
     found: dict[Place, dict[str, Any]] = {}
     for target in targets:
-        query = scope.plan.queries[target.asked.query]
+        query, own = scope.plan.queries[target.asked.query], target.asked.statistic.mechanism
         levels = query.tables()
+        unusual = own.is_sized or len(levels) > 1
+        if unusual and not has_amount(own) and share_power(own) is not None:
+            found[target.asked.place] = {OWN: own}
         if any(level_sizes(query, level, target.goal.measure, scope.plan.schema) is None for level in levels):
             continue
         around = target.goal.at_least or (FEW if target.goal.measure == COUNT else USUAL_FLOOR)
         low = FAT_TAILED if len(levels) == 1 else None
-        found[target.asked.place] = {
+        found[target.asked.place] = found.get(target.asked.place, {}) | {
             name: each
             for part in FLOORS
             for name, each in sized_family(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict, Unpack, cast
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -435,6 +435,24 @@ def _is_gaussian(mechanism: Mechanism) -> bool:
 def has_width(mechanism: Mechanism) -> bool:
     """Return whether it is fat-tailed noise with a scale."""
     return mechanism.offers("with_scale_times") and mechanism.coarseness is None
+
+
+def share_power(mechanism: Mechanism) -> float | None:
+    """Return the power of a share by whose inverse noise grows.
+
+    Noise of a share w of the loss is the same noise, larger by w to minus this power; None if it changes its shape.
+    """
+    shapes = {getattr(each, "shape", None) if has_width(each) else None for each in mechanism.inside()}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    return 0.5 if has_amount(mechanism) else None if shape is None else float(1 / shape)
+
+
+def with_width(mechanism: Mechanism, width: float) -> Mechanism:
+    """The same fat-tailed noise, sized or not, with another scale, rounded down."""
+    factor = decimal(width) / mechanism.inside()[0].width
+    if mechanism.is_sized:
+        return cast(Sized, mechanism).each(lambda inner: inner.with_scale_times(factor))
+    return mechanism.with_scale_times(factor)
 
 
 def can_be_scaled(mechanism: Mechanism) -> bool:
