@@ -298,16 +298,20 @@ CHECKS = {*COMMANDS, *(each for each in QUOTED if re.match(r"(?:planning/)?test_
 @pytest.mark.parametrize("name", [each for each in COMMANDS if each in names()])
 def test_each_command_of_the_map_runs_in_a_cheap_form(name, generated, monkeypatch, tmp_path):
     """One or two runs, on few generated records; the figures' own tests look at what comes out."""
+    import typer
     from typer.testing import CliRunner
 
+    from experiments.command import reproduce
     from experiments.slow_cdf import records
     from experiments.split_fig2 import smallest
-    from recordwise.cli import app
+
+    app = typer.Typer()
+    app.command()(reproduce)
 
     monkeypatch.setattr(records, "GENERATED", 40_000)
     monkeypatch.setattr(smallest, "STEPS", 4)
     monkeypatch.setattr(smallest, "REPETITIONS", 2)
-    done = CliRunner().invoke(app, ["reproduce", name, "--runs", "2", "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(app, [name, "--runs", "2", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out" / "reproduction.html").stat().st_size > 1000
 
