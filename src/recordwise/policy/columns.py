@@ -305,6 +305,10 @@ class Measure:
         if self.derived:
             self._check_derived()
 
+    def __hash__(self) -> int:
+        # Policies look up atoms of a few measures, which differ by their names.
+        return hash(self.name)
+
     def _check_derived(self) -> None:
         """Refuse a form with values off the lattice or unexpectedly negative."""
         bases, multiples = self.inputs(), [share * base.step / self.step for base, share in self.derived]
