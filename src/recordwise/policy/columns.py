@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -288,9 +288,10 @@ class Measure:
     """
 
     name: str
-    step: Fraction = Fraction(1)
+    # Policies look up atoms of a few measures, which differ by their names: numbers would only take time to hash.
+    step: Fraction = field(default=Fraction(1), hash=False)
     signed: bool = False
-    derived: tuple[tuple["Measure", Fraction], ...] = ()
+    derived: tuple[tuple["Measure", Fraction], ...] = field(default=(), hash=False)
     """The measures it is a linear form of, sorted, each with its coefficient; empty for a measure that records hold."""
 
     def __post_init__(self) -> None:
@@ -304,10 +305,6 @@ class Measure:
             raise ParameterError(parameter="signed", problem="must be True or False")
         if self.derived:
             self._check_derived()
-
-    def __hash__(self) -> int:
-        # Policies look up atoms of a few measures, which differ by their names.
-        return hash(self.name)
 
     def _check_derived(self) -> None:
         """Refuse a form with values off the lattice or unexpectedly negative."""
