@@ -108,7 +108,7 @@ def _shown(value: Any) -> Any:
 
 
 def _foot(path: Path) -> str:
-    return f"*This page is the notebook [{path.name}]({path.name}), run by `python docs/make_notebooks.py`.*"
+    return f"*Download: [{path.name}]({path.name}).*"
 
 
 def main(names: list[str]) -> None:

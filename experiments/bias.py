@@ -1,8 +1,9 @@
 """Where the bias of nonnegative tables goes: methods of fitting compared by size class and level.
 
-``python -m experiments.bias`` prints the table of docs/consistent.md. Three releases of employees, counties by industries with all
-levels of both: the published counties of two states, generated establishments, and noise that grows with public sizes. The best
-linear estimate is unbiased, so the mean of (fit - best) over draws is the bias of a fit, almost without noise of its own.
+``python -m experiments.bias`` prints a table of which docs/consistent.md has a part. Three releases of employees, counties by
+industries with all levels of both: the published counties of two states, generated establishments, and noise that grows with
+public sizes. The best linear estimate is unbiased, so the mean of (fit - best) over draws is the bias of a fit, almost without
+noise of its own.
 """
 
 import argparse

@@ -15,14 +15,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from mutants.bench import Bench
 from mutants.catalogue import PACKAGE, ROOT
-from mutants.chosen_tests import Reach, Stage
+from mutants.chosen_tests import SPARK_TESTS, Reach, Stage
 from mutants.forked import Forked, Job
 from mutants.judged import Judgment, entry_for, judgments
 from mutants.reach import KEPT, options
@@ -103,12 +103,13 @@ class WarmBench(Bench):
         with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as name:
             scratch = Path(name)
             out = scratch / "told"
-            code = self._pytest(stage.tests, stage.seconds, scratch, out, compile_anew=compile_anew)
+            code = self._pytest(stage, scratch, out, compile_anew=compile_anew)
             what, where = json.loads(out.read_text()) if out.exists() else ("", "")
             if code == 4 and what != "import":
                 # Cases are named after what the package says, and the bug changed that: whole tests are named instead.
                 tests = tuple(dict.fromkeys(test.partition("[")[0] for test in stage.tests))
-                code = self._pytest(tests, 3 * stage.seconds, scratch, out, compile_anew=compile_anew)
+                whole = replace(stage, tests=tests, seconds=3 * stage.seconds)
+                code = self._pytest(whole, scratch, out, compile_anew=compile_anew)
                 what, where = json.loads(out.read_text()) if out.exists() else ("", "")
             with suppress(FileNotFoundError):
                 where = where or out.with_suffix(".now").read_text()
@@ -118,15 +119,13 @@ class WarmBench(Bench):
             return "crashed", where
         return ("passed", "") if code in (0, 5) else ("failed", where)
 
-    def _pytest(
-        self, tests: tuple[str, ...], seconds: float, scratch: Path, out: Path, *, compile_anew: bool
-    ) -> int | None:
+    def _pytest(self, stage: Stage, scratch: Path, out: Path, *, compile_anew: bool) -> int | None:
         source = self._folder / "src"
         return self._forked.run(
             Job(
-                words=("-x", *options(source, scratch), *tests),
+                words=("-x", *options(source, scratch, spark=stage.spark), *stage.tests),
                 source=str(source),
-                seconds=EXTRA_SECONDS + SLOWER * seconds,
+                seconds=EXTRA_SECONDS + SLOWER * stage.seconds,
                 environment=self._ours(str(scratch), compile_anew=compile_anew),
                 plugin="mutants.at_random:Notes",
                 options={"out": str(out)},
@@ -173,7 +172,8 @@ class Runner:
         if "::" not in test:
             return True
         if test not in self._trusted:
-            self._trusted[test] = bench.stage(Stage((test,), 60.0))[0] == "passed"
+            spark = test.startswith(SPARK_TESTS) and "spark" in test
+            self._trusted[test] = bench.stage(Stage((test,), 60.0, spark=spark))[0] == "passed"
         return self._trusted[test]
 
     @property

@@ -22,6 +22,16 @@ FIRST_SECONDS, MORE_SECONDS, WIDER_SECONDS = 6.0, 40.0, 15.0
 """Of tests, as long as they took when they were looked at, in the three stages."""
 OF_ONE_FUNCTION = 3
 """So many of the cases of one test in the first stage."""
+SPARK = "engines/spark/"
+SPARK_TESTS = (
+    "tests/engines/test_spark_engine.py",
+    "tests/engines/test_spark_quiet.py",
+    "tests/engines/test_totals.py",
+    "tests/engines/test_sources_in_plans.py",
+    "tests/session/test_both_engines.py",
+)
+"""Java takes long to start: only bugs in Spark's own room are run against tests on Spark."""
+SPARK_SECONDS = 60.0
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -32,6 +42,7 @@ class Stage:
 
     tests: tuple[str, ...]
     seconds: float
+    spark: bool = False
 
 
 class Reach:
@@ -108,7 +119,13 @@ class Reach:
         second, _ = self._within(sorted([*rest, *more], key=lambda row: self._cost[row]), MORE_SECONDS)
         known = {*near, *(row for row in range(len(self.tests)) if self.tests[row] in without)}
         third, _ = self._within([row for row in self._cheapest(self.wide(site)) if row not in known], WIDER_SECONDS)
-        return [self._stage(rows) for rows in (first, second, third) if rows]
+        found = [self._stage(rows) for rows in (first, second, third) if rows]
+        trusted = not any(each.startswith(SPARK_TESTS) for each in without)
+        return (
+            [*found, Stage(SPARK_TESTS, SPARK_SECONDS, spark=True)]
+            if site.file.startswith(SPARK) and trusted
+            else found
+        )
 
     def _cheapest(self, rows: Rows) -> list[int]:
         return [int(row) for row in rows[np.argsort(self._cost[rows], kind="stable")]]

@@ -30,7 +30,7 @@ MARKER = "recordwise_seen"
 COMPILED = "njit"
 """A file with this word is compiled by numba, which knows no marks."""
 LEFT_OUT = ("tests/mutants", "tests/browser", "tests/load", "tests/supply")
-NOT_SPARK = "not spark"
+ON_SPARK, NOT_SPARK = "spark", "not spark"
 SECONDS = 1200.0
 
 
@@ -192,11 +192,12 @@ class Recorder:
         self._out.write_text(json.dumps(told))
 
 
-def options(source: Path, scratch: Path) -> list[str]:
+def options(source: Path, scratch: Path, *, spark: bool = False) -> list[str]:
     """What every run of pytest against another copy of the package is told."""
     # Libraries are imported before pytest could rewrite their assertions; it need not say so.
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "--hypothesis-seed=0", f"--basetemp={scratch}/tests"]
-    return ["-q", "-n0", "-p", "no:cacheprovider", "-o", f"pythonpath={source} tests .", "-k", NOT_SPARK, *quiet]
+    chosen = ON_SPARK if spark else NOT_SPARK
+    return ["-q", "-n0", "-p", "no:cacheprovider", "-o", f"pythonpath={source} tests .", "-k", chosen, *quiet]
 
 
 class Collector:

@@ -25,6 +25,28 @@ def test_it_fits_two_screens_and_shows_three_pictures_two_commands_and_ten_lines
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 11
 
 
+def four_questions(page: str) -> str:
+    """What a visitor asks, with the answers and the commands that make them."""
+    return page.split("\n## Four questions\n\n")[1].split("\n\n")[0]
+
+
+def test_what_a_visitor_asks_is_answered_alike_on_both_first_pages_by_commands_that_exist() -> None:
+    told = four_questions(README)
+    assert told.replace("](docs/", "](") == four_questions((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    rows = [line.strip("|").split("|") for line in told.splitlines()[2:]]
+    assert len(rows) == 4
+    made_by = [command for row in rows for command in re.findall(r"`([^`]+)`", row[2])]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for program, *words in map(str.split, made_by):
+        if program == "recordwise":
+            assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0
+        else:
+            assert program == "make"
+            assert words[0] in targets
+    listed = CliRunner().invoke(app, ["audit", "--list"]).stdout
+    assert f" {len(listed.splitlines())} kinds of release" in rows[2][1]
+
+
 def test_every_link_leads_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", README)
     assert len(targets) >= 10

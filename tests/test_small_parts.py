@@ -1,5 +1,8 @@
 """Small functions of rooms that the guarantee rests on, each at its last value and the next, and each of its guards by itself."""
 
+import hashlib
+import hmac
+import inspect
 import json
 import re
 from fractions import Fraction
@@ -13,14 +16,18 @@ import pytest
 from flint import arb
 
 import recordwise as rw
+from mechanisms.mechanism_catalogue import EVERY
 from recordwise.engines.sources.files import beside_folders, unique_names
 from recordwise.errors import ParameterError, SourceError
+from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import amount_bounds, changed_names, combined_schema, within
 from recordwise.mechanisms import Gaussian, LogTransform
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise.probabilities import surely_positive
 from recordwise.plan import Plan, Schema
+from recordwise.plan.describe import plan_json
 from recordwise.plan.expressions import LONGEST_PREFIX
+from recordwise.plan.plan import Sensitive, TableTotals
 from recordwise.plan.schema import (
     LARGEST_INTEGER,
     LEAST_INTEGER,
@@ -42,9 +49,12 @@ from recordwise.plan.sources import (
     look_like_values,
     names_spark_table,
 )
+from recordwise.plan.statistics.totals import ExactTable
 from recordwise.policy.columns import Truth
+from recordwise.release.tables import PRIVATE
+from recordwise.session.checks import _budget_problem
 from recordwise.session.shares import best_shares
-from recordwise.session.stages import _answers, _bytes, _noted
+from recordwise.session.stages import _answers, _bytes, _digests, _noted, _total_name
 
 KNOWN = {
     "unit": "id",
@@ -154,6 +164,70 @@ def test_levels_without_a_sum_have_even_shares() -> None:
     found = best_shares(Plan(schema=schema, queries=(asked,)))
     assert found.axes == ((Fraction(1, 3),) * 3,)
     assert (found.now, found.equal, found.sized, found.variables) == (1.0, 1.0, False, ())
+
+
+def entry(sequence: int, kind: str, **body: Any) -> Event:
+    return Event(sequence=sequence, time="", kind=kind, body=body, digest="")
+
+
+@pytest.mark.parametrize("without", [None, "2024", "2025"])
+@pytest.mark.parametrize("digest, period", [("a", "2024"), ("b", "2025")])
+def test_sizes_of_a_release_need_a_budget_in_the_period_it_was_charged_in(
+    digest: str, period: str, without: str | None
+) -> None:
+    """Terms of two periods, and a charge in each; the releases come in the other order."""
+
+    def terms(sequence: int, period: str) -> Event:
+        return entry(sequence, "opened", period=period, budget=None if period == without else {"rho": []})
+
+    events = [
+        terms(1, "2024"),
+        entry(2, "charged", period="2024"),
+        terms(3, "2025"),
+        entry(4, "charged", period="2025"),
+        entry(5, "released", charge=4, digest="b", mark=PRIVATE),
+        entry(6, "released", charge=2, digest="a", mark=PRIVATE),
+        entry(7, "released", charge=2, digest="c", mark="NOT PRIVATE"),
+    ]
+    ledger: Any = SimpleNamespace(budget=1, history=lambda: events)
+    problem = _budget_problem([digest], ledger)
+    assert (problem is None) == (period != without)
+    assert problem is None or "without a declared budget" in problem
+    for unknown in ("c", "d"):
+        assert "not charged" in str(_budget_problem([unknown], ledger))
+    assert _budget_problem([], ledger) is None
+    assert "without a declared budget" in str(_budget_problem([digest], SimpleNamespace(budget=None)))  # type: ignore[arg-type]
+
+
+def test_totals_are_noted_by_a_digest_that_needs_the_key() -> None:
+    """As the standard library makes it: a key, and before each part its length in eight bytes."""
+    schema = Schema.of(unit="id", measures={"emp": 1}, columns={"naics": "text"})
+    asked = rw.query().group_by("naics", keys={"naics": ["1", "2"]}).sum("emp", Gaussian(sigma=1))
+    plan = Plan(schema=schema, queries=(asked,))
+    (table,) = plan.tables()
+    values = {total: np.array([3, 40]) for total in table.totals}
+    exact = ExactTable(cells=2, totals=values, bins={})  # type: ignore[arg-type]
+    found = TableTotals(table=table, cells=plan.cells(table), exact=Sensitive(exact))
+    described = plan_json(plan)
+    by = described[0]["tables"][0]["by"]
+    names = [
+        json.dumps([None, described[0]["where"], by, None, _total_name(total)], sort_keys=True, default=str)
+        for total in values
+    ]
+    parts = [part for name in sorted(names) for part in (name.encode(), np.array([3, 40], "<i8").tobytes())]
+    whole = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    public = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
+    assert _digests(b"key", None, described, [found]) == {public: hmac.digest(b"key", whole, "sha256").hex()}
+
+
+def test_mechanisms_mean_the_same_by_what_is_not_said() -> None:
+    """Steps are 1, intervals hold with 95 %, policies are the tight ones, wherever that may be left out."""
+    usual = {"step": 1, "confidence": 0.95, "tight": True, "rng": None, "kept": None}
+    for kind in {type(entry.mechanism) for entry in EVERY}:
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            for given in inspect.signature(method).parameters.values():
+                if name != "__init__" and given.name in usual and given.default is not inspect.Parameter.empty:
+                    assert given.default == usual[given.name], (kind, name, given.name)
 
 
 def accepted(pattern: str, texts: list[str]) -> list[str]:

@@ -95,20 +95,34 @@ def test_every_marked_test_is_of_a_theorem_that_is_proved() -> None:
     assert not (missing := tests.keys() - theory().keys()), f"no heading in docs/theory: {listed(missing, tests)}"
 
 
+PARTS = ("**Statement.**", "**Proof.**", "**Code.**", "**Test.**")
+
+
 @pytest.mark.parametrize("found", sorted(theory()))
-def test_a_theorem_has_a_statement_and_a_proof(found: str) -> None:
+def test_a_theorem_is_statement_proof_code_and_test_in_this_order(found: str) -> None:
     body = theory()[found]
-    assert "**Statement.**" in body
-    assert "**Proof.**" in body
-    assert len(body.split("**Proof.**")[1].strip()) > 80
+    places = [body.find(part) for part in PARTS]
+    assert min(places) >= 0, f"missing: {[part for part, place in zip(PARTS, places, strict=True) if place < 0]}"
+    assert places == sorted(places)
+    assert len(body[places[1] : places[2]].removeprefix(PARTS[1]).strip()) > 60
+
+
+@pytest.mark.parametrize("found", sorted(theory()))
+def test_the_code_and_the_tests_that_a_theorem_names_exist_and_name_it(found: str) -> None:
+    code, _, tests = theory()[found].partition(PARTS[2])[2].partition(PARTS[3])
+    for text, folder in ((code, "src/recordwise"), (tests, "tests")):
+        named = [path.removeprefix("tests/") for path in re.findall(r"`([\w/]+\.py)`", text)]
+        files = [path for each in named for path in (ROOT / folder).rglob(each)]
+        assert len(files) == len(named), f"not one file each below {folder}: {named}"
+        assert any(found in path.read_text(encoding="utf-8") for path in files), f"{found} is named in none of {named}"
 
 
 def test_every_assumption_named_in_code_or_theory_is_listed() -> None:
-    listed_there = set(ASSUMPTION.findall((ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")))
+    listed_there = set(ASSUMPTION.findall((ROOT / "docs" / "limits.md").read_text(encoding="utf-8")))
     named = {found for path in (ROOT / "src").rglob("*.py") for found in ASSUMPTION.findall(docstrings(path))}
     named |= {
         found
         for path in (ROOT / "docs" / "theory").glob("*.md")
         for found in ASSUMPTION.findall(path.read_text("utf-8"))
     }
-    assert not named - listed_there, f"not in docs/assumptions.md: {', '.join(sorted(named - listed_there))}"
+    assert not named - listed_there, f"not in docs/limits.md: {', '.join(sorted(named - listed_there))}"

@@ -27,7 +27,9 @@ def picture() -> Any:
     for name, employees in EXAMPLES.items():
         loss = float(policy.loss({"emp": employees}))
         axes.plot([employees], [loss], marker="o", color="#333333", markersize=5, linestyle="none")
-        axes.annotate(name, (employees, loss), textcoords="offset points", xytext=(-4, 8), ha="right", fontsize=10)
+        place = {"xytext": (-4, 8), "ha": "right"} if employees < 100 else {"xytext": (4, -15), "ha": "left"}
+        axes.annotate(name, (employees, loss), textcoords="offset points", fontsize=10, **place)
+    axes.set_xlim(left=0.4)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/gallery.md anew: python docs/gallery/draw.py (synthetic establishments, about a minute)."""
+"""Draw the pictures of docs/mechanisms.md anew: python docs/gallery/draw.py (synthetic establishments, about a minute)."""
 
 from pathlib import Path
 from typing import Any

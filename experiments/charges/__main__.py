@@ -1,4 +1,4 @@
-"""``python -m experiments.charges [--sizes N] [--write FILE]``: the table of docs/mechanisms.md.
+"""``python -m experiments.charges [--sizes N] [--write FILE]``: the ratios in docs/mechanisms.md.
 
 ``--write`` keeps the charges of this checkout, to be shown as those before in a later one; ``before.json`` was written so.
 """

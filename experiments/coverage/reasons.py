@@ -25,37 +25,37 @@ class Reason:
 
 STEPS = Reason(
     mark="w",
-    words="whole numbers: one step shorter at both ends, the interval would hold less often than stated",
+    words="whole numbers: one step shorter, it would hold less often than stated",
     most=1.0,
 )
 CUT = Reason(
-    mark="0",
-    words="cut at 0: an exact number at 0, or near it on the scale of the noise, is never missed from below",
+    mark="z",
+    words="cut at 0: a number at or near 0 is never missed from below",
     most=0.99,
 )
 CORNERS = Reason(
     mark="c",
-    words="made of two intervals: except where Gaussian noise is small, it misses only if one of them does",
+    words="made of two intervals, of which one must miss",
     most=1.0,
 )
 PARTS = Reason(mark="p", words="intervals of all parts, each at a share of the misses, added up", most=1.0)
 BOX = Reason(
     mark="b",
-    words="two intervals end to end; the stated level is a lower bound: where one misses, both together mostly hold",
+    words="two intervals end to end: where one misses, both together mostly hold",
     most=1.0,
 )
 CURVE = Reason(
     mark="q",
-    words="counts pass a quantile by whole records; it goes from the first to the last crossing; ends are grid points",
+    words="counts pass a quantile by whole records, at grid points, from the first to the last crossing",
     most=1.0,
 )
 TWO_SIDES = Reason(mark="s", words="positive and negative part, each at (1 + level)/2", most=1.0)
 FIRST_RECORD = Reason(
-    mark="1", words="given that the key is published: whole numbers, cut at the first record", most=1.0
+    mark="k", words="given that the key is published: whole numbers, cut at the first record", most=1.0
 )
 HALF_STEP = Reason(
     mark="h",
-    words="half a lattice step is added: for mixed coarse noise only a bound is known (T-HALFSTEP)",
+    words="half a lattice step is added (T-HALFSTEP)",
     most=1.0,
 )
 NOT_SURPRISING = Reason(
@@ -63,12 +63,12 @@ NOT_SURPRISING = Reason(
 )
 OWN_ANSWER = Reason(
     mark="o",
-    words="the fit does not know the law, so that the interval contains that of the cell's own answer",
+    words="contains the interval of the cell's own answer",
     most=1.0,
 )
 NO_LESS = Reason(
     mark="f",
-    words="the interval of the best linear estimate, cut at 0 and widened to hold the value (T-CUT): no total is below 0",
+    words="that of the best estimate, cut at 0 and widened to hold the value (T-CUT)",
     most=1.0,
 )
 REASONS = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from experiments.coverage import changed, counted, fitted, plain
-from experiments.coverage.lines import LEVEL, SIZES, Line, Tally
+from experiments.coverage.lines import SIZES, Line, Tally
 from experiments.coverage.reasons import ABOVE, Reason, reason
 from experiments.frame import Claim, Reproduction, Tell
 
@@ -60,16 +60,13 @@ PARTS: Mapping[str, Part] = {
 }
 STEPS = len(PARTS)
 SETTING = (
-    "Each line is one column of one release through Session.run, followed by Release.consistent or Release.change where the column "
-    "comes from there: many cells that all have the same exact number, seeded noise, and the share of the cells whose interval "
-    "holds it. Every published cell counts.",
-    f"Sizes {', '.join(f'{size:,}' for size in SIZES)}: of sums the total, of one record; of counts, averages, quantiles and "
-    "selected counts the number of records, of 50 each (quantiles: evenly from 10 to 9,000).",
-    f"Stated level {LEVEL:g}, except for changes, which state their own.",
-    "Trees: six finest cells below two, below one. Among equals: all six of the size. Among empty ones: one of the size, five of "
-    "0. Among others: of 0, 10 and 10,000, and of 1, 3 and 100. Coarsest: the top of a tree with one cell that is not empty. One "
-    "cell of each tree counts for a line, so that cells are independent.",
-    "Crossed: two places by three industries with one cell of each size, and both margins.",
+    "A number is one column of one release with seeded noise: the share of the cells, all with the same exact number, whose "
+    "interval holds it. Every published cell counts.",
+    f"Sizes are {', '.join(f'{size:,}' for size in SIZES)}: the total of sums, of one record; elsewhere the number of records, of "
+    "50 each (quantiles: evenly from 10 to 9,000).",
+    "Trees have six finest cells below two, below one: all of one size, one of them not empty, or of different sizes. One cell of "
+    "each tree counts.",
+    "Crossed tables are two places by three industries with both margins, one cell of each size.",
 )
 
 

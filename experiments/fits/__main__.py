@@ -1,4 +1,4 @@
-"""``python -m experiments.fits [COUNTIES]``: the tables of docs/consistent.md."""
+"""``python -m experiments.fits [COUNTIES]``: tables of which docs/consistent.md has a part."""
 
 import sys
 from collections.abc import Sequence

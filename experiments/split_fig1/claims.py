@@ -8,7 +8,7 @@ from experiments.frame import Claim
 
 Row = dict[str, Any]
 RATIOS = {1.2: 0.26, 1.5: 0.09}
-"""RMSE over the sum at the best clamp, rho = 1, for the tails of Table 4: what docs/errata.md says."""
+"""RMSE over the sum at the best clamp, rho = 1, for the tails of Table 4: what docs/paper-map.md says."""
 DISTANCE = 6.2
 """Standard errors: beyond it by chance once in about two thousand million for a normal mean."""
 

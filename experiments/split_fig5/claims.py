@@ -153,7 +153,9 @@ def group_bounds(gaps: Sequence[Row]) -> Claim:
         + ", ".join(f"{share:.1%} ({scheme})" for scheme, share in found.items())
         + " of the firms with several establishments",
         agrees=good,
-        why="The lemma as printed needs very unequal losses (docs/errata.md)." if good else "It is the same for all.",
+        why="The lemma as printed needs very unequal losses (docs/paper-map.md)."
+        if good
+        else "It is the same for all.",
     )
 
 

@@ -248,16 +248,18 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(visit: Any, width: int
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_axe_finds_nothing_serious_in_the_form_to_begin_with(chromium: Any, tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light"), (1280, "dark")])
+def test_axe_finds_nothing_serious_in_the_form_to_begin_with(
+    chromium: Any, tmp_path: Path, width: int, scheme: str
+) -> None:
     write_inputs(tmp_path, 300)
     with running(Desk(folder=tmp_path)) as found:
-        page = chromium.new_page(viewport={"width": width, "height": 900})
+        page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page.goto(found.access.address)
         page.wait_for_selector("table.columns", timeout=60_000)
         wait_until(page, "document.querySelector('#cells-told').textContent !== ''")
         assert axe_problems(page) == []
-        page.screenshot(path=ARTEFACTS / f"studio-begin-{width}.png", full_page=True)
+        page.screenshot(path=ARTEFACTS / f"studio-begin-{width}-{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.close()
         assert found.serving.violations == 0

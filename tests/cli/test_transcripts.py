@@ -1,31 +1,29 @@
-"""The transcripts run as they are printed: six tables from file to release, and what every command says."""
+"""Six tables from file to release: every command says what transcripts.md and the worked example print."""
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from cli import transcript_tables as tables
 from recordwise.cli import screen
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = ("establishments", "dairies", "zips", "utilities", "loans", "farms")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / "transcripts.md").read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def tables():
-    sys.path.insert(0, str(DOCS / "transcripts"))
-    try:
-        import tables
-    finally:
-        sys.path.remove(str(DOCS / "transcripts"))
-    return tables
+def blocks(page):
+    """The code blocks of a page: language and text."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = blocks(Path(__file__).with_name("transcripts.md"))
+EXAMPLE = blocks(DOCS / "worked-example.md")
 
 
 @pytest.fixture
@@ -58,13 +56,25 @@ def plans():
 def words(text, *, drawn):
     """What was said; the numbers of a release are drawn anew each time."""
     bare = re.sub(r"\x1b\[[0-9;]*m|[─]+", " ", text).split()
-    return [re.sub(r"[\d.,]+(?:e[+-]?\d+)?%?$", "#", each) if drawn else each for each in bare]
+    return [re.sub(r"[\d.,]+(?:e[+-]?\d+)?%?(?:\)\.)?$", "#", each) if drawn else each for each in bare]
+
+
+def comes_back(said, shown, *, drawn):
+    """Whether a command said what the page prints, where dots stand for lines left out."""
+    parts = [" ".join(words(part, drawn=drawn)) for part in re.split(r"^\.\.\.$", said, flags=re.MULTILINE)]
+    return re.fullmatch(".*".join(map(re.escape, parts)), " ".join(words(shown, drawn=drawn))) is not None
+
+
+def typed(text):
+    """A command of a page, and what it says comes back."""
+    line, _, said = text.removeprefix("$ ").partition("\n")
+    return line, said
 
 
 @pytest.mark.costly
-def test_every_command_says_what_is_printed(tables, entered, tmp_path):
+def test_every_command_says_what_is_printed(entered, tmp_path):
     tables.write(tmp_path, None)
-    ran = []
+    ran = {}
     for language, text in BLOCKS:
         if language == "toml":
             (tmp_path / f"{dataset(text)}.toml").write_text(text)
@@ -72,17 +82,35 @@ def test_every_command_says_what_is_printed(tables, entered, tmp_path):
             assert (tmp_path / f"{dataset(text)}.toml").read_text() == text
         else:
             assert language == "console"
-            line, _, said = text.removeprefix("$ ").partition("\n")
+            line, said = typed(text)
             shown, code = entered(line)
             assert words(shown, drawn="release" in line) == words(said, drawn="release" in line), line
             assert code == (2 if "was refused" in said else 0)
-            ran.append(line.split()[1])
-    assert [ran.count(each) for each in ("init", "check", "preflight", "release")] == [6, 5, 4, 7]
+            ran.setdefault(line, []).append(shown)
+    commands = [line.split()[1] for line, shown in ran.items() for _ in shown]
+    assert [commands.count(each) for each in ("init", "check", "preflight", "release")] == [6, 5, 4, 7]
     for name in NAMES:
         assert verify(tmp_path / f"{name}.ledger", against=[tmp_path / "published" / name]) == []
+    the_worked_example_is_printed_as_it_runs({line: shown[0] for line, shown in ran.items()}, entered, tmp_path)
 
 
-def test_exact_answers_of_the_utilities_are_those_of_their_collapsed_rows(tables, entered, tmp_path):
+def the_worked_example_is_printed_as_it_runs(ran, entered, folder):
+    """Its commands that were just run for the farms, and the others, and what it shows of a plan and of a refusal."""
+    for language, text in EXAMPLE:
+        if language == "toml":
+            assert text in (folder / "farms.toml").read_text()
+        elif language == "text":
+            assert any(" ".join(text.split()) in " ".join(shown.split()) for shown in ran.values())
+        else:
+            line, said = typed(text)
+            shown = ran.get(line) or entered(line)[0]
+            drawn = "release" in line or "ask" in line
+            assert comes_back(said, shown, drawn=drawn), (line, shown)
+            assert not comes_back(said.upper(), shown, drawn=drawn)
+    assert [language for language, _ in EXAMPLE].count("console") == 7
+
+
+def test_exact_answers_of_the_utilities_are_those_of_their_collapsed_rows(entered, tmp_path):
     """With next to no noise the release of a state is its sum over units and months, by hand in pandas."""
     tables.utilities(tmp_path, units=300)
     plan = plans()["utilities"].replace("sigma = 0.3", "sigma = 0.000001").replace("rho = 0.1", "rho = 100_000")
@@ -101,7 +129,7 @@ def test_exact_answers_of_the_utilities_are_those_of_their_collapsed_rows(tables
 
 
 @pytest.mark.slow
-def test_the_same_plans_release_the_real_tables(tables, entered, tmp_path):
+def test_the_same_plans_release_the_real_tables(entered, tmp_path):
     """The public files themselves where they are (RECORDWISE_DATA, or beside the checkout); elsewhere their look-alikes."""
     from experiments.frame.data import data_folder
 

@@ -1,4 +1,4 @@
-"""docs/extending.md, "An engine": one file and one entry of the registry, and a session opens it by name."""
+"""docs/architecture.md, "An engine": one file and one entry of the registry, and a session opens it by name."""
 
 import sqlite3
 from contextlib import closing

@@ -32,7 +32,7 @@ def test_no_clamp_of_a_fine_grid_beats_the_best_clamp():
 
 
 def test_the_erratum_has_its_two_numbers():
-    """Golden: docs/errata.md, RMSE over the sum at the best clamp, rho = 1, n = 1000."""
+    """Golden: docs/paper-map.md, RMSE over the sum at the best clamp, rho = 1, n = 1000."""
     for tail, ratio in RATIOS.items():
         assert round(theory.optimum(theory.Pareto(tail=tail), 1.0)["rmse_over_sum"], 2) == ratio
 

@@ -112,6 +112,8 @@ def test_radii_are_rounded_up_and_end_where_curves_bend_too_much() -> None:
     assert math.isinf(found[3])
     assert math.isinf(found[4])
     assert math.isinf(radii(np.array([0.1]), 0.9995)[0])
+    assert _radius(0.59, 0.99) < 3 < _radius(0.59, 0.996)
+    assert [math.isinf(radii(np.array([0.59]), level)[0]) for level in (0.99, 0.996)] == [False, True]
 
 
 @pytest.mark.theorem("T-CURVE")

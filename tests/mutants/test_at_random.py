@@ -1,6 +1,7 @@
 """Random bugs: where they can be, which tests are run against them, and what is said about those that nobody noticed."""
 
 import ast
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from mutants.at_random import Result, enough, report, run, wilson
 from mutants.catalogue import PACKAGE
-from mutants.chosen_tests import Reach, line_in_function
+from mutants.chosen_tests import SPARK_TESTS, Reach, line_in_function
 from mutants.judged import Judgment, entry_for, judgments
 from mutants.reach import blocks_of, collect, marked
 from mutants.sites import Site, all_sites, drawn, is_python, sites_of
@@ -203,6 +204,20 @@ def test_tests_are_chosen_by_what_they_and_their_fixtures_reach(project: Path, r
     assert "test_that_fails" not in {
         test for stage in reach.stages(site(project, "sign: - -> +")) for test in stage.tests
     }
+
+
+@pytest.mark.process
+def test_only_bugs_in_the_room_of_spark_are_run_against_tests_on_spark(project: Path, reach: Reach) -> None:
+    one = site(project, "spread: square**2 -> (square)")
+    assert not any(stage.spark for stage in reach.stages(one))
+    folder = project / PACKAGE / "engines" / "spark"
+    folder.mkdir(parents=True)
+    (folder / "small.py").write_text(CODE)
+    inside = Site(**{**one.__dict__, "file": "engines/spark/small.py"})
+    assert [stage.spark for stage in reach.stages(inside)] == [False, True]
+    # Where Spark fails without a bug its tests are not asked again.
+    assert not any(stage.spark for stage in reach.stages(inside, frozenset([f"{SPARK_TESTS[0]}::test_x"])))
+    shutil.rmtree(project / PACKAGE / "engines")
 
 
 @pytest.mark.process

@@ -1,4 +1,4 @@
-"""docs/extending.md, "A statistic": one file and one line of the registry, and it works in a session and in a plan file."""
+"""docs/architecture.md, "A statistic": one file and one line of the registry, and it works in a session and in a plan file."""
 
 from dataclasses import dataclass
 

@@ -11,16 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from scipy.stats import binom, norm
 
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
+from recordwise.noise.laws import GeneralizedGaussian
 from recordwise.postprocess import linear
 from recordwise.postprocess.linear import LinearModel
-from recordwise.reader import ReaderRelease
+from recordwise.reader import ReaderRelease, asking
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import DEEPEST, condition_of
+from recordwise.release import spread
 from recordwise.release.content import unimodal_reach
+from recordwise.release.spread import FixedNoise, JoinedNoise, SummedErrors, sum_reaches
 
 COUNTIES = ["01001", "01003", "01005", "02013", "02016", "34001", "34003"]
 CODES = ["311", "312", "321", "441"]
@@ -288,6 +292,18 @@ def test_formulas_are_those_of_fuller() -> None:
         assert abs(exact) == pytest.approx(1.959963984540054 * np.sqrt(n / (n - 2) * np.sum(at**2)), rel=1e-9)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_errors_that_cells_share_leave_no_slope_without_an_error(alone: bool) -> None:
+    """What they share moves the intercept alone; its variance, taken off that of the slope, would leave less than nothing."""
+    x, z = 10.0 * np.arange(8), np.array([3.0, -1, 4, 1, -5, 9, -2, 6])
+    together = np.full((8, 8), 0.5) + 0.01 * np.eye(8)
+    columns = {"x": made(x, together)} | ({} if alone else {"z": z})
+    found = made(2 * x, together, of="digest:pay").regress(columns)
+    assert np.all(found.sds > 0)
+    assert np.all((found.lows < found.slopes) & (found.slopes < found.highs))
+    assert found.lows[0] < 2 < found.highs[0]
+
+
 def test_columns_that_are_mostly_noise_give_a_set_and_no_slope() -> None:
     chance = np.random.default_rng(4)
     x = chance.normal(0, 1, 60)
@@ -552,3 +568,85 @@ def test_ratios_of_laplace_noise_are_told_and_denominators_near_0_are_not(opened
         made([1.0, 2.0], np.eye(2), normal=False, wides=np.array([3.0, 3.0])).ratio("c0", "c1")
     with pytest.raises(ParameterError, match="cut or derived"):
         ratio.ratio("c0", "c1")
+
+
+def chance_beyond(reach: float, *variances: float) -> float:
+    """The exact chance that a sum of Laplace errors with different variances is beyond, by partial fractions."""
+    parts = [
+        np.prod([own / (own - other) for other in variances if other != own]) * np.exp(-reach * np.sqrt(2 / own))
+        for own in variances
+    ]
+    return float(np.sum(parts))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.975, 0.9999])
+def test_sums_of_laplace_and_normal_errors_have_their_exact_quantiles(
+    monkeypatch: pytest.MonkeyPatch, level: float
+) -> None:
+    """Against closed forms; the quantile of one law is not that of another."""
+    for shares in ((1.0,), (0.6, 0.4), (0.7, 0.2, 0.1)):
+        found = float(sum_reaches(np.array([shares]), np.zeros(1), [level])[0][0])
+        assert chance_beyond(found, *shares) == pytest.approx(1 - level, rel=2e-4)
+    normal = float(sum_reaches(np.zeros((1, 0)), np.ones(1), [level])[0][0])
+    assert 2 * norm.sf(normal) == pytest.approx(1 - level, rel=1e-6)
+    # One of both: integrated over the normal part.
+    both = float(sum_reaches(np.array([[0.5]]), np.array([0.5]), [level])[0][0])
+    points = np.linspace(-12, 12, 48_001) * np.sqrt(0.5)
+    away = np.abs(both - points)
+    above = np.where(points < both, 0.5 * np.exp(-2 * away), 1 - 0.5 * np.exp(-2 * away))
+    density = norm.pdf(points, scale=np.sqrt(0.5)) * (points[1] - points[0])
+    assert 2 * float(above @ density) == pytest.approx(1 - level, rel=1e-4)
+    assert abs(both - normal) > 0.01
+    # Many small errors as equal ones, beside all of them one by one.
+    many = np.random.default_rng(5).pareto(1.5, (3, 300)) ** 2
+    many /= np.sum(many, axis=1)[:, None]
+    some = sum_reaches(many, np.zeros(3), [level])[0]
+    monkeypatch.setattr(spread, "SEPARATE", 300)
+    assert some == pytest.approx(sum_reaches(many, np.zeros(3), [level])[0], rel=1e-7)
+
+
+def test_reaches_of_drawn_laplace_noise_hold_as_often_as_they_say() -> None:
+    """20,000 sums of what is drawn, two of five answers normal; false alarm 1e-6 on each side, errors of 10 % are noticed."""
+    scales, draws = (Fraction(1000), Fraction(5000), Fraction(1700)), 20_000
+    laws = [GeneralizedGaussian(scale=each, shape=1) for each in scales]
+    raw = np.array([law.variance for law in laws])
+    fat = FixedNoise(raw, tuple((slice(at, at + 1), law) for at, law in enumerate(laws)), known=True, step=1.0)
+    fine = FixedNoise(np.full(2, 900.0**2), ((np.arange(2), spread.NORMAL),), known=True, normal=True, step=1.0)
+    noise = JoinedNoise(((np.array([0, 2, 4]), fat), (np.array([1, 3]), fine)))
+    law = SummedErrors.of(noise)
+    assert law is not None
+    assert law.laplace.tolist() == [True, False, True, False, True]
+    weights = np.array([[1.0, -0.3, 0.4, 0.2, -1.0], [0.0, 1.0, 0.1, 0.0, 0.0]])
+    errors = noise.errors(np.zeros(5), draws, Seeded(3)) @ weights.T
+    alike = spread.in_common(noise).errors(np.zeros(5), draws, Seeded(4)) @ weights.T
+    allowed = binom.ppf([1e-6, 1 - 1e-6], draws, 0.05)
+    (reach,) = law.reaches(weights, [0.95])
+    for drawn in (errors, alike):
+        missed = np.sum(np.abs(drawn) > reach, axis=0)
+        assert np.all((missed >= allowed[0]) & (missed <= allowed[1]))
+        assert np.all(np.sum(np.abs(drawn) > 0.9 * reach, axis=0) > allowed[1])
+    coarse = FixedNoise(raw[:1], ((slice(0, 1), GeneralizedGaussian(scale=4, shape=1)),), known=True)
+    fat_tailed = FixedNoise(raw[:1], ((slice(0, 1), GeneralizedGaussian(scale=1000, shape="0.5")),), known=True)
+    assert SummedErrors.of(coarse) is None
+    assert SummedErrors.of(fat_tailed) is None
+
+
+def test_totals_of_laplace_noise_are_held_by_the_law_of_their_error(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = released(opened, rw.GeneralizedGaussian(shape=1, scale=4))
+    totals = release.total("emp", by="county5", complete=True)
+    assert totals.method.endswith("interval by the law of its error")
+    assert np.all(
+        (totals.highs - totals.values > 1.95 * totals.sds) & (totals.highs - totals.values < 2.12 * totals.sds)
+    )
+    both = totals.combined(np.ones((1, len(totals))), ["all"])
+    assert both.high - both.value == pytest.approx(release.total("emp", complete=True).high - both.value, rel=1e-6)
+    one, other = "01001", "34001"
+    less, back = totals.difference(one, other), totals.only([other, one]).difference(other, one)
+    assert less.high - less.value == pytest.approx(back.high - back.value, rel=1e-9)
+    monkeypatch.setattr(asking, "MOST_SUMMED", 0)
+    drawn = release.total("emp", by="county5", complete=True)
+    assert drawn.method.endswith("interval by draws of the noise law")
+    # 400 draws: an order statistic with a standard error of 6 %.
+    assert drawn.highs - drawn.values == pytest.approx(totals.highs - totals.values, rel=0.3)

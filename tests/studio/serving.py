@@ -23,6 +23,11 @@ class SampleSubject:
     def __init__(self, folder: Path, trade: Trade) -> None:
         self.trade, self.kept_file = trade, folder / "plan.studio.json"
 
+    data = "synthetic"
+
+    def first_look(self) -> None:
+        return None
+
     def make(self) -> str:
         return self.trade.text()
 

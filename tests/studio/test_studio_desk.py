@@ -7,19 +7,26 @@ import stat
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+import recordwise as rw
+from recordwise.ledger.ledger import Ledger
+from recordwise.plan.cost import plan_policy
 from recordwise.studio.desk import Desk, Subject
+from recordwise.studio.form import plan_digest
 from recordwise.studio.page import page_html, report_html, static_files
 from recordwise.studio.state import Event, StudioState, step
 from recordwise.studio.trade import Trade
 from studio.serving import Running, SampleSubject, running
+from studio.small_plan import write_plan
 from studio.trade_sample import sample_trade
 
 
@@ -149,3 +156,31 @@ def test_a_first_picture_needs_little_of_the_package() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_what_the_plan_itself_says_is_there_before_any_record(tmp_path: Path) -> None:
+    write_plan(tmp_path, rows=5)
+    (tmp_path / "records.parquet").unlink()
+    found = Subject(plan=tmp_path / "plan.toml").first_look()
+    assert found is not None
+    file = rw.load_plan(tmp_path / "plan.toml")
+    policy = plan_policy(file.plan)
+    assert [each["value"] for each in found["losses"]] == [policy.loss(dict(each)) for each in file.examples.values()]
+    # Employees of county by industry have a quarter of the loss of all four tables: 95% of such noise is within 32 of 100.
+    assert found["errors"]["table"] == "county by industry"
+    reach = rw.Gaussian(sigma=8).at_share(Fraction(1, 4)).error_quantiles(np.array([100.0]))[0]
+    assert [each["value"] for each in found["errors"]["rows"] if each["name"].startswith("100 ")] == [reach / 100]
+    assert {each["name"] for each in found["tables"]} >= {"main_county_by_industry", "states"}
+
+
+def test_a_trade_file_of_confidential_records_is_a_look_each_time(tmp_path: Path) -> None:
+    write_plan(tmp_path, rows=5, short=True)
+    plan = tmp_path / "plan.toml"
+    known = {"plan_digest": plan_digest(plan, {}), "data": "confidential", "generated": False}
+    subject = Subject(plan=plan, records=tmp_path / "records.parquet", confidential=True)
+    subject.trade_file.write_text(json.dumps(known))
+    for times in (1, 2):
+        assert json.loads(subject.make()) == known
+        ledger = Ledger.existing(tmp_path / "small.ledger")
+        assert dict(ledger.looks()) == {"studio": times}
+        ledger.close()

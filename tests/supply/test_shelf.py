@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from supply.urls import main as main_of_urls
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
@@ -56,7 +58,7 @@ def test_every_place_states_the_same_python_versions() -> None:
     jobs = read(ROOT / ".github" / "workflows" / "test.yml")["jobs"].values()
     assert all(job["strategy"]["matrix"]["python"] == minors for job in jobs)
     said = f"{minors[0]} to {minors[-1]}"
-    assert all(f"Python {said}" in (ROOT / name).read_text() for name in ("README.md", "docs/install.md"))
+    assert all(f"Python {said}" in (ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
     assert f"({minors[0].replace('.', ', ')}) <= sys.version_info < (3, {most})" in (ROOT / "Makefile").read_text()
 
 
@@ -68,7 +70,7 @@ def test_only_the_job_that_publishes_has_an_identity_and_somebody_approves_it() 
     assert any(step.get("run") == ".ci/run" for step in jobs["build"]["steps"])
 
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "docs/stability.md"])
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "docs/architecture.md"])
 def test_every_link_and_every_make_target_of_a_page_exists(name: str) -> None:
     page = ROOT / name
     text = page.read_text(encoding="utf-8")
@@ -107,3 +109,27 @@ def test_linters_of_others_find_nothing_in_workflows_forms_and_citation(tmp_path
         assert done.returncode == 0, done.stdout
     checked = subprocess.run([tmp_path / "bin" / "zizmor", "--offline", *WORKFLOWS], capture_output=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_the_addresses_of_the_project_are_those_of_the_repository_that_publishes(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text((ROOT / "pyproject.toml").read_text())
+    assert main_of_urls(["https://code.example.org/agency/recordwise"], file) == 0
+    before, after = ((tomllib.loads(path.read_text())) for path in (ROOT / "pyproject.toml", file))
+    assert after["project"].pop("urls") == {
+        "Source": "https://code.example.org/agency/recordwise",
+        "Documentation": "https://code.example.org/agency/recordwise/blob/main/docs/index.md",
+        "Changelog": "https://code.example.org/agency/recordwise/blob/main/CHANGELOG.md",
+        "Issues": "https://code.example.org/agency/recordwise/issues",
+    }
+    assert after == before
+    written = file.read_text()
+    for wrong in (["https://code.example.org/agency/recordwise"], ["http://x.org/a"], ["https://x.org/a\nb"], []):
+        assert main_of_urls(wrong, file) == 2
+    assert file.read_text() == written
+    (build,) = [
+        step
+        for step in read(ROOT / ".github" / "workflows" / "release.yml")["jobs"]["build"]["steps"]
+        if step["name"] == "Build"
+    ]
+    assert build["run"].splitlines()[0] == '.venv/bin/python -m supply.urls "$ADDRESS"'

@@ -176,7 +176,7 @@ def house(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_a_folder_of_wheels_installs_without_a_network(house: Path, tmp_path: Path) -> None:
-    """docs/install.md, "Without a network": what is downloaded outside is all that the inside needs."""
+    """docs/index.md, "Without a network": what is downloaded outside is all that the inside needs."""
     bin_ = installed(tmp_path / "env", "--no-index", "--find-links", str(house), "recordwise")
     path_of_a_stranger(bin_, tmp_path)
 

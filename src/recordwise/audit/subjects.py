@@ -34,7 +34,7 @@ from recordwise.policy.policy import Policy
 VALUE, SECOND, FORM, CELL, FIRM, KIND = "value", "second", "form", "cell", "firm", "kind"
 DERIVED = SchemaMeasure.of(FORM, derive=f"{VALUE} - 3 * {SECOND}")
 STRONGEST = 1.0
-"""The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/audit.md)."""
+"""The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/trust.md)."""
 LARGEST_STEPS = 2**53
 Record: TypeAlias = Mapping[str, Any]
 KeysOf: TypeAlias = Callable[[Sequence[str]], Keys]

@@ -503,14 +503,6 @@ def read_events(path: Path) -> "list[Event]":
     return events
 
 
-def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
-    """The series of a ledger and its periods that were charged."""
-    from recordwise.ledger.entries import periods_of, series_name
-
-    events = read_events(path)
-    return series_name(events), periods_of(events)
-
-
 def followed_history(events: "list[Event]", words: list[str]) -> "tuple[list[str], dict[str, float] | None]":
     """Return the words that policies need, and what carried or corrected releases really cost the unit (T-SERIES).
 

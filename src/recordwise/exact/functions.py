@@ -3,7 +3,7 @@ r"""Increasing functions of a value x >= 0, as public expressions.
 They are powers, logarithms, positive weights, shifts and sums. Mechanisms are built from them: the transform of a transformation
 mechanism, the exponent of an additive one. Because they are expressions and not Python callables, they can be published, saved,
 printed as LaTeX, and run in SQL and JavaScript, and their concavity is certified by rules on the expression (T-CONCAVE,
-docs/theory/functions.md) rather than sampled::
+docs/theory/policy.md) rather than sampled::
 
     from recordwise.exact.functions import log, x
     fourth_root = (x + 1) ** 0.25

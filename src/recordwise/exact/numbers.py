@@ -78,13 +78,15 @@ def nonnegative(value: Number, *, parameter: str) -> Fraction:
     return number
 
 
-LARGEST = Fraction(2) ** 200
+LARGEST_BITS = 200
+LARGEST = Fraction(2) ** LARGEST_BITS
 """Parameters of a policy are 0 or between 1/LARGEST and LARGEST in size, so that products of a few stay within float64."""
 
 
 def moderate(value: Fraction, *, parameter: str) -> Fraction:
     """Return the parameter, or refuse one beyond the range of float64."""
-    if value and not 1 / LARGEST <= abs(value) <= LARGEST:
+    bits = value.numerator.bit_length() - value.denominator.bit_length()
+    if value and abs(bits) >= LARGEST_BITS and not 1 / LARGEST <= abs(value) <= LARGEST:
         raise ParameterError(parameter=parameter, problem="must be 0 or between 2^-200 and 2^200 in size")
     return value
 

@@ -1,7 +1,7 @@
 """The mechanisms: parameters, policy, noise and estimate in one place each.
 
 Takes exact totals and a source of bits, returns estimates with intervals. Imports policy and noise; knows no query.
-A new one subclasses a base in ``gaussian``, ``fat_tailed`` or ``transformed``; docs/extending.md lists what else it needs.
+A new one subclasses a base in ``gaussian``, ``fat_tailed`` or ``transformed``; docs/architecture.md lists what else it needs.
 
 In reading order:
 

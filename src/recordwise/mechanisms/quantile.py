@@ -353,7 +353,7 @@ class QuantileEstimates:
 class TreeQuantile(Mechanism):
     """Noisy counts of records up to each point of a grid.
 
-    From noise on every node of a binary tree. Theorem T-QUANTILE (docs/theory/quantiles.md): a record is
+    From noise on every node of a binary tree. Theorem T-QUANTILE (docs/theory/statistics.md): a record is
     counted once on each of the levels 1..bits, whatever its value, so the release costs every record bits/(2
     sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
 

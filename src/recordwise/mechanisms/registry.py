@@ -1,7 +1,7 @@
 """The registry of built-in and installed mechanisms.
 
 A package adds one under ``[project.entry-points."recordwise.mechanisms"]``; its name is that of the class,
-which plan files and descriptions use as the ``kind``. See docs/extending.md.
+which plan files and descriptions use as the ``kind``. See docs/architecture.md.
 """
 
 from collections.abc import Mapping

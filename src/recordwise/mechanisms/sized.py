@@ -31,7 +31,7 @@ class Sized(Mechanism):
 
     Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as
     wide as the one below; a cell uses its band's least size, the lowest band ``floor``, so that every cell has
-    about the same relative error. Theorem T-SIZE (docs/theory/sized.md): a record pays for its share of its
+    about the same relative error. Theorem T-SIZE (docs/theory/selection.md): a record pays for its share of its
     cell, by the policy of the cell's band. Where no sizes are known, the policy is the largest of any band.
 
     Args:
@@ -291,6 +291,11 @@ class ByGroup(Mechanism):
         """The number of each group's mechanism among ``inside()``, counted from 1."""
         numbers = tuple((group, Fraction(number)) for number, (group, _) in enumerate(self.values, 1))
         return By(self.column, numbers, None if self.default is None else Fraction(len(numbers) + 1))
+
+    @property
+    def groups(self) -> tuple[Value, ...]:
+        """The groups that have a mechanism of their own."""
+        return tuple(group for group, _ in self.values)
 
     def inside(self) -> tuple[Mechanism, ...]:
         """The mechanisms of the groups, then the default."""

@@ -130,7 +130,7 @@ def _explanation(
         options=tuple(found),
         no_options=problem,
         budget=_budget(file, policy),
-        years=() if (years := TenYears.of(file)) is None else years.notes(),
+        years=() if (years := TenYears.of(file)) is None else (*years.notes(), years.by_kind()),
         records=round(sample.number),
         generated=generated,
     )

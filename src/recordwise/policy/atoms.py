@@ -32,7 +32,7 @@ T = TypeVar("T")
 Thresholds = tuple[tuple[Measure, Fraction], ...]
 
 CERTIFIED = Fraction(1, 2**42)
-"""Relative error allowed for the float64 evaluation of a formula with logarithms and powers (T-OUTWARD, docs/theory/outward.md)."""
+"""Relative error allowed for a formula with logarithms and powers in float64 (T-OUTWARD, docs/theory/certified-loss.md)."""
 
 
 @dataclass(frozen=True, slots=True)

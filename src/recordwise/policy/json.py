@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -194,7 +194,11 @@ class PolicyFile:
 
     def policy(self, which: str = TIGHT) -> Policy:
         """Return the tight policy, or the one printed in the papers."""
-        return policy_from_json(self.form[which], self.bands)
+        return self._tight if which == TIGHT else policy_from_json(self.form[which], self.bands)
+
+    @cached_property
+    def _tight(self) -> Policy:
+        return policy_from_json(self.form[TIGHT], self.bands)
 
     def has(self, which: str) -> bool:
         """Whether it is the file of a release with this policy, not a policy alone."""
@@ -367,13 +371,29 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
 def atom_from_json(form: dict[str, Any], depth: int, bands: Bands) -> Atom:
     """One atom, checked like one built in code."""
     name = form.get("kind")
-    given = {field: value for field, value in form.items() if field != "kind"}
     kind, expected = KINDS.get(name if isinstance(name, str) else "", (None, frozenset()))
-    if kind is None or set(given) != expected:
+    if kind is None or set(form) - {"kind"} != expected:
         raise UnknownFormError(what="policy node", found=name)
     if kind is Maximum:
-        return _check_form("maximum", lambda: Maximum(_policies(given["policies"], depth, bands)))
+        return _check_form("maximum", lambda: Maximum(_policies(form["policies"], depth, bands)))
+    try:
+        text = json.dumps(form)
+    except (TypeError, ValueError, RecursionError):
+        # No text of a file: what is wrong with it is found below.
+        return _atom(form)
+    return _known_atom(text)
+
+
+@lru_cache(maxsize=1024)
+def _known_atom(text: str) -> Atom:
+    """Read an atom of a known kind once: the policies of a release repeat the same few."""
+    return _atom(json.loads(text))
+
+
+def _atom(form: Mapping[str, Any]) -> Atom:
+    given = {field: value for field, value in form.items() if field != "kind"}
+    kind = KINDS[form["kind"]][0]
     return _check_form(
-        f"policy node '{name}'",
+        f"policy node '{form['kind']}'",
         lambda: kind(**{field: READERS[field](value) for field, value in given.items()}),
     )

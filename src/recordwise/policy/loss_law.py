@@ -284,11 +284,6 @@ def on_grid(losses: FloatArray, weights: FloatArray, width: float) -> tuple[int,
     return start, masses
 
 
-def sigma_steps(sigma: Fraction, step: Fraction) -> float:
-    """A sigma in lattice steps."""
-    return float(sigma / step)
-
-
 # A release as shifts in steps: part by part, and for one record.
 
 

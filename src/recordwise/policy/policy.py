@@ -128,6 +128,10 @@ class Policy:
             )
         for terms in self._both_terms():
             for coefficient in terms.values():
+                # Told by the number of bits for all but the most extreme: comparing fractions takes longer than all else here.
+                bits = coefficient.numerator.bit_length() - coefficient.denominator.bit_length()
+                if abs(bits) < COEFFICIENT_BITS and coefficient.numerator > 0:
+                    continue
                 if not SMALLEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT:
                     raise ParameterError(
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
@@ -512,7 +516,8 @@ def policy_of(
     return Policy(terms, {}, near_gaussian)
 
 
-SMALLEST_COEFFICIENT, LARGEST_COEFFICIENT = 1 / Fraction(2) ** 500, Fraction(2) ** 500
+COEFFICIENT_BITS = 500
+SMALLEST_COEFFICIENT, LARGEST_COEFFICIENT = (Fraction(2) ** bits for bits in (-COEFFICIENT_BITS, COEFFICIENT_BITS))
 MOST_NESTED_MAXIMA = 4
 
 

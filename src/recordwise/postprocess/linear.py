@@ -424,6 +424,8 @@ class Answered:
     covariance: FloatArray
     largest: FloatArray
     """The largest absolute weight of a noisy answer in each estimate, for half steps (T-HALFSTEP)."""
+    weights: FloatArray | None = None
+    """The weight of each noisy answer in each estimate, of a few questions."""
 
 
 @own_errors_of
@@ -439,6 +441,8 @@ class LinearModel:
     weights: "Weights | CrossingWeights"
     spread: FloatArray
     """The variances of the noisy answers."""
+    estimates: FloatArray | None = None
+    """The best linear unbiased estimate of every published cell, where it is known already."""
 
     @classmethod
     def of(
@@ -473,7 +477,7 @@ class LinearModel:
 
     def estimate(self) -> FloatArray:
         """Return the best linear unbiased estimate of every published cell."""
-        return np.asarray(self.weights.fit(self.answers))
+        return np.asarray(self.weights.fit(self.answers)) if self.estimates is None else self.estimates
 
     def variances(self) -> FloatArray:
         """Return the variances of these estimates."""
@@ -499,13 +503,15 @@ class LinearModel:
                 return Answered(asked @ self.estimate(), (together + together.T) / 2, bound)
         count, covariance = asked.shape[0], np.empty((asked.shape[0], asked.shape[0]))
         largest, size = np.empty(count), max(1, MOST_WEIGHTS // max(len(self.spread), 1))
+        weights = None
         for start in range(0, count, size):
             some = slice(start, start + size)
             weights = self.influences(asked[some])
             # The fit of variances times weights is the covariance of every fitted cell with the question.
             covariance[:, some] = asked @ (weights * self.spread).T
             largest[some] = np.max(np.abs(weights), axis=1, initial=0.0)
-        return Answered(asked @ self.estimate(), (covariance + covariance.T) / 2, largest)
+        few = weights if count <= size else None
+        return Answered(asked @ self.estimate(), (covariance + covariance.T) / 2, largest, few)
 
     def influences(self, questions: Any) -> FloatArray:
         """Return the weight of each noisy answer in the estimates of questions.

@@ -45,7 +45,7 @@ class Answer:
     """What half a lattice step adds to the reach of each interval (T-HALFSTEP)."""
     confidence: float
     normal: bool
-    """Whether errors are normal but for half a step; otherwise intervals are from draws of the noise."""
+    """Whether errors are normal but for half a step; otherwise intervals are by the law of the error or from draws of it."""
     clipped: bool
     """Whether values and intervals are cut at 0."""
     sources: tuple[str, ...]
@@ -60,6 +60,8 @@ class Answer:
     """Whether values are unbiased with this covariance."""
     errors: Callable[[int, str], FloatArray] | None = None
     """Simulated errors of all values, by number of draws and purpose; None where they depend on the totals."""
+    law: "Callable[[Any, Sequence[float]], Sequence[FloatArray] | None] | None" = None
+    """Where errors are not normal: what those of weighted sums of the values stay within at several levels, if it is computed."""
     wides: FloatArray | None = None
     """Where errors are not normal: the reach of each interval at (1 + confidence)/2, for ratios."""
     codes: tuple[str, ...] = ()
@@ -150,7 +152,7 @@ class Answer:
         value, sd = weights @ self.values, np.sqrt(max(float(weights @ self.covariance @ weights), 0.0))
         reach = self._z * sd + self.halves[one] + self.halves[other]
         if not self.normal:
-            reach = float(self._drawn_reaches(weights[None, :], f"{first}:{second}")[0][0])
+            reach = float(self._reaches(weights[None, :], f"{first}:{second}")[0][0])
         return self._derived(
             f"{first} less {second}",
             values=[value],
@@ -399,7 +401,7 @@ class Answer:
         self._require_linear()
         if len(places) == len(self) and np.array_equal(places, np.arange(len(self))):
             return self
-        errors = self.errors
+        errors, law, chosen = self.errors, self.law, np.eye(len(self))[places]
         return replace(
             self,
             labels=tuple(self.labels[at] for at in places),
@@ -408,6 +410,7 @@ class Answer:
             covariance=self.covariance[np.ix_(places, places)],
             sources=tuple(self.sources[at] for at in places if at < len(self.sources)),
             errors=None if errors is None else lambda draws, purpose: errors(draws, purpose)[:, places],
+            law=None if law is None else lambda sums, levels: law(sums @ chosen, levels),
             wides=None if self.wides is None else self.wides[places],
         )
 
@@ -475,9 +478,9 @@ class Answer:
         self._require_linear()
         covariance, halves = weights @ self.covariance @ weights.T, np.abs(weights) @ self.halves
         values, sds = weights @ self.values, np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-        reach, errors, wides = self._z * sds + halves, self.errors, None
+        reach, errors, law, wides = self._z * sds + halves, self.errors, self.law, None
         if not self.normal:
-            reach, wides = self._drawn_reaches(weights, "combined")
+            reach, wides = self._reaches(weights, "combined")
         return replace(
             self,
             labels=tuple(labels),
@@ -490,6 +493,7 @@ class Answer:
             halves=halves,
             sources=("the totals and their covariance",),
             errors=None if errors is None else lambda draws, purpose: errors(draws, purpose) @ weights.T,
+            law=None if law is None else lambda sums, levels: law(sums @ weights, levels),
             wides=wides,
         )
 
@@ -523,12 +527,14 @@ class Answer:
                 advice="Ask for totals of statistics with additive noise, without nonnegative.",
             )
 
-    def _drawn_reaches(self, weights: FloatArray, purpose: str) -> tuple[FloatArray, FloatArray]:
-        """Return what simulated errors of weighted sums stay within, at the confidence and at (1 + confidence)/2."""
+    def _reaches(self, weights: FloatArray, purpose: str) -> Sequence[FloatArray]:
+        """Return what errors of weighted sums stay within, at the confidence and at (1 + confidence)/2: by law, or as drawn."""
         from recordwise.postprocess.linear import rank_of
 
-        assert self.errors is not None
         levels = (self.confidence, (1 + self.confidence) / 2)
+        if self.law is not None and (found := self.law(weights, levels)) is not None:
+            return found
+        assert self.errors is not None
         one, other = (rank_of(DRAWS, level) - 1 for level in levels)
         drawn = np.partition(np.abs(self.errors(DRAWS, purpose) @ weights.T), (one, other), axis=0) * (1 + ROUNDING)
         return drawn[one], drawn[other]
@@ -558,7 +564,7 @@ class Answer:
         question = f"{self.question}: {words}"
         halves, sources = np.zeros(len(arrays["values"])), ("the totals and their covariance",)
         made = replace(self, question=question, labels=(words,), normal=False, halves=halves, sources=sources)
-        made = replace(made, moments=False, errors=None, wides=None)
+        made = replace(made, moments=False, errors=None, law=None, wides=None)
         return replace(made, method=f"{self.method}; derived with covariances", **arrays)
 
     def to_json(self) -> dict[str, Any]:

@@ -30,15 +30,17 @@ from recordwise.release.spread import (
     AnswerNoise,
     MovedSums,
     Shape,
+    SummedErrors,
     adds_up,
     chunks,
     draws_for,
+    in_common,
     linear,
     noise_of,
     public_seed,
     total_intervals,
 )
-from recordwise.release.tables import ReleasedTable
+from recordwise.release.tables import ReleasedTable, noise_read
 
 NO_CODE = -1
 MOST_NAMED, MOST_WORDS = 4, 12
@@ -50,7 +52,9 @@ RAW = 1e-9
 FINE = 25.0
 """Lattice steps in a standard deviation from which half a step is a hundredth of the interval's reach."""
 MOST_MOVED = 4_000_000
-"""Numbers of which variances are computed together under a transform."""
+"""Numbers of which variances or laws are computed together."""
+MOST_SUMMED = 64_000_000
+"""Up to so many weights of answers in questions, the law of each error is computed; beyond, errors are drawn."""
 OPEN = (
     "A plain sum of noisy answers: the keys are not declared complete and no rest is published, so that coarser cells may hold "
     "records of no finer cell. If the keys list every cell that can hold records, complete=True is more accurate."
@@ -286,7 +290,7 @@ class Model:
     def of(cls, release: Release, query: PublishedQuery, statistic: PublishedStatistic, *, complete: bool) -> "Model":
         """Return the model, or refuse noise whose errors are not known."""
         nesting = nesting_of(release, query, complete=complete)
-        noise = noise_of(nesting, statistic)
+        noise = in_common(noise_of(nesting, statistic))
         answers, spread = nesting.column(statistic, ""), noise.variance(None)
         if not (noise.known and adds_up(nesting, statistic) and np.all(np.isfinite(answers) & np.isfinite(spread))):
             raise ParameterError(
@@ -305,7 +309,7 @@ class Model:
             nesting=nesting,
             statistic=statistic,
             noise=noise,
-            linear=LinearModel(answers, weights, spread),
+            linear=LinearModel(answers, weights, spread, estimates),
             estimates=estimates,
         )
 
@@ -313,6 +317,24 @@ class Model:
     def step(self) -> float:
         """The lattice of Gaussian noise."""
         return float(getattr(self.noise, "step", 0.0))
+
+    def law(self, rows: Any) -> SummedErrors | None:
+        """Return the law of the noise, where that of the errors of questions is computed from it."""
+        return SummedErrors.of(self.noise) if rows.shape[0] * len(self.linear.answers) <= MOST_SUMMED else None
+
+    def reaches(
+        self, rows: Any, levels: Sequence[float], weights: FloatArray | None = None
+    ) -> Sequence[FloatArray] | None:
+        """Return what errors of questions stay within by their law; None where it is not computed."""
+        law = self.law(rows)
+        if law is None:
+            return None
+        if weights is not None:
+            return law.reaches(weights, levels)
+        block, asked = max(1, MOST_MOVED // len(self.linear.answers)), sparse.csr_array(rows)
+        starts = range(0, asked.shape[0], block)
+        found = [law.reaches(self.linear.influences(asked[start : start + block]), levels) for start in starts]
+        return [np.concatenate(each) for each in zip(*found)]
 
     def errors(self, rows: Any, draws: int, seed: str) -> FloatArray:
         """Return simulated errors of questions, a row for each draw.
@@ -371,12 +393,13 @@ def _answer(
     if question.whole is not None:
         cells = _with_whole(cells, release, used, model, question.whole)
     seed = f"{release.digest}:{question.text({})}"
-    numbers = _numbers(model, cells, confidence, seed, release.published.confidence)
+    numbers, weights = _numbers(model, cells, confidence, seed, release.published.confidence)
     labels, some = release.words.labels, cells.rows[:MOST_WORDS]
+    weights = model.linear.influences(some) if weights is None else weights[:MOST_WORDS]
     # No other estimate has the variance of the best one.
     alone = cells.rows.power(2) @ model.linear.spread
     plain = bool(np.all(np.abs(alone - numbers["sds"] ** 2) <= RAW * alone))
-    normal, weights = bool(model.noise.normal), model.linear.influences(some)
+    normal = bool(model.noise.normal)
     found = Answer(
         question=question.text(labels),
         labels=_labels_of(question, cells.labels, labels),
@@ -388,10 +411,11 @@ def _answer(
         clipped=False,
         sources=tuple(_sources(model.nesting, own, asked, labels) for own, asked in zip(weights, some.toarray())),
         notes=(*cells.notes, *_notes(model, chosen, groups, plain=plain, complete=complete)),
-        method=_method(used, cells.table, plain=plain, normal=normal, varies=model.noise.varies),
+        method=_method(used, cells, model, plain=plain),
         of=f"{release.digest}:{statistic.name}",
         release=_about(release),
         errors=None if model.noise.varies else lambda draws, purpose: model.errors(cells.rows, draws, seed + purpose),
+        law=None if normal else lambda sums, levels: model.reaches(sparse.csr_array(sums) @ cells.rows, levels),
         **numbers,
     )
     return _clipped(found, model) if question.nonnegative else found
@@ -415,8 +439,10 @@ def _with_whole(cells: Cells, release: Release, used: PublishedQuery, model: Mod
     )
 
 
-def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: float) -> dict[str, Any]:
-    """Return estimates, errors and intervals of questions."""
+def _numbers(
+    model: Model, cells: Cells, confidence: float, seed: str, stated: float
+) -> tuple[dict[str, Any], FloatArray | None]:
+    """Return estimates, errors and intervals of questions, and the weights of answers in a few of them."""
     fine = model.step > 0 and bool(np.all(model.linear.spread >= (FINE * model.step) ** 2))
     answered = model.linear.answer(cells.rows, fine=fine)
     values, sds = answered.estimates, np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
@@ -428,9 +454,12 @@ def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: f
         if model.noise.normal:
             reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
         else:
-            reach, wides = _drawn_reaches(model, cells, (confidence, (1 + confidence) / 2), seed)
+            levels = (confidence, (1 + confidence) / 2)
+            reach, wides = model.reaches(cells.rows, levels, answered.weights) or _drawn_reaches(
+                model, cells, levels, seed
+            )
         lows, highs = values - reach, values + reach
-    return {
+    numbers = {
         "values": values,
         "sds": sds,
         "lows": lows,
@@ -439,6 +468,7 @@ def _numbers(model: Model, cells: Cells, confidence: float, seed: str, stated: f
         "halves": halves,
         "wides": wides,
     }
+    return numbers, answered.weights
 
 
 def _moved_ends(model: Model, cells: Cells, confidence: float, stated: float) -> tuple[FloatArray, FloatArray]:
@@ -545,17 +575,19 @@ def _about(release: Release) -> dict[str, str]:
         "digest": release.digest,
         "privacy_label": release.privacy_label,
         "stages": " ".join(sorted(release.published.lineage(release.digest))),
-        "follows": _followed(release),
+        "follows": followed(release),
         "version": version("recordwise"),
         **marked,
     }
 
 
-def _method(query: PublishedQuery, table: str, *, plain: bool, normal: bool, varies: bool) -> str:
+def _method(query: PublishedQuery, cells: Cells, model: Model, *, plain: bool) -> str:
     named = table_names([each.name for each in query.tables])
-    how = f"sum of noisy answers of the table {table}" if plain else f"best linear unbiased estimate from {named}"
-    interval = "totals under which it is not surprising" if varies else "draws of the noise law"
-    return how if normal else f"{how}, interval by {interval}"
+    how = f"sum of noisy answers of the table {cells.table}" if plain else f"best linear unbiased estimate from {named}"
+    if model.noise.normal:
+        return how
+    drawn = "draws of the noise law" if model.law(cells.rows) is None else "the law of its error"
+    return f"{how}, interval by {'totals under which it is not surprising' if model.noise.varies else drawn}"
 
 
 def _notes(
@@ -636,14 +668,15 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
     return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]
 
 
-def _followed(release: Release) -> str:
-    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing."""
+def followed(release: Release, *, renamed: bool = False) -> str:
+    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing.
+
+    Where codes were renamed, only whoever brings both releases to the same codes may use it (``renamed``).
+    """
     step, follows = release.published.step, release.published.follows
-    if step is None or not follows or step.relisted:
+    if step is None or not follows or step.relisted or (step.renamed and not renamed):
         return ""
-    drawn = [
-        each.mechanism() for query in release.published.queries for each in query.statistics if each.noise is not None
-    ]
+    drawn = [noise_read(each) for query in release.published.queries for each in query.statistics if each.noise]
     # With the variances of before, fits have the weights of before.
     same = all(getattr(each, "keeps_variance", False) for each in drawn)
     return f"{follows[0]} {float(step.carry)!r}" if same else ""

@@ -18,9 +18,9 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.noise import Seeded
-from recordwise.noise.laws import discrete_gaussian
+from recordwise.noise.laws import DiscreteGaussian, GeneralizedGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource
-from recordwise.noise.stated import stated_noise
+from recordwise.noise.stated import FINE
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
@@ -32,6 +32,7 @@ from recordwise.postprocess.linear import (
 )
 from recordwise.release.nesting import IntArray, Nesting
 from recordwise.release.published import PublishedStatistic
+from recordwise.release.tables import noise_read
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.base import Mechanism
@@ -60,8 +61,7 @@ def noise_of(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
 def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a statistic of one query."""
     raw = nesting.column(statistic, "_sd") ** 2
-    stated = None if statistic.noise is None else stated_noise(statistic.noise)
-    mechanism: Any = statistic.mechanism() if stated is None else stated
+    mechanism: Any = noise_read(statistic)
     step = nesting.published.measure(statistic.of).step
     ends = np.cumsum([0, *nesting.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
@@ -82,7 +82,7 @@ def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
-def _grouped_noise(nesting: Nesting, mechanism: "Mechanism", raw: FloatArray, step: Fraction) -> "JoinedNoise":
+def _grouped_noise(nesting: Nesting, mechanism: Any, raw: FloatArray, step: Fraction) -> "JoinedNoise":
     """Return noise by the public group of each cell (T-GROUPED)."""
     parts: list[tuple[Any, AnswerNoise]] = []
     for rows, own in nesting.by_group(mechanism):
@@ -318,6 +318,126 @@ class JoinedNoise:
 
 AnswerNoise: TypeAlias = OwnNoise | JoinedNoise
 """The noise of all answers of one statistic."""
+
+
+# Sums of Laplace and Gaussian errors have a law that is computed and not drawn. For readers, who ask about a few sums: one Fourier
+# integral for each. Laws on a thousand lattice steps or more are taken as continuous, but for half a step of the largest weight.
+
+
+SEPARATE = 64
+"""The largest Laplace errors of a sum that are taken one by one; all others are as many equal ones as have their second and fourth
+cumulants."""
+PERIOD = 64.0
+"""The midpoint rule takes an error of x standard deviations for one of x + PERIOD, which no sum has."""
+CUT_OFF = 12_700.0
+"""The integral ends where what is left is at most a ten-thousandth of the chance of a miss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SummedErrors:
+    """Errors of answers that are Laplace or normal but for half a lattice step."""
+
+    raw: FloatArray
+    laplace: Any
+    """Which of them are Laplace."""
+    halves: FloatArray
+    """Half a step of the lattice of each."""
+
+    @classmethod
+    def of(cls, noise: AnswerNoise) -> "SummedErrors | None":
+        """Return the errors of noise with these laws; None for all other."""
+        found = cls(raw=noise.variance(None), laplace=np.zeros(0, dtype=bool), halves=np.zeros(0))
+        found = replace(found, laplace=np.zeros(len(found.raw), dtype=bool), halves=np.zeros(len(found.raw)))
+        parts = noise.parts if isinstance(noise, JoinedNoise) else ((np.arange(len(found.raw)), noise),)
+        for places, each in parts:
+            if not isinstance(each, FixedNoise) or not each.known or not found._place(places, each):
+                return None
+        return found
+
+    def _place(self, places: IntArray, noise: FixedNoise) -> bool:
+        """Note the laws of some answers; False if one is of another kind."""
+        for rows, law in noise.laws:
+            at, raw = places[rows], noise.raw[rows]
+            if isinstance(law, GeneralizedGaussian) and law.shape == 1 and law.scale >= FINE:
+                self.laplace[at] = True
+                self.halves[at] = np.sqrt(raw / 2) / float(2 * law.scale)
+            elif isinstance(law, DiscreteGaussian) and np.all(raw >= (LEAST_STEPS * noise.step) ** 2):
+                self.halves[at] = noise.step / 2
+            else:
+                return False
+        return True
+
+    def reaches(self, weights: FloatArray, levels: Sequence[float]) -> list[FloatArray]:
+        """Return what weighted sums stay within at several levels of confidence."""
+        parts, size = weights**2 * self.raw, np.abs(weights) * self.halves
+        total = np.sum(parts, axis=1)
+        smooth = np.sum(parts[:, ~self.laplace], axis=1) / total
+        half = sum(np.max(size[:, kind], axis=1, initial=0.0) for kind in (self.laplace, ~self.laplace))
+        shares = parts[:, self.laplace] / total[:, None]
+        return [np.asarray(np.sqrt(total) * each + half) for each in sum_reaches(shares, smooth, levels)]
+
+
+def sum_reaches(shares: FloatArray, smooth: FloatArray, levels: Sequence[float]) -> list[FloatArray]:
+    """Return what sums of Laplace and normal errors with variance 1 stay within.
+
+    By inversion of their characteristic function: the product over the shares v of 1/(1 + v t^2/2), each for a
+    Laplace error, and of exp(-s t^2/2) for the normal part s. It is at most 1/(1 + t^2/2).
+
+    Args:
+        shares: The variances of the Laplace errors, a row for each sum.
+        smooth: The variance of the normal part of each sum.
+        levels: Levels of confidence.
+
+    Returns:
+        For each level the quantile of the absolute value of each sum.
+    """
+    step = 2 * math.pi / PERIOD
+    t = (np.arange(math.ceil(math.cbrt(CUT_OFF / (1 - max(levels))) / step), dtype=np.float64) + 0.5) * step
+    kept = min(SEPARATE, shares.shape[1])
+    ordered = np.partition(shares, shares.shape[1] - kept, axis=1)
+    large, small = ordered[:, shares.shape[1] - kept :], ordered[:, : shares.shape[1] - kept]
+    rest, squares = np.sum(small, axis=1), np.sum(small**2, axis=1)
+    count = np.divide(rest**2, squares, out=np.ones_like(rest), where=squares > 0)
+    found, block = np.empty((len(levels), len(shares))), max(1, MOST_VALUES // (max(kept, 1) * len(t)))
+    for start in range(0, len(shares), block):
+        some, half = slice(start, start + block), t**2 / 2
+        equal = count[some, None] * np.log1p(rest[some, None] / count[some, None] * half)
+        with np.errstate(over="ignore"):
+            others = np.prod(1 + large[some, :, None] * half, axis=1)
+        phi = np.exp(-smooth[some, None] * half - equal) / others * (2 / math.pi * step / t)
+        found[:, some] = [_first_within(phi, t, 1 - level) for level in levels]
+    return list(found)
+
+
+def _first_within(phi: FloatArray, t: FloatArray, miss: float) -> FloatArray:
+    """Return where the chance of a larger sum is at most this."""
+
+    def beyond(reach: FloatArray) -> FloatArray:
+        return np.asarray(1 - np.einsum("ij,ij->i", phi, np.sin(reach[:, None] * t)))
+
+    return _crossing(beyond, miss, np.full(len(phi), 2.0))[1]
+
+
+def in_common(noise: AnswerNoise) -> AnswerNoise:
+    """Return noise with one law for all of its fine laws that differ in scale only.
+
+    Its draws are scaled to the variance of each answer, and one table serves them all.
+    """
+    if isinstance(noise, JoinedNoise):
+        return JoinedNoise(tuple((rows, in_common(each)) for rows, each in noise.parts))
+    if isinstance(noise, VaryingNoise):
+        return noise
+    every, places = np.arange(len(noise.raw)), dict[Any, list[IntArray]]()
+    for rows, law in noise.laws:
+        places.setdefault(_standard(law), []).append(every[rows])
+    return replace(noise, laws=tuple((np.concatenate(rows), law) for law, rows in places.items()))
+
+
+def _standard(law: Any) -> Any:
+    """Return the law of the same shape on a thousand steps, if it is on as many."""
+    if isinstance(law, GeneralizedGaussian) and law.scale >= FINE:
+        return GeneralizedGaussian(scale=FINE, shape=law.shape)
+    return NORMAL if isinstance(law, DiscreteGaussian) and law.sigma >= NORMAL_STEPS else law
 
 
 def public_seed(digest: str, *purpose: str) -> Seeded:

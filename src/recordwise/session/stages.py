@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,8 @@ class Following:
     """``carry`` for the period before, ``revise`` for corrected records of the same period, ``start`` for none."""
     release: Release | None = None
     records: Engine | None = None
+    crosswalk: Mapping[str, Any] = field(default_factory=dict)
+    """By column, pairs of an earlier and a later code: cells that were only renamed are followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

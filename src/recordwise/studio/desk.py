@@ -1,7 +1,7 @@
 """What the server does for its page: the trade file, what was chosen, and what is handed over, in one folder.
 
 The trade file of a plan that has not changed is there at once, as the text that it is; what reads and checks it is imported when
-something is chosen.
+something is chosen. While one is made, the page shows what the plan itself says, which needs no record.
 """
 
 import json
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RecordwiseError
 from recordwise.studio import begin, form
 from recordwise.studio.worker import DONE, FAILED, Job, Worker
 
 if TYPE_CHECKING:
+    from recordwise.plan.file.read import PlanFile
     from recordwise.studio.state import StudioState
     from recordwise.studio.trade import Trade
 
@@ -69,10 +70,26 @@ class Subject:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
+    def first_look(self) -> dict[str, Any] | None:
+        """Return what the plan itself says; None where the trade file is there at once."""
+        if self.made_before() is not None:
+            return None
+        from recordwise.plan.file.read import load_plan
+
+        return first_look(load_plan(self.plan, parameters=self.parameters))
+
     def make(self) -> str:
-        """Return the trade file, made if it has to be."""
+        """Return the trade file, made if it has to be.
+
+        Whoever opens one of confidential records again looks at them again, and the ledger notes it.
+        """
         found = self.made_before()
         if found is not None:
+            if self.data == CONFIDENTIAL:
+                from recordwise.plan.file.read import load_plan
+                from recordwise.session.owner import enter_look
+
+                enter_look(load_plan(self.plan, parameters=self.parameters), "studio")
             return found
         from recordwise.studio.make import make_trade
 
@@ -120,6 +137,73 @@ def _new_files(plan: Path) -> dict[str, Path]:
         number += 1
 
 
+SIZES = (10, 100, 1_000, 10_000)
+"""Cells whose errors are shown at once."""
+
+
+def first_look(file: "PlanFile") -> dict[str, Any]:
+    """Return what a plan says before any record is there.
+
+    The losses of its examples, how far off cells of its finest table are, and its tables. Nothing of planning is imported: that
+    takes longer than showing this.
+    """
+    from recordwise.exact.text import exact_text, screen_number, screen_whole
+    from recordwise.plan.cost import plan_policy
+    from recordwise.plan.describe import table_name
+    from recordwise.plan.keys.hierarchies import with_hierarchy_labels
+
+    plan, words = file.plan, with_hierarchy_labels(file.words, file.plan.schema.hierarchies)
+    policy = plan_policy(plan)
+    losses = []
+    for name, record in file.examples.items():
+        loss = float(policy.loss(dict(record)))
+        told = [f"{key} {each if isinstance(each, str) else exact_text(each)}" for key, each in record.items()]
+        losses.append({"name": name, "fine": ", ".join(told), "value": loss, "text": screen_number(loss)})
+    listed = [each for each in plan.tables() if plan.selection(each) is None]
+    cells = {table_name(plan, each): plan.cells(each).num_rows if each.shape.groups else 1 for each in listed}
+    return {
+        "title": words.publication.title or file.dataset,
+        "about": words.labels.get("count", "records").lower(),
+        "losses": losses,
+        "errors": _first_errors(file),
+        "tables": [{"name": name, "cells": screen_whole(number)} for name, number in cells.items()],
+    }
+
+
+def _first_errors(file: "PlanFile") -> dict[str, Any]:
+    """Return the margin of error of cells of some sizes, of the first sum in the finest table; nothing where it is not known."""
+    import numpy as np
+
+    from recordwise.exact.text import screen_error, screen_whole
+
+    plan = file.plan
+    drawn = [
+        (plan.cells(part.table).num_rows, each.of is not None, part.table.shape, each)
+        for part, each in plan.drawn()
+        if part.table.shape.groups and plan.selection(part.table) is None and each.totals(plan.schema)
+    ]
+    if not drawn:
+        return {}
+    *_, level, statistic = max(drawn, key=lambda one: one[:2])
+    label = file.words.label(statistic.alias, statistic.of)
+    rows = []
+    for size in SIZES:
+        try:
+            own = statistic.mechanism.at_share(level.share)
+            if own.is_sized:
+                edges = own.edges(float(size))
+                own = own.at_size(max((each for each in edges if each <= size), default=edges[0]))
+            measure = plan.schema.measure(statistic.of) if statistic.of else None
+            step = 1 if measure is None else measure.step
+            reach = float(own.error_quantiles(np.array([float(size)]), confidence=0.95, step=step)[0])
+        except RecordwiseError:
+            return {}
+        rows.append(
+            {"name": f"{screen_whole(size)} {label}", "value": reach / size, "text": screen_error(reach / size)}
+        )
+    return {"table": " by ".join(level.names()), "rows": rows}
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Desk:
     """One person's work in one folder."""
@@ -129,12 +213,15 @@ class Desk:
     """None until a plan was begun."""
     worker: Worker = field(default_factory=Worker)
     job: Job | None = None
+    first: Job | None = None
+    """What the plan itself says, while the trade file is made."""
     _read: "tuple[str, Trade] | None" = None
     _exact: "Callable[[StudioState], Mapping[str, str]] | None" = None
 
     def open(self) -> None:
         """Begin with the trade file, if there is a plan."""
         if self.subject is not None:
+            self.first = self.worker.start("first", self.subject.first_look)
             self.job = self.worker.start("trade", self.subject.make)
 
     def close(self) -> None:
@@ -151,6 +238,8 @@ class Desk:
             "folder": self.folder.name or str(self.folder),
             "stage": stage,
             "problem": problem,
+            "label": "CONFIDENTIAL" if self.subject is not None and self.subject.data == CONFIDENTIAL else "",
+            "first": None if self.first is None or stage != WORKING else self.first.result,
             "state": self._chosen() if stage == TRADE else None,
             "files": begin.record_files(self.folder) if stage == BEGIN else [],
         }

@@ -33,6 +33,7 @@ from recordwise.studio.trade import Trade
 
 POSITION = "position"
 INDENT = "    "
+UNPROVED = "no proof was found in time that the budget covers it"
 
 
 @own_argument_errors
@@ -345,6 +346,9 @@ class Exact:
 
             first = refused(1)
             if first is not None:
+                if first.witness is None:
+                    # It has pages of reasons, which ``check`` prints.
+                    return {"budget": UNPROVED}
                 return {"budget": f"the budget does not cover it: {budget_words(first)}", "years": screen_whole(0)}
             covered, over = 1, 2
             while over <= MOST_YEARS and refused(over) is None:

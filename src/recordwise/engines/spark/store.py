@@ -82,7 +82,7 @@ def _respell(node: exp.Expr) -> exp.Expr:
 
 
 # Exact sums from 64-bit sums: each number is split into a high and a low half, the halves are summed, and Arrow joins
-# them. Two BIGINT sums cost little more than one; a DECIMAL(38, 0) sum takes about twice the time (docs/scale.md). A
+# them. Two BIGINT sums cost little more than one; a DECIMAL(38, 0) sum takes about twice the time (docs/performance.md). A
 # record has at most 2^62 steps, so no half exceeds 2^31 and a cell can hold four billion records of the largest size.
 # Beyond that, Spark in ANSI mode fails instead of wrapping around.
 

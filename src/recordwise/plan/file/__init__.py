@@ -1,7 +1,7 @@
 """Read and write plans as TOML files.
 
 A file is checked as a whole, and every problem is reported at once with its line. A new entry is a row of a table
-(``Entry``); docs/extending.md says of which, and what it becomes.
+(``Entry``); docs/architecture.md says of which, and what it becomes.
 
 In reading order:
 

@@ -1,6 +1,6 @@
 """The statistics of a query: what each needs from an engine, costs and publishes.
 
-A new one subclasses ``Drawable`` and joins ``KINDS``; docs/extending.md lists what else it needs.
+A new one subclasses ``Drawable`` and joins ``KINDS``; docs/architecture.md lists what else it needs.
 
 In reading order:
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
 
 
-# Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/averages.md). In the
+# Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/statistics.md). In the
 # plane of both noisy scales, in units of their sigmas, pairs of totals with the same ratio lie on a rising curve. An
 # interval has the ratios whose curves pass the noisy point within some radius: that of straight lines, and a little
 # more the more a curve bends.
@@ -46,6 +46,8 @@ STEEPEST_BEND = 2 / 3**1.5
 """The largest w**2/(1 + w**2)**1.5: by how much a bend of one scale bends a curve in the plane at most."""
 MOST_BENT = 0.6
 """Beyond it two separate intervals are no wider."""
+LONGEST_RADIUS = 3.0
+"""In sigmas: bends are bounded within ``NEARBY`` of a point, which is enough for radii up to this one."""
 BENDS = np.concatenate([[0.0], 0.002 * 1.05 ** np.arange(118)])
 """Curvatures are rounded up to one of these."""
 COARSE_POINTS, GOLDEN_STEPS = 9, 18
@@ -112,12 +114,13 @@ def _largest(value: Callable[[FloatArray], FloatArray], start: FloatArray) -> Fl
 
 
 def radii(bend: FloatArray, confidence: float) -> FloatArray:
-    """The radius for each curvature; infinite where it bends too much."""
+    """The radius for each curvature; infinite where it bends too much or the radius is too long."""
     place = np.searchsorted(BENDS, np.where(bend <= MOST_BENT, bend, 0.0))
     needed = np.unique(place)
     known = np.zeros(len(BENDS))
     known[needed] = [_radius(float(BENDS[each]), confidence) for each in needed]
-    return np.where(bend <= MOST_BENT, known[place], np.inf)
+    found = known[place]
+    return np.where((bend <= MOST_BENT) & (found <= LONGEST_RADIUS), found, np.inf)
 
 
 @lru_cache(maxsize=4096)
@@ -147,7 +150,7 @@ def _radius(bend: float, confidence: float) -> float:
     return high + NEAR
 
 
-# An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/averages.md).
+# An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/statistics.md).
 
 
 STEEPEST = 0.25

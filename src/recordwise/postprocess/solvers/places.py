@@ -28,6 +28,8 @@ MOST_WORK = 2e12
 """The largest sum of d^3 over inner places, times ten multiplications."""
 MOST_HELD = 4e8
 """The largest number of matrix entries of all inner places."""
+SMALL = 128
+"""Up to so many classes matrices are solved by numpy: a first answer comes sooner without scipy's linear algebra."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,21 +168,31 @@ def _of_parts(inner: Inner, parts: Sequence[Inner], below: Sequence[FloatArray])
 
 def _eliminate(spread: FloatArray, sums: Any, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the root R of S = R R' and T = (I + R'GR)^-1 R', so that S X = R T: nothing cancels."""
-    from scipy import linalg
-
-    root: Any = linalg.cholesky(np.asarray(spread), lower=True, check_finite=False)
+    root: Any = np.linalg.cholesky(spread)
     half = (sums @ root) / np.sqrt(variances)[:, None]
     inner = half.T @ half
     inner[np.diag_indices_from(inner)] += 1.0
-    factor = linalg.cho_factor(inner, lower=True, check_finite=False, overwrite_a=True)
-    return root, linalg.cho_solve(factor, root.T, check_finite=False)
+    factor = np.linalg.cholesky(inner)
+    return root, _over(factor, _under(factor, root.T))
 
 
 def _over(root: FloatArray, values: FloatArray) -> FloatArray:
     """Divide by the transpose of a root, from the left."""
+    if len(root) <= SMALL:
+        # Of a matrix that is triangular already, the factors are itself and 1: nothing is rounded twice.
+        return np.asarray(np.linalg.solve(root.T, values), np.float64)
     from scipy import linalg
 
     return np.asarray(linalg.solve_triangular(root, values, trans="T", lower=True, check_finite=False))
+
+
+def _under(root: FloatArray, values: FloatArray) -> FloatArray:
+    """Divide by a root, from the left."""
+    if len(root) <= SMALL:
+        return np.asarray(np.linalg.solve(root[::-1, ::-1], values[::-1])[::-1], np.float64)
+    from scipy import linalg
+
+    return np.asarray(linalg.solve_triangular(root, values, lower=True, check_finite=False))
 
 
 def _size(part: slice) -> int:
@@ -308,8 +320,6 @@ class PlaceFit:
 
     def _told(self, depth: int, above: Any, found: FloatArray) -> FloatArray:
         """Take what places tell from a covariance, and return what is left for their parents."""
-        from scipy import linalg
-
         wider = self.places.joined[depth - 1].shape[0] if depth else 0
         up = np.zeros((len(found), wider))
         for each, (root, shrunk) in zip(self.places.inner[depth], self.matrices[depth]):
@@ -321,7 +331,7 @@ class PlaceFit:
             weighted = each.sums.T @ ((each.sums @ here) / self.variances[each.answers][:, None])
             found[np.ix_(rows, rows)] -= here.T @ _over(root, shrunk @ weighted)
             if depth:
-                taken = shrunk.T @ linalg.solve_triangular(root, here, lower=True, check_finite=False)
+                taken = shrunk.T @ _under(root, here)
                 count = len(each.above)
                 to = sparse.csr_array((np.ones(count), (each.above, np.arange(count))), shape=(wider, count))
                 up[rows] += (to @ taken).T

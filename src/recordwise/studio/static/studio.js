@@ -5,8 +5,8 @@ import {overall, points, ranked, totalLosses, view} from "./view.js";
 import {TILES} from "./tiles.js";
 
 // The page of a trade file. Every control sends an event, every event makes a new state, every state is drawn by one function.
-const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"]];
-const ERRORS = [[0.001, "0.1%"], [0.01, "1%"], [0.1, "10%"], [1, "100%"], [10, "1000%"]];
+export const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"]];
+export const ERRORS = [[0.001, "0.1%"], [0.01, "1%"], [0.1, "10%"], [1, "100%"], [10, "1000%"]];
 const REST = 300, GRID = 8;
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
 const keyed = (key, name = "span", given = {}) => make(name, {...given, "data-key": key});

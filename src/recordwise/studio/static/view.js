@@ -27,7 +27,7 @@ export const years = (trade, losses) => {
   const lefts = [...trade.records.map(each => each.budget), ...trade.examples.map(each => each.budget), ...trade.budget.extremes];
   const costs = [...losses.records, ...losses.examples, ...losses.extremes];
   let least = MOST_YEARS + 1;
-  costs.forEach((loss, at) => { if (lefts[at] !== null && loss > 0) least = Math.min(least, lefts[at] / loss); });
+  costs.forEach((loss, at) => { if (lefts[at] != null && loss > 0) least = Math.min(least, lefts[at] / loss); });
   const times = Math.trunc(least * NEARLY);
   return times > MOST_YEARS ? "more than " + screenWhole(MOST_YEARS) : screenWhole(times);
 };

@@ -1,14 +1,12 @@
-"""The six tables of docs/transcripts.md, each in another kind of file, with the public lists of their cells.
+"""The six tables of transcripts.md, each in another kind of file, with the public lists of their cells.
 
-    python docs/transcripts/tables.py [--data FOLDER]
-
-Written into the current folder. FOLDER holds the public files that three of the tables are laid out from: County Business Patterns,
-the Census of Agriculture and ZIP Business Patterns. Without it small made-up files of the same layout take their place.
+Three of them are laid out from public files: County Business Patterns, the Census of Agriculture and ZIP Business Patterns.
+Without these, small made-up files of the same layout take their place. The farms are those of docs/worked-example.md.
 """
 
-import argparse
 import csv
 import gzip
+import runpy
 import tempfile
 from pathlib import Path
 
@@ -21,6 +19,7 @@ import pyarrow.parquet as pq
 
 from recordwise.synthetic.county_tables import CountyTable
 
+FARMS = Path(__file__).parents[2] / "docs" / "worked-example" / "farms.py"
 COUNTIES, DAIRIES = "cbp_county_2017.parquet", "nass_county_milk_operations_by_size_2022.csv.gz"
 ZIPS = "zbp_2016_naics3_sizeclass.parquet"
 HERDS = {"1 TO 9": (1, 9), "10 TO 19": (10, 19), "20 TO 49": (20, 49), "50 TO 99": (50, 99), "100 TO 199": (100, 199)}
@@ -120,23 +119,6 @@ def loans(out: Path, count: int) -> None:
             )
 
 
-def farms(out: Path, count: int) -> None:
-    """Farms with their cows, a public list of counties with their states, and last year's cows by county."""
-    rng = np.random.default_rng(8)
-    counties = [f"{state}{number:03}" for state in ("36", "50") for number in range(1, 24, 2)]
-    chosen = np.floor(len(counties) * rng.random(count) ** 2).astype(np.int64)
-    cows = np.floor(15 * (rng.pareto(1.3, count) + 1)).astype(np.int64)
-    table = {"farm_id": np.arange(1, count + 1), "county": [counties[each] for each in chosen], "cows": cows}
-    pyarrow.csv.write_csv(pa.table(table), out / "farms.csv")
-    states = [each[:2] for each in counties]
-    pyarrow.csv.write_csv(pa.table({"state": states, "county": counties}), out / "counties.csv")
-    totals = np.bincount(chosen, weights=cows, minlength=len(counties))
-    last = pa.table(
-        {"county": counties, "cows": np.round(totals * rng.uniform(0.9, 1.1, len(counties)), -1).astype(np.int64)}
-    )
-    pyarrow.csv.write_csv(last, out / "last-year.csv")
-
-
 def look_alikes(data: Path) -> None:
     """Made-up files with the columns and codes of the public ones."""
     rng = np.random.default_rng(6)
@@ -175,11 +157,5 @@ def write(out: Path, data: Path | None) -> None:
         dairies(source, out)
         zips(source, out)
     loans(out, count=400)
-    farms(out, count=3_000)
+    runpy.run_path(str(FARMS))["write"](out)
     utilities(out, units=2_000 if data is None else 200_000)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path)
-    write(Path(), parser.parse_args().data)
