@@ -29,7 +29,7 @@ from recordwise.mechanisms.base import (
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
-from recordwise.noise.laws import LatticeLaw, discrete_gaussian
+from recordwise.noise.laws import AveragedLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By
@@ -247,36 +247,6 @@ class Refined(Mechanism):
     def sigma(self) -> Fraction | None:
         """The sigma that is left, on either scale."""
         return self.noise_sigma if self.noise_scale is None else self.noise_scale
-
-
-@dataclass(frozen=True, slots=True)
-class AveragedLaw:
-    """The law of an average of discrete Gaussian draws, for simulations."""
-
-    draws: tuple[tuple[LatticeLaw, float], ...]
-    """Each law with its weight."""
-
-    @property
-    def variance(self) -> float:
-        """In squared lattice steps."""
-        return sum(weight**2 * float(law.variance) for law, weight in self.draws)
-
-    def draw(self, count: int, source: BitSource) -> "AveragedDraws":
-        """Return averages of fresh draws.
-
-        Args:
-            count: How many.
-            source: Random bits.
-        """
-        each = [weight * law.draw(count, source).values.astype(np.float64) for law, weight in self.draws]
-        return AveragedDraws(np.sum(each, axis=0))
-
-
-@dataclass(frozen=True, slots=True)
-class AveragedDraws:
-    """Averages, which are no whole numbers."""
-
-    values: FloatArray
 
 
 class Continued(Refined):

@@ -40,7 +40,7 @@ from recordwise.release.spread import (
     public_seed,
     total_intervals,
 )
-from recordwise.release.tables import ReleasedTable
+from recordwise.release.tables import ReleasedTable, noise_read
 
 NO_CODE = -1
 MOST_NAMED, MOST_WORDS = 4, 12
@@ -676,9 +676,7 @@ def followed(release: Release, *, renamed: bool = False) -> str:
     step, follows = release.published.step, release.published.follows
     if step is None or not follows or step.relisted or (step.renamed and not renamed):
         return ""
-    drawn = [
-        each.mechanism() for query in release.published.queries for each in query.statistics if each.noise is not None
-    ]
+    drawn = [noise_read(each) for query in release.published.queries for each in query.statistics if each.noise]
     # With the variances of before, fits have the weights of before.
     same = all(getattr(each, "keeps_variance", False) for each in drawn)
     return f"{follows[0]} {float(step.carry)!r}" if same else ""

@@ -337,15 +337,21 @@ class Noisy:
     def scores(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the variance of the sum of scores of one column as a quadratic in the slope.
 
-        With errors that differ cells share, as those of fitted numbers do.
+        With errors that differ cells share, as those of fitted numbers do; what they would take away counts as 0 where the
+        variance would be negative at some slope.
         """
         x, w, errors = self.columns[:, 0], self.weights, self.column_errors[0]
         factor = len(x) / (len(x) - LEAST)
         first, second = w * x * self.response, w * (x**2 - np.diagonal(errors))
         pulled = w * x
         shared, answered = (_off_diagonal(each) for each in (errors, self.response_errors))
-        both = factor * np.sum(second**2) + pulled @ shared @ pulled + w @ shared**2 @ w
-        return factor * np.sum(first**2) + pulled @ answered @ pulled, factor * np.sum(first * second), both
+        own = np.array([np.sum(first**2), np.sum(second**2)]) * factor
+        more = np.array([pulled @ answered @ pulled, pulled @ shared @ pulled + w @ shared**2 @ w])
+        between = factor * np.sum(first * second)
+        if np.any(own + more <= 0) or np.prod(own + more) < between**2:
+            more = np.maximum(more, 0.0)
+        none, two = own + more
+        return none, between, two
 
     def sandwich(self, slopes: FloatArray) -> FloatArray:
         """The covariance of the sums of scores of several columns."""
@@ -356,8 +362,12 @@ class Noisy:
         pulled, shared = self.weights[:, None] * self.columns, _off_diagonal(self.column_errors)
         error = _off_diagonal(self.response_errors) + np.einsum("k,kij->ij", slopes**2, shared)
         product = np.einsum("i,kij,lij,j->kl", self.weights, shared, shared, self.weights)
-        found = size / (size - count - 1) * scores.T @ scores + pulled.T @ error @ pulled
-        return np.asarray(found + np.outer(slopes, slopes) * product)
+        found = size / (size - count - 1) * scores.T @ scores
+        more = pulled.T @ error @ pulled + np.outer(slopes, slopes) * product
+        if np.linalg.eigvalsh(found + more)[0] <= 0:
+            sizes, along = np.linalg.eigh(more)
+            more = along * np.maximum(sizes, 0.0) @ along.T
+        return np.asarray(found + more)
 
 
 def _off_diagonal(matrix: FloatArray) -> FloatArray:

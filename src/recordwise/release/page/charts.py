@@ -29,6 +29,8 @@ MOST_LINES = 5
 MOST_DIGITS = 10**9
 SAME = 0.01
 """Curves this close, in relative terms, look the same."""
+SIZED = "size of the cell"
+"""What the words of noise by size say."""
 LITTLE, MUCH = "almost nothing can be learned", "hardly any protection"
 EXACT, NOISY = "almost exact", "mostly noise"
 
@@ -123,7 +125,12 @@ def extremes(part: PagePart) -> tuple[tuple[str, Any], ...]:
     # Without a sigma to compare they are in the order of their bands, from the smallest cells to the largest.
     known = None not in sigmas
     ordered = sorted(part.mechanisms, key=lambda each: each.noise_sigma or 0) if known else list(part.mechanisms)
-    return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
+    least, most = (
+        ("smallest cells", "largest cells")
+        if SIZED in part.noise
+        else ("group with least noise", "group with most noise")
+    )
+    return ((f", {least}", ordered[0]), (f", {most}", ordered[-1]))
 
 
 def _relative(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> tuple[float, ...]:

@@ -141,10 +141,10 @@
       : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables.";
     const level = percent(data.level, 0), error = found.sd === null ? "" : ", with a standard error of " + cellText(found.sd) + " from noise";
     const least = found.least ? " The interval holds in at least " + level + " of cases, as noise is not normal; that of recordwise ask is narrower." : "";
-    const raw = cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").";
+    const named = found.title[0].toUpperCase() + found.title.slice(1), raw = cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").";
     // Of tables that cross, the sum as drawn is far less exact than that of numbers that were made to add up, whose error needs all tables.
-    return found.fits === null || found.fits === undefined ? [found.title + ": " + raw, how + least + " " + data.results.note]
-      : [found.title + ": " + cellText(found.fits) + ", from numbers that were made to add up with all other tables.",
+    return found.fits === null || found.fits === undefined ? [named + ": " + raw, how + least + " " + data.results.note]
+      : [named + ": " + cellText(found.fits) + ", from numbers that were made to add up with all other tables.",
         "How exact it is, and the best estimate, tells: recordwise ask FOLDER " + found.asked + ". As drawn, one table alone gives " + raw + " " + how + least + " " + data.results.note];
   };
   const startArea = () => {
