@@ -88,6 +88,8 @@ def test_a_year_is_carried_on_and_then_corrected(place, run):
     assert "if it stays as it is" in shown.output
     page = (place / "2021" / "report.html").read_text()
     assert "carries noise of release" in page
+    assert '"changes":' in page
+    assert "the change since then is more accurate" in page
 
 
 def test_a_plan_without_a_budget_of_those_who_stay_gets_the_lines_to_paste(place, run):

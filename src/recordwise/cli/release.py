@@ -83,6 +83,9 @@ def release(
     file = with_stage(load_with_parameters(plan, given), old_records, refine=refine, carry=carry, revise=revise)
     file = with_crosswalk(file, crosswalk or [])
     before = [load_release(folder) for folder in file.earlier]
+    # The page shows the change since the period whose noise is carried on.
+    carried = stage_releases(file).get("carry")
+    before += [carried] if carried is not None and carried.digest not in {each.digest for each in before} else []
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     done = resume_and_save(file, out, before) if resume else None
     if done is None:

@@ -481,6 +481,22 @@ def _variables(
     return found
 
 
+def carried_reaches(
+    now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable"
+) -> dict[str, float]:
+    """Return a bound on the error of the change of each variable whose noise is carried on.
+
+    Args:
+        now: The later release.
+        before: The one that it follows.
+        table: A table of the later one.
+        earlier: The same table of the earlier one.
+    """
+    level = min(each.published.confidence for each in (now, before))
+    found = _variables(now, before, table, earlier, level)
+    return {each.name: float(each.carried.reach) for each in found if each.carried is not None}
+
+
 def _statistic(release: "Release", table: "ReleasedTable", name: str) -> PublishedStatistic | None:
     """The description of a variable in release.json."""
     query = release.published.query_of(table.name)

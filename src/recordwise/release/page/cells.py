@@ -70,6 +70,8 @@ class PageTable:
     history: tuple[str, ...] = ()
     """The earlier periods whose values follow those of this one."""
     past: tuple[Digits, ...] = ()
+    changes: tuple[float | None, ...] = ()
+    """How far off the change of each variable since the last of them may be, where noise is carried on."""
     query: int | None = None
     """The number of its query."""
     parents: IntArray | None = None
@@ -102,7 +104,7 @@ class PageTable:
             "query": self.query,
             "halves": [self.described.halves.get(each.name) for each in self.variables],
             "reaches": [self.described.reaches.get(each.name) for each in self.variables],
-        }
+        } | ({"changes": list(self.changes)} if self.changes else {})
 
     def _has_gap(self, variable: PageVariable) -> bool:
         return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
@@ -307,6 +309,7 @@ def _table(
         statuses=content.rules.names(),
         history=() if history is None else history.periods_of(table),
         past=() if history is None else history.past(table, indices),
+        changes=() if history is None else tuple(history.changes.get(table.name, ())),
     )
 
 

@@ -467,6 +467,7 @@ def _tables(view: View) -> dict[str, Any]:
         "first": first_view(view.tables[chosen], level) if any(table.data.num_rows for table in view.tables) else None,
         "packed": Html(view.packed),
         "has_history": any(table.history for table in view.tables),
+        "carries": any(table.changes for table in view.tables),
         "files": view.files,
     }
 
