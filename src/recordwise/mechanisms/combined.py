@@ -522,9 +522,12 @@ class Carried(Mechanism):
             confidence: The probability with which the error stays within the bound.
         """
         assert self.before is not None
-        kept = [(sigma, weight * (1 - self.carry), parts) for sigma, weight, parts in _weighted(self.before)]
         *_, last = self.draws()
-        return _reach_of((*(each for each in kept if each[1]), last), read_step(step), confidence)
+        found = []
+        for chain in _chains(self.before):
+            kept = [(sigma, weight * (1 - self.carry), parts) for sigma, weight, parts in chain]
+            found.append(_reach_of((*(each for each in kept if each[1]), last), read_step(step), confidence))
+        return max(found)
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Draw fresh noise of the same variance."""
@@ -533,13 +536,11 @@ class Carried(Mechanism):
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """Return the answers with intervals from the law of all draws."""
         value, lattice = noisy.values(), noisy.step
-        variance, draws = float(self.variance(0.0, step=lattice)), self.draws()
-        # A cell may have been listed for the first time at any draw; its answer then has the draws from there on.
-        chains = ((self._started(first), *draws[first + 1 :]) for first in range(len(draws)))
-        reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in (draws, *chains))
+        variance = float(self.variance(0.0, step=lattice))
+        reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in _chains(self))
         return _estimates(value, variance, _outward_ends(value, reach), confidence)
 
-    def _started(self, first: int) -> tuple[Fraction, Fraction, int]:
+    def started(self, first: int) -> tuple[Fraction, Fraction, int]:
         """Return the draw of an answer that was drawn afresh where others have this draw."""
         draws, weight = self.draws(), self.draws()[first][1]
         spread = sqrt_upper(sum((sigma * own) ** 2 for sigma, own, _ in draws[: first + 1]))
@@ -625,6 +626,14 @@ def _weighted(mechanism: Mechanism) -> tuple[tuple[Fraction, Fraction, int], ...
         return mechanism.draws()
     found, total = _draws(mechanism), _precision(mechanism)
     return tuple((sqrt_upper(1 / each), each / total, 1) for each in found)
+
+
+def _chains(mechanism: Mechanism) -> list[tuple[tuple[Fraction, Fraction, int], ...]]:
+    """Return the draws that an answer may have: a cell may have been listed for the first time at any of them."""
+    draws = _weighted(mechanism)
+    if not isinstance(mechanism, Carried):
+        return [draws]
+    return [draws, *((mechanism.started(first), *draws[first + 1 :]) for first in range(len(draws)))]
 
 
 def _reach_of(draws: Sequence[tuple[Fraction, Fraction, int]], lattice: Fraction, confidence: float) -> float:

@@ -10,11 +10,11 @@ a unit's versions is never below its loss; what those pay who stay in their cell
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
@@ -143,6 +143,33 @@ CONTINUITY = ("carry", "staying")
 START, CARRY, REVISE = "start", "carry", "revise"
 
 
+Renaming: TypeAlias = Mapping[str, Mapping[Any, Any]]
+"""By column, for each earlier code that changed the code that it has now, or None."""
+
+
+def later_code(renamed: Mapping[Any, Any], code: Any) -> Any:
+    """Return what an earlier code is called now, None without a single counterpart."""
+    return renamed.get(code, code)
+
+
+def renaming(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the one later code of each earlier code of a crosswalk, None where codes were split or merged.
+
+    A later code that is not listed as an earlier one has none: what became of it is not said. So no two earlier codes become one.
+
+    Args:
+        pairs: An earlier and a later code each.
+    """
+    after: dict[Any, set[Any]] = {}
+    came: dict[Any, set[Any]] = {}
+    for old, new in pairs:
+        after.setdefault(old, set()).add(new)
+        came.setdefault(new, set()).add(old)
+    only = {old: next(iter(codes)) if len(codes) == 1 else None for old, codes in after.items()}
+    found = {old: new if new is not None and len(came[new]) == 1 else None for old, new in only.items()}
+    return found | {new: None for new in came if new not in after}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One draw of a series: what it costs a unit, by its records before and now (T-SERIES)."""
@@ -159,6 +186,8 @@ class Step:
     """The measures of the schema; a condition on one is about a record and not about what changed."""
     relisted: bool = False
     """Whether cells are listed that were not before, or the other way round; there a unit that stays counts as one that moves."""
+    renamed: Renaming = field(default_factory=dict)
+    """By column, the code that an earlier code has now; None where it has no single counterpart."""
 
     def staying(self) -> Policy:
         """Return what a unit pays that stays in all its cells, by what changed.
@@ -189,7 +218,7 @@ class Step:
         return float((1 - self.carry) ** 2) * float(self.noise.policy().loss(dict(record))) * OUTWARD
 
     def _part_loss(self, part: FirmPart, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> float:
-        here, there = taken_part(part, now), taken_part(part, before)
+        here, there = taken_part(part, now), self._renamed(part, taken_part(part, before))
         if here is None or there is None or self.relisted or not same_cell(part, here, there):
             came = 0.0 if here is None else float(part.policy.loss(here))
             left = 0.0 if there is None else float(part.policy.loss(there))
@@ -201,12 +230,30 @@ class Step:
         counted = 1.0 if part.policy.inputs() else float((1 - self.carry) ** 2)
         return counted * float(part.policy.loss(changed))
 
+    def _renamed(self, part: FirmPart, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return an earlier record with the codes of now; without those of cells that have no single counterpart."""
+        if record is None or not self.renamed:
+            return record
+        made = dict(record)
+        for own in (key.column for key in part.cells if key.column is not None):
+            codes = self.renamed.get(f"{own.name}{own.length or ''}")
+            if codes is None or own.name not in made:
+                continue
+            value = made.pop(own.name)
+            code = later_code(codes, value[: own.length] if isinstance(value, str) else value)
+            # Where a table looks at a code in several ways, nobody says which of them stayed: it counts as a move.
+            alone = sum(own.name in key.names() for key in part.cells) == 1
+            made |= {} if code is None or not alone else {own.name: code}
+        return made
+
     def to_json(self) -> dict[str, Any]:
         """The saved form."""
         form: dict[str, Any] = {"kind": self.kind, "carry": fraction_text(self.carry), "noise": self.noise.to_json()}
         form |= {} if self.follows is None else {"follows": self.follows}
         form |= {"measures": list(self.measures)}
-        return form | ({"relisted": True} if self.relisted else {})
+        form |= {"relisted": True} if self.relisted else {}
+        pairs = {name: [list(each) for each in codes.items()] for name, codes in self.renamed.items()}
+        return form | ({"renamed": pairs} if pairs else {})
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> "Step":
@@ -222,6 +269,7 @@ class Step:
             follows=form.get("follows"),
             measures=tuple(form.get("measures", ())),
             relisted=bool(form.get("relisted", False)),
+            renamed={name: dict(pairs) for name, pairs in form.get("renamed", {}).items()},
         )
 
 

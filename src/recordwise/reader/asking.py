@@ -573,7 +573,7 @@ def _about(release: Release) -> dict[str, str]:
         "digest": release.digest,
         "privacy_label": release.privacy_label,
         "stages": " ".join(sorted(release.published.lineage(release.digest))),
-        "follows": _followed(release),
+        "follows": followed(release),
         "version": version("recordwise"),
         **marked,
     }
@@ -666,10 +666,13 @@ def _cells_text(table: ReleasedTable, rows: Any, labels: Mapping[str, str]) -> l
     return [f"{', '.join('the rest of ' * bool(r) + name for name, r in zip(named, rests))} ({table.name})"]
 
 
-def _followed(release: Release) -> str:
-    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing."""
+def followed(release: Release, *, renamed: bool = False) -> str:
+    """Return the release whose noise a release carries in all its cells, and the part that it carries; else nothing.
+
+    Where codes were renamed, only whoever brings both releases to the same codes may use it (``renamed``).
+    """
     step, follows = release.published.step, release.published.follows
-    if step is None or not follows or step.relisted:
+    if step is None or not follows or step.relisted or (step.renamed and not renamed):
         return ""
     drawn = [noise_read(each) for query in release.published.queries for each in query.statistics if each.noise]
     # With the variances of before, fits have the weights of before.
