@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, near_name
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text
 from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
@@ -81,7 +81,10 @@ def statistics_asked(release: Release, question: Question) -> list[tuple[Publish
     adding = [pair for pair in found if pair in sums]
     if not adding:
         offered = ", ".join(dict.fromkeys(each.name for _, each in sums)) or "none"
-        problem = "is not added up: finer cells of it do not add up to coarser ones" if found else "is not published"
+        near = near_name(question.name, [name for _, each in sums for name in (each.name, each.of) if name])
+        problem = (
+            "is not added up: finer cells of it do not add up to coarser ones" if found else f"is not published{near}"
+        )
         raise ParameterError(
             parameter=f"'{question.name}'",
             problem=problem,
@@ -134,7 +137,7 @@ def groups_asked(release: Release, query: PublishedQuery, columns: Sequence[str]
             names = dict.fromkeys(each.name for table in query.tables for each in table.by)
             raise ParameterError(
                 parameter=f"'{column}'",
-                problem="is no column of the tables",
+                problem=f"is no column of the tables{near_name(column, names)}",
                 advice=f"Columns are {', '.join(names) or 'none'}.",
             )
         found[column] = group
