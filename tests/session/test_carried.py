@@ -500,14 +500,16 @@ def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
 def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
     """A county is renamed and another moves to the other state, in a list of codes: each level is followed on its own."""
 
-    def run(years, codes, states, units, period, **more):
+    def run(years, codes, states, units, period, revision=0, **more):
         listed = rw.Hierarchy.of(
             "place", {"state": states, "county": codes}, levels=["state", "county"], source="public: x"
         )
         query = (
             rw.query().levels("state", "county", keys=rw.Keys.product(county=codes)).sum("emp", rw.Gaussian(sigma=4))
         )
-        opened = build.session(table(units), years.folder / "years.ledger", series=series(period), hierarchies=[listed])
+        opened = build.session(
+            table(units), years.folder / "years.ledger", series=series(period, revision), hierarchies=[listed]
+        )
         with opened as session:
             done = session.run(query, **more)
         done.save(years.folder / period)
@@ -520,6 +522,8 @@ def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
         second = run(years, ["01", "12", "03"], ["B", "A", "B"], [("12", 30), ("03", 40)], "2021", **more)
     assert [points.tolist() for points, _ in found] == [[5 * 5 - 4 * 5, 5 * 40 - 4 * 40, 5 * 30 - 4 * 30]]
     step = second.published.step
+    with pytest.raises(ParameterError, match="other lists of codes"):
+        run(years, ["01", "12", "03"], ["A", "A", "B"], old, "2021", 1, revise=second, old_records=table(old))
     before, now = ({"emp": 30, "county": code, "state": "A"} for code in ("02", "12"))
     stays = step.loss(now, before)
     assert stays == pytest.approx(2 * (0.2 * 30) ** 2 / (2 * 0.36 * 32), rel=1e-3)

@@ -157,6 +157,9 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         if private is not None and earlier.private != private:
             raise _refused(kind, "is private and the further release is not, or the other way round", APART)
         _check_period(earlier, series, kind)
+        if kind == REVISE and schema_before(plan.schema, earlier) != plan.schema:
+            # A record that did not change would move with its code, and nobody pays for that.
+            raise _refused(kind, "has other lists of codes than the release that is revised", "Use the same lists.")
         charge = charge_of_release(earlier, ledger, kind=kind)
     carry = Fraction(1) if kind == REVISE else Fraction(series.carry or 0)
     leave = Fraction(0) if kind == REVISE else Fraction(series.carry or 0)
