@@ -470,6 +470,21 @@ def test_split_and_merged_codes_draw_afresh(tmp_path):
     assert summed.column("n_change_sd").to_pylist() == pytest.approx([math.sqrt(3) * 2] * 2, rel=1e-3)
 
 
+def test_only_units_of_new_cells_count_as_ones_that_come(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    step = years.run(table([HERE]), "2021", query=asked(cells=[*CELLS, "04"])).published.step
+    assert step.relisted
+    assert [sorted(cells) for cells in step.fresh.values()] == [[("04",)]]
+    record, new = {"emp": 3, "county": "02"}, {"emp": 3, "county": "04"}
+    came = float(step.noise.policy().loss(record))
+    assert step.loss(record, record) == pytest.approx(0.04 * came, rel=1e-6)
+    assert step.loss(new, new) == pytest.approx(1.64 * came, rel=1e-6)
+    assert type(step).from_json(step.to_json()) == step
+    # Releases made before this was said, and those with too many new cells.
+    assert replace(step, fresh=None).loss(record, record) == pytest.approx(1.64 * came, rel=1e-6)
+
+
 def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     years = Years(tmp_path)
     years.run(table([("02", 300), ("03", 400)]), "2020")
