@@ -470,6 +470,21 @@ def test_split_and_merged_codes_draw_afresh(tmp_path):
     assert summed.column("n_change_sd").to_pylist() == pytest.approx([math.sqrt(3) * 2] * 2, rel=1e-3)
 
 
+def test_only_units_of_new_cells_count_as_ones_that_come(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    step = years.run(table([HERE]), "2021", query=asked(cells=[*CELLS, "04"])).published.step
+    assert step.relisted
+    assert [sorted(cells) for cells in step.fresh.values()] == [[("04",)]]
+    record, new = {"emp": 3, "county": "02"}, {"emp": 3, "county": "04"}
+    came = float(step.noise.policy().loss(record))
+    assert step.loss(record, record) == pytest.approx(0.04 * came, rel=1e-6)
+    assert step.loss(new, new) == pytest.approx(1.64 * came, rel=1e-6)
+    assert type(step).from_json(step.to_json()) == step
+    # Releases made before this was said, and those with too many new cells.
+    assert replace(step, fresh=None).loss(record, record) == pytest.approx(1.64 * came, rel=1e-6)
+
+
 def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     years = Years(tmp_path)
     years.run(table([("02", 300), ("03", 400)]), "2020")
@@ -500,14 +515,16 @@ def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
 def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
     """A county is renamed and another moves to the other state, in a list of codes: each level is followed on its own."""
 
-    def run(years, codes, states, units, period, **more):
+    def run(years, codes, states, units, period, revision=0, **more):
         listed = rw.Hierarchy.of(
             "place", {"state": states, "county": codes}, levels=["state", "county"], source="public: x"
         )
         query = (
             rw.query().levels("state", "county", keys=rw.Keys.product(county=codes)).sum("emp", rw.Gaussian(sigma=4))
         )
-        opened = build.session(table(units), years.folder / "years.ledger", series=series(period), hierarchies=[listed])
+        opened = build.session(
+            table(units), years.folder / "years.ledger", series=series(period, revision), hierarchies=[listed]
+        )
         with opened as session:
             done = session.run(query, **more)
         done.save(years.folder / period)
@@ -520,6 +537,8 @@ def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
         second = run(years, ["01", "12", "03"], ["B", "A", "B"], [("12", 30), ("03", 40)], "2021", **more)
     assert [points.tolist() for points, _ in found] == [[5 * 5 - 4 * 5, 5 * 40 - 4 * 40, 5 * 30 - 4 * 30]]
     step = second.published.step
+    with pytest.raises(ParameterError, match="other lists of codes"):
+        run(years, ["01", "12", "03"], ["A", "A", "B"], old, "2021", 1, revise=second, old_records=table(old))
     before, now = ({"emp": 30, "county": code, "state": "A"} for code in ("02", "12"))
     stays = step.loss(now, before)
     assert stays == pytest.approx(2 * (0.2 * 30) ** 2 / (2 * 0.36 * 32), rel=1e-3)
