@@ -24,7 +24,7 @@ from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
 from recordwise.policy import Measure, constant, gaussian_sum
-from recordwise.policy.series import Series
+from recordwise.policy.series import Series, later_code, renaming
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
@@ -285,6 +285,30 @@ def test_what_was_not_read_last_time_is_refused_and_nothing_is_written(tmp_path)
             session.run(asked(), carry=years.last)
 
 
+def test_what_was_drawn_is_what_the_ledger_says_and_not_a_folder(tmp_path):
+    """With less noise than was drawn, leaving would seem to be paid for as much as nobody paid."""
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "release1" / "release.json"
+    form = json.loads(file.read_text())
+    for each in form["plan"][0]["statistics"]:
+        each["mechanism"]["more"]["sigma"] = "1/10"
+    file.write_text(json.dumps(form))
+    years.last = load_release(tmp_path / "release1")
+    with pytest.raises(ParameterError, match="other mechanisms than the ledger"):
+        years.run(table([HERE]), "2021", query=asked(Fraction(1, 5)))
+
+
+@pytest.mark.parametrize("wrong", [{"key": "zz"}, {"totals": [1]}, {"key": 3}])
+def test_a_file_of_digests_that_was_changed_is_refused(wrong, tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "years.ledger.totals"
+    file.write_text(json.dumps(json.loads(file.read_text()) | wrong) + "\n")
+    with pytest.raises(ParameterError, match="has no digest of its totals"):
+        years.run(table([HERE]), "2021")
+
+
 def test_leaving_is_paid_once_so_that_noise_is_carried_once(tmp_path):
     years = Years(tmp_path)
     first = years.run(table([HERE]), "2020")
@@ -419,7 +443,7 @@ def test_a_unit_of_a_renamed_cell_stays(later, tmp_path):
         assert law == same
         truth += float(np.sum((points - others) ** 2)) / (2 * float(law.sigma) ** 2)
     step = done.published.step
-    assert (step.relisted, dict(step.renamed)) == (False, {"county": {"02": "12"}})
+    assert (step.relisted, dict(step.renamed)) == (False, {"county": {"02": "12", "12": None}})
     now = None if later is None else {"county": later[0], "emp": later[1]}
     stated = step.loss(now, {"county": "02", "emp": 3})
     assert 0.99 * stated <= truth <= stated
@@ -515,6 +539,24 @@ def test_a_part_of_a_renamed_code_is_not_renamed(tmp_path):
     # The first letter changed: a move in the coarser table, which lists other cells now.
     assert step.relisted
     assert replace(step, relisted=False).loss(now, before) == pytest.approx(came * (1.64 + 0.04), rel=1e-6)
+
+
+def test_no_two_earlier_cells_become_one_and_none_becomes_two():
+    """An earlier answer that two cells followed would be left twice, and leaving is paid once."""
+    chance = np.random.default_rng(41)
+    codes = list("ABCDE")
+    followed = 0
+    for _ in range(500):
+        pairs = [tuple(chance.choice(codes, 2)) for _ in range(chance.integers(1, 6))]
+        codes_now = renaming(pairs)
+        later = [later_code(codes_now, code) for code in codes]
+        kept = [each for each in later if each is not None]
+        assert len(set(kept)) == len(kept)
+        followed += len(kept)
+        for old, new in zip(codes, later):
+            named = {one for one, other in pairs if other == new}, {other for one, other in pairs if one == old}
+            assert new is None or named in (({old}, {new}), (set(), set()))
+    assert followed > 500
 
 
 @pytest.mark.parametrize(

@@ -148,15 +148,14 @@ Renaming: TypeAlias = Mapping[str, Mapping[Any, Any]]
 
 
 def later_code(renamed: Mapping[Any, Any], code: Any) -> Any:
-    """Return what an earlier code is called now, None without a single counterpart.
-
-    A code that others became and that is not listed itself has none: what it was before is not said.
-    """
-    return renamed[code] if code in renamed else None if code in renamed.values() else code
+    """Return what an earlier code is called now, None without a single counterpart."""
+    return renamed.get(code, code)
 
 
 def renaming(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the one later code of each earlier code of a crosswalk, None where codes were split or merged.
+
+    A later code that is not listed as an earlier one has none: what became of it is not said. So no two earlier codes become one.
 
     Args:
         pairs: An earlier and a later code each.
@@ -167,7 +166,8 @@ def renaming(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
         after.setdefault(old, set()).add(new)
         came.setdefault(new, set()).add(old)
     only = {old: next(iter(codes)) if len(codes) == 1 else None for old, codes in after.items()}
-    return {old: new if new is not None and len(came[new]) == 1 else None for old, new in only.items()}
+    found = {old: new if new is not None and len(came[new]) == 1 else None for old, new in only.items()}
+    return found | {new: None for new in came if new not in after}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
