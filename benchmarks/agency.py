@@ -220,7 +220,7 @@ def recommend() -> dict[str, float]:
 
 VARIED: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "industries": [(f"{n}", {"codes": n}) for n in (72, 145, 290)],
-    "places": [(f"{2 * n}", {"counties": n}) for n in (15, 30, 60, 120, 240)],
+    "places": [(f"{2 * n}", {"counties": n}) for n in (15, 60, 240)],
     "levels": [
         ("1 x 1", {"levels": (1, 1)}),
         ("1 x 3", {"levels": (1, 3)}),
@@ -333,28 +333,28 @@ def write(earlier: dict[str, str], points: list[dict[str, Any]]) -> None:
     """Put the tables into the page."""
     load = f"{os.getloadavg()[2]:.1f}"
     named = {goal.what: earlier.get(name, "") for name, goal in read_goals()[1].items()}
-    lines = [f"{row[:-1]}| {named[row.split('|')[1].strip()]} |" for row in rows("agency_")]
+    cells = [[cell.strip() for cell in row.split("|")[1:4]] for row in rows("agency_")]
+    lines = [f"| {' | '.join([*row, named[row[0]]])} |" for row in cells]
     told = f"Measured {date.today().isoformat()} on two cores, {load} processes running on average."
-    page = [told, "", f"| | now | goal | | {BEFORE} |", "|---|---|---|---|---|", *lines, "", *growth_lines(points)]
+    page = [told, "", f"| | now | goal | {BEFORE} |", "|---|---|---|---|", *lines, "", *growth_lines(points)]
     before, _, rest = PAGE.read_text().partition(START)
     _, _, after = rest.partition(END)
     PAGE.write_text("\n".join([before + START, "", *page, "", END + after]))
 
 
 def growth_lines(points: list[dict[str, Any]]) -> list[str]:
-    """What costs follow, as a table, and which part of the work dominates where."""
+    """What costs follow, as a table."""
     if not points:
         return []
     lines = [
-        "Two states again, one thing varied at a time, processor time. Drawing is reading the records, noise and its intervals.",
+        "Two states again, one thing varied at a time, in seconds. Drawing is reading the records, noise and its intervals.",
         "",
-        "| varied | | published cells | drawing | fitting | rounding | most of it |",
-        "|---|---|---|---|---|---|---|",
+        "| varied | cells | drawing | fitting | rounding |",
+        "|---|---|---|---|---|",
     ]
     for each in points:
-        times = " | ".join(f"{each[stage]:.2f} s" for stage in STAGES)
-        most = max(STAGES, key=lambda stage: each[stage])
-        lines.append(f"| {each['varied']} | {each['at']} | {each['cells']:,} | {times} | {most} |")
+        times = " | ".join(f"{each[stage]:.2f}" for stage in STAGES)
+        lines.append(f"| {each['at']} {each['varied']} | {each['cells']:,} | {times} |")
     slopes = []
     for what in ("industries", "places"):
         own = [each for each in points if each["varied"] == what]

@@ -88,6 +88,8 @@ def test_a_year_is_carried_on_and_then_corrected(place, run):
     assert "if it stays as it is" in shown.output
     page = (place / "2021" / "report.html").read_text()
     assert "carries noise of release" in page
+    assert '"changes":' in page
+    assert "the change since then is more accurate" in page
 
 
 def test_a_plan_without_a_budget_of_those_who_stay_gets_the_lines_to_paste(place, run):
@@ -96,3 +98,23 @@ def test_a_plan_without_a_budget_of_those_who_stay_gets_the_lines_to_paste(place
     refused = run("check", place / "bare.toml", "--set", "year=2020")
     assert refused.exit_code != 0
     assert "staying = [{ rho" in refused.output.replace("\n", " ")
+
+
+def test_a_renamed_code_is_carried_on_by_a_public_list(place, run):
+    table = pa.table({"id": [1, 2, 3], "county": ["01", "12", "12"], "emp": [4, 20, 9]})
+    pq.write_table(table, place / "records2021.parquet")
+    (place / "codes.csv").write_text("before,now\n02,12\n")
+    plan = (PLAN + LATER).replace('["01", "02"]', '["01", "12"]')
+    (place / "later.toml").write_text(plan + 'crosswalk = { county = "codes.csv" }\n')
+    assert run("check", place / "later.toml", "--set", "year=2021").exit_code == 0
+    done = run("release", place / "later.toml", "--set", "year=2021", "--out", place / "2021", "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    step = json.loads((place / "2021" / "release.json").read_text())["step"]
+    assert (step["renamed"], "relisted" in step) == ({"county": [["02", "12"], ["12", None]]}, False)
+    changed = json.loads(run("change", place / "2020", place / "2021", "--json").output)
+    assert changed["cells"] == {"county": 2}
+    (place / "codes.csv").write_text("old,new\n02,12\n")
+    refused = run("check", place / "later.toml", "--set", "year=2021")
+    assert "has not the columns before and now" in refused.output
+    words = ["--crosswalk", f"county={place / 'codes.csv'}", "--out", place / "x", "--yes"]
+    assert "is for --carry" in run("release", place / "plan.toml", "--set", "year=2021", *words).output

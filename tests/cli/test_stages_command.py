@@ -56,6 +56,10 @@ def test_check_and_resume_know_the_stage_of_a_plan(place, run):
     told = json.loads(run("check", place / "stage.toml", "--json").output)
     assert [each["loss"] for each in told["examples"]] == pytest.approx([0.6])
     assert [each["loss_of_all_stages"] for each in told["examples"]] == pytest.approx([1.2])
+    tried = run("rehearse", place / "stage.toml", "--rows", "200", "--out", place / "tried")
+    assert "averages of a first draw and a further one" in tried.output.replace("\n", " ")
+    kinds = {each["mechanism"]["kind"] for each in load_release(place / "tried").published.plan_forms[0]["statistics"]}
+    assert kinds == {"Refined"}
     assert run("release", place / "stage.toml", "--out", place / "second", "--yes").exit_code == 0
     again = run("release", place / "stage.toml", "--out", place / "third", "--yes")
     assert again.exit_code == 4

@@ -18,11 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
 TEXT = PAGE.split("\n## Reproducing the papers\n")[0]
 """The map alone, without the commands and the errata below it."""
-API = [found[0] for line in TEXT.splitlines() if (found := re.findall(r"^(?:\|[^|]*){5}\| `([^`]+)` \|$", line))]
-"""The lines of code under "public API"."""
-STARTED_FROM = re.search(r"^In the lines under .*?\n\n", TEXT, re.M | re.S)[0]
-"""What those lines start from, which is no path and no name of the package."""
-QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT.replace(STARTED_FROM, ""))) - set(API))
+ERRATA = PAGE.split("\n## Errata of the sources\n")[1]
+FIRST = "\n## [S]"
+"""What stands before says how to read the map, and quotes no path and no name of the package."""
+API = re.findall(r"^  `([^`]+)`$", TEXT, re.M)
+"""The lines of public API: the last line of an item, and nothing else on it."""
+QUOTED = sorted(set(re.findall(r"`([^`]+)`", TEXT[TEXT.index(FIRST) :])) - set(API))
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 WORDS = {"simple", "advanced"}
 """Values of a parameter, quoted beside the name that takes them."""
@@ -43,21 +44,19 @@ def resolves(name):
 
 def exists(quoted):
     """A command, a name of the package, a test or a path."""
-    if quoted.startswith("python -m experiments "):
-        return quoted.removeprefix("python -m experiments ") in names()
-    if quoted.startswith("python -m experiments.errata "):
-        return quoted.rpartition(" ")[2] in errata_names()
+    if quoted.startswith("errata "):
+        return quoted.removeprefix("errata ") in errata_names()
     if quoted.startswith("rw."):
         return resolves(quoted)
     if re.fullmatch(r"test_\w+", quoted):
         return f"def {quoted}(" in TESTS
-    return quoted in WORDS or path_exists(quoted)
+    return quoted in {*WORDS, *names()} or path_exists(quoted)
 
 
 @cache
 def errata_names():
-    """As the page of errata lists them, which has those that have evidence and no others (``test_errata.py``)."""
-    return frozenset(re.findall(r"`python -m experiments\.errata ([a-z0-9-]+)`", PAGE))
+    """As the list of errata has them, which has those that have evidence and no others (``test_errata.py``)."""
+    return frozenset(re.findall(r"`errata ([a-z0-9-]+)`", ERRATA))
 
 
 @pytest.mark.parametrize("quoted", QUOTED)
@@ -71,8 +70,8 @@ def test_what_the_map_names_exists(quoted):
         "policy/nothing.py",
         "test_nothing_at_all",
         "rw.policy.nothing",
-        "python -m experiments nothing",
-        "python -m experiments.errata nothing",
+        "split-fig99",
+        "errata nothing",
     ],
 )
 def test_the_check_rejects_what_does_not_exist(wrong):
@@ -81,7 +80,7 @@ def test_the_check_rejects_what_does_not_exist(wrong):
 
 @pytest.fixture(scope="module")
 def given():
-    """What the lines under "public API" start from: a session, queries on it, a record and candidates."""
+    """What the lines of public API start from: a session, queries on it, a record and candidates."""
     rows = {"id": [1, 2, 3, 4], "county": ["01", "01", "02", "02"], "emp": [4, 20, 900, 7]}
     by_county = rw.query().group_by("county", keys=rw.Keys.of({"county": ["01", "02"]}))
     laplace = rw.GeneralizedGaussian(shape=1, scale=100)
@@ -105,6 +104,10 @@ def given():
             "x": x,
             "W": rw.postprocess.Workload.marginals((4, 3), {"sum": (), "cells": (0, 1)}),
             "answers": np.arange(13.0),
+            "U": rw.UnitSplit(at=50, rho="0.1"),
+            "splits": {"split": rw.UnitSplit(at=20, rho=1)},
+            "grid": rw.mechanisms.Grid.log(1, 10**6, bits=6),
+            "how": {"query": query, "measure": "emp", "data": "synthetic"},
             "rw": rw,
             "session": session,
             "gaussian": by_county.sum("emp", rw.Gaussian(sigma=50)),
@@ -122,12 +125,13 @@ def test_the_lines_of_the_public_api_run(line, given):
 
 
 def test_only_what_is_not_reproduced_has_no_line_of_the_public_api():
-    rows = [line.strip().strip("|").split("|") for line in TEXT.splitlines() if line.startswith("| ")]
-    assert all("not reproduced" in row[4] for row in rows if not row[5].strip())
+    without = [row for name in (*HEADS, "Others") for row in rows(name) if not row.api]
+    assert 5 < len(without) < 10
+    assert all(row.checked.startswith("not reproduced: ") for row in without)
 
 
 def test_the_lines_of_the_public_api_are_found():
-    assert len(API) == sum(bool(row.api) for name in (*HEADS, "Others") for row in rows(name)) > 5
+    assert len(API) == sum(bool(row.api) for name in (*HEADS, "Others") for row in rows(name)) > 130
 
 
 def test_theorems_of_the_map_are_proved_in_the_theory():
@@ -138,13 +142,11 @@ def test_theorems_of_the_map_are_proved_in_the_theory():
 
 
 def test_every_experiment_is_on_the_map():
-    assert {name for name in names() if name != "errata"} <= set(
-        re.findall(r"python -m experiments ([a-z0-9-]+)", TEXT)
-    )
+    assert {name for name in names() if name != "errata"} <= set(QUOTED)
 
 
 def test_every_experiment_is_on_the_page_that_says_how_to_reproduce():
-    assert set(names()) == set(re.findall(r"^\| `python -m experiments ([a-z0-9-]+)`", PAGE, re.M))
+    assert set(names()) == set(re.findall(r"^- `([a-z0-9-]+)` \(\d+ s", PAGE, re.M))
 
 
 HEADS = {"[S]": "000", "[F]": "001", "[A]": "004"}
@@ -166,7 +168,6 @@ class Row:
     item: str
     where: str
     code: str
-    proof: str
     checked: str
     api: str = ""
 
@@ -177,13 +178,22 @@ def part(name):
 
 
 def rows(name):
-    lines = [line for line in part(name).splitlines() if line.startswith("| ") and not line.startswith("| item ")]
-    return [Row(*(cell.strip() for cell in line.strip()[1:-1].split("|"))) for line in lines]
+    """The items: a line that names one, a line with code and proof before a semicolon and checks after it, a line of public API."""
+    found = []
+    for section in re.split(r"^### ", part(name), flags=re.M):
+        heading = section.partition("\n")[0]
+        for item, told, *api in (
+            each.replace("**<br>", "<br>", 1).split("<br>\n  ")
+            for each in re.findall(r"^- \*\*(.*(?:\n  .*)*)", section, re.M)
+        ):
+            code, _, checked = told.rpartition("; ")
+            found.append(Row(item, heading if name == "[F]" else heading.split(" ")[0], code, checked, *api))
+    return found
 
 
 def sections(name):
-    (line,) = re.findall(r"^Sections: (.*)$", part(name), re.M)
-    return line.split("; ")
+    """The sections of a source are the headings under it."""
+    return re.findall(r"^### (.*)$", part(name), re.M)
 
 
 def numbered(text):
@@ -275,32 +285,36 @@ def test_every_row_is_tested_reproduced_or_says_why_not(name):
     bare = [
         row.item
         for row in rows(name)
-        if not re.search(r"`(test_|planning/test_|python -m experiments |python -m )", row.checked)
+        if not set(re.findall(r"`([^`]+)`", row.checked)) & CHECKS
         and not re.match(r"not reproduced: .{20,}", row.checked)
     ]
     assert bare == []
     assert len(rows(name)) >= 10
 
 
-COMMANDS = sorted(
-    {quoted.removeprefix("python -m experiments ") for quoted in QUOTED if "python -m experiments" in quoted}
-)
+COMMANDS = sorted({each for each in QUOTED if each in names() or each.startswith("errata ")})
+CHECKS = {*COMMANDS, *(each for each in QUOTED if re.match(r"(?:planning/)?test_", each))}
+"""What can stand for a check of an item: an experiment, an erratum with its evidence, a test."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each in names()])
 def test_each_command_of_the_map_runs_in_a_cheap_form(name, generated, monkeypatch, tmp_path):
     """One or two runs, on few generated records; the figures' own tests look at what comes out."""
+    import typer
     from typer.testing import CliRunner
 
+    from experiments.command import reproduce
     from experiments.slow_cdf import records
     from experiments.split_fig2 import smallest
-    from recordwise.cli import app
+
+    app = typer.Typer()
+    app.command()(reproduce)
 
     monkeypatch.setattr(records, "GENERATED", 40_000)
     monkeypatch.setattr(smallest, "STEPS", 4)
     monkeypatch.setattr(smallest, "REPETITIONS", 2)
-    done = CliRunner().invoke(app, ["reproduce", name, "--runs", "2", "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(app, [name, "--runs", "2", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out" / "reproduction.html").stat().st_size > 1000
 
@@ -308,7 +322,7 @@ def test_each_command_of_the_map_runs_in_a_cheap_form(name, generated, monkeypat
 def test_each_erratum_of_the_map_is_printed_by_its_command(capsys):
     from experiments.errata.__main__ import main
 
-    named = {quoted.rpartition(" ")[2] for quoted in QUOTED if quoted.startswith("python -m experiments.errata ")}
+    named = {quoted.removeprefix("errata ") for quoted in QUOTED if quoted.startswith("errata ")}
     assert main([]) == 0
     printed = capsys.readouterr().out
     assert [name for name in sorted(named) if f"{name} " not in printed] == []

@@ -22,7 +22,7 @@ from plan.whole_plan import WHOLE
 from policy.test_dominance import related_pair
 from random_policies import random_policy, random_record
 from recordwise.errors import RecordwiseError
-from recordwise.ledger.entries import periods_of
+from recordwise.ledger.entries import periods_of, unit_losses
 from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.plan import Plan
@@ -235,6 +235,8 @@ def of_ledgers() -> Iterator[tuple[str, Any]]:
                 ],
             )
             yield "by period", leaves({period: each.loss(emp) for period, each in ledger.spent_by_period().items()})
+            history = {"2025": {"emp": 7}, "2025/1": {"emp": 3}, "2026": {"emp": 7}}
+            yield "of one unit", leaves(unit_losses(events, history))
             yield "problems", ledger.problems()
 
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 
 import recordwise as rw
@@ -191,16 +192,35 @@ def of_saved_files() -> Iterator[tuple[str, Any]]:
     for table in content.tables:
         yield f"{table.name}, halves", leaves([table.halves, table.reaches, sorted(table.signed), table.coarser])
         yield f"{table.name}, columns", [f"{each.name} {each.type} {each.unit}" for each in table.columns]
+    for kind, other in {"curved": released(1, "crossed"), "heavy": released(1, "crossed", True)}.items():
+        for table in other.content().tables:
+            yield f"{kind}, {table.name}, halves", leaves([table.halves, table.reaches, table.telling_keys()])
     form = release.to_json()
     for name in ("queries", "schema", "confidence", "policy", "paper_policy", "firms", "lattice"):
         if name in form:
             yield name, leaves(form[name])
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for format in ("csv", "long"):
-            release.export(folder / f"out-{format}.csv", format=format, table=release.tables[1].name)
-            lines = (folder / f"out-{format}.csv").read_text(encoding="utf-8").splitlines()
+        # Some formats have no place for the label of a seeded release.
+        stated = replace(release, private=True)
+        for format in ("csv", "long", "sdmx-csv", "cbp"):
+            made = told(stated.export, folder / f"out-{format}.csv", format=format, table=release.tables[1].name)
+            lines = made.read_text(encoding="utf-8").splitlines() if isinstance(made, Path) else []
             yield format, [line for line in lines if not line.startswith("#")][:30]
+        book = openpyxl.load_workbook(stated.export(folder / "out.xlsx", format="xlsx"))
+        for sheet in book:
+            yield (
+                f"sheet {sheet.title}",
+                leaves([each for row in sheet.values for each in row if each is not None])[:200],
+            )
+
+
+def told(ask: Any, *given: Any, **named: Any) -> Any:
+    """The answer, or that there is none."""
+    try:
+        return ask(*given, **named)
+    except ParameterError:
+        return "refused"
 
 
 def of_firms() -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from kept import kept_guarantees, kept_planning, kept_publications, kept_screens
+from kept import kept_guarantees, kept_planning, kept_publications, kept_screens, kept_solutions
 
 KEPT = Path(__file__).with_suffix(".json")
 SUBJECTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
@@ -19,6 +19,7 @@ SUBJECTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
     **kept_planning.SUBJECTS,
     **kept_publications.SUBJECTS,
     **kept_screens.SUBJECTS,
+    **kept_solutions.SUBJECTS,
 }
 
 

@@ -134,6 +134,8 @@ def test_errors_are_about_the_cells_that_reach_any_statistic(session, table):
         assert found.table_rows()[1][0][1:3] == ["12", f"{len(wanted)}"]
     largest = max(sum(values) for values in cells.values())
     assert len(compare(session, {"g": noise}, measure="emp", query=shape(), at_least=largest).relative_errors("g")) == 1
+    with pytest.raises(ParameterError, match=r"'elsewhere' was not compared. Tables are '"):
+        compare(session, {"g": noise}, measure="emp", query=shape()).relative_errors("g", "elsewhere")
     with pytest.raises(ParameterError, match="'nothing' is not a measure"):
         compare(session, {"g": noise}, measure="emp", query=shape(), at_least={"nothing": 1})
 

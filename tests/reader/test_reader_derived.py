@@ -292,6 +292,18 @@ def test_formulas_are_those_of_fuller() -> None:
         assert abs(exact) == pytest.approx(1.959963984540054 * np.sqrt(n / (n - 2) * np.sum(at**2)), rel=1e-9)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_errors_that_cells_share_leave_no_slope_without_an_error(alone: bool) -> None:
+    """What they share moves the intercept alone; its variance, taken off that of the slope, would leave less than nothing."""
+    x, z = 10.0 * np.arange(8), np.array([3.0, -1, 4, 1, -5, 9, -2, 6])
+    together = np.full((8, 8), 0.5) + 0.01 * np.eye(8)
+    columns = {"x": made(x, together)} | ({} if alone else {"z": z})
+    found = made(2 * x, together, of="digest:pay").regress(columns)
+    assert np.all(found.sds > 0)
+    assert np.all((found.lows < found.slopes) & (found.slopes < found.highs))
+    assert found.lows[0] < 2 < found.highs[0]
+
+
 def test_columns_that_are_mostly_noise_give_a_set_and_no_slope() -> None:
     chance = np.random.default_rng(4)
     x = chance.normal(0, 1, 60)

@@ -24,7 +24,7 @@ def write_release(year: str) -> None:
     codes, chance = [*COUNTIES, RENAMED[year]], np.random.default_rng(int(year))
     emp = np.floor(chance.pareto(1.5, 700) * 10 + 1).astype(np.int64)
     rows = {"id": np.arange(700), "county": chance.choice(codes, 700), "naics2": chance.choice(SECTORS, 700)}
-    pay = {"emp": emp, "payann": emp * 40, "payqtr1": emp * 10}
+    pay = {"emp": emp, "payann": emp * chance.integers(20, 60, 700), "payqtr1": emp * 4}
     listed = {"state": [code[:2] for code in codes], "county": codes}
     places = rw.Hierarchy.of("place", listed, levels=["state", "county"], source="public: places")
     keys = rw.Keys.product(county=codes, naics2=SECTORS)

@@ -299,16 +299,25 @@ def test_intervals_of_totals_cover(opened: Any, sigma: str) -> None:
 
 @pytest.mark.process
 def test_a_first_answer_loads_no_engine_no_ledger_no_mechanism_and_no_parser(opened: Any, tmp_path: Path) -> None:
-    """Of names of codes, sized noise and crossing tables, too, which go through more of Arrow."""
+    """Of names of codes, sized noise and crossing tables, too, which go through more of Arrow; transforms load mechanisms alone."""
     keys = rw.Keys.of(
         {"county": COUNTIES * 2, "naics": ["311"] * 7 + ["441"] * 7, "size": [10, 900] * 7},
         size="size",
         sized_on="public: last year",
     )
     asked = rw.query().levels(rw.prefix("county", [2, 5])).levels(rw.prefix("naics", [1, 3]), keys=keys)
-    release = opened.run(asked.sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100)), rng=Seeded(1))
+    groups = rw.ByGroup(
+        "naics", {"3": rw.Gaussian(sigma=3)}, default=rw.Polylog(power=2, rate=60, offset=10, scale=5), length=1
+    )
+    noises = {"grouped": groups, "laplace": rw.GeneralizedGaussian(shape=1, scale=4)}
+    asked = asked.sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100))
+    for alias, noise in (noises | {"log": rw.LogTransform(offset=20, sigma="0.1")}).items():
+        asked = asked.sum("emp", noise, alias=alias)
+    release = opened.run(asked, rng=Seeded(1))
     release.with_labels(labels={"county5=34001": "Atlantic"}).save(tmp_path / "out", formats=["parquet"])
-    asking = f"rw.read({str(tmp_path / 'out')!r}).total('emp', {{'county5': '34001'}}, complete=True)"
+    asking = f"release = rw.read({str(tmp_path / 'out')!r})"
+    for name in ("sum_emp", *noises):
+        asking += f"; release.total({name!r}, {{'county5': '34001'}}, complete=True)"
     heavy = (
         *("duckdb", "sqlglot", "pandas", "polars", "matplotlib", "scipy.optimize", "scipy.stats"),
         *(
@@ -319,13 +328,14 @@ def test_a_first_answer_loads_no_engine_no_ledger_no_mechanism_and_no_parser(ope
             "recordwise.planning",
         ),
     )
-    command = f"CliRunner().invoke(app, ['ask', {str(tmp_path / 'out')!r}, 'emp', '--complete'])"
+    command = f"CliRunner().invoke(app, ['ask', {str(tmp_path / 'out')!r}, 'sum_emp', '--complete'])"
     code = (
         f"import sys, recordwise as rw; {asking}\nfrom typer.testing import CliRunner\nfrom recordwise.cli import app\n"
-        f"assert {command}.exit_code == 0\nprint([each for each in {heavy} if each in sys.modules])"
+        f"assert {command}.exit_code == 0\nprint([each for each in {heavy} if each in sys.modules])\n"
+        f"release.total('log', complete=True)\nprint([each for each in {heavy} if each in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.split("\n")[:2] == ["[]", "['recordwise.mechanisms']"]
 
 
 def test_whole_lists_need_no_note_about_what_is_not_listed() -> None:

@@ -24,7 +24,7 @@ from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
 from recordwise.policy import Measure, constant, gaussian_sum
-from recordwise.policy.series import Series
+from recordwise.policy.series import Series, later_code, renaming
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
@@ -198,7 +198,7 @@ def test_levels_keep_their_variance_and_changes_have_less(tmp_path):
     with pytest.raises(ParameterError, match="noise is not independent"):
         third.change(first)
     with pytest.raises(ParameterError, match="no joint law"):
-        second.change(first, crosswalk={"county": [("01", "02")]})
+        second.change(first, crosswalk={"county": [("01", "02"), ("02", "02")]})
     assert verify(tmp_path / "years.ledger", against=[tmp_path / f"release{number}" for number in (1, 2, 3)]) == []
     form = json.loads((tmp_path / "release2" / "release.json").read_text())
     form["step"]["carry"] = "1/2"
@@ -220,6 +220,8 @@ def test_the_reader_knows_what_errors_have_in_common(tmp_path):
 
 
 CODES = [f"{number:04}" for number in range(2500)]
+RENAMED = [code if number % 2 else f"{code}x" for number, code in enumerate(CODES)]
+"""Every other code has another name in the second year; their order is the same."""
 
 
 @pytest.mark.costly
@@ -230,12 +232,12 @@ def test_intervals_of_levels_and_of_changes_cover(tmp_path):
     sizes = [chance.integers(0, 30, len(CODES))]
     sizes += [np.maximum(sizes[0] + chance.integers(-2, 3, len(CODES)), 0)]
     years = Years(tmp_path)
-    query = rw.query().group_by("county", keys=CODES).sum("emp", rw.Gaussian(sigma="1.4"), alias="emp")
-    tables = [
-        pa.table({"id": range(2500), "firm": range(2500), "county": CODES, "emp": each, "pay": [0] * 2500})
-        for each in sizes
-    ]
-    releases = [years.run(each, period, query=query) for each, period in zip(tables, ("2020", "2021"))]
+    releases = []
+    for period, codes, own in zip(("2020", "2021"), (CODES, RENAMED), sizes):
+        query = rw.query().group_by("county", keys=codes).sum("emp", rw.Gaussian(sigma="1.4"), alias="emp")
+        units = pa.table({"id": range(2500), "firm": range(2500), "county": codes, "emp": own, "pay": [0] * 2500})
+        more = {"crosswalk": {"county": list(zip(CODES, RENAMED))}} if releases else {}
+        releases.append(years.run(units, period, query=query, **more))
     low, high = (releases[1].table.column(f"emp_{end}").to_numpy() for end in ("low", "high"))
     level = np.mean((low <= sizes[1]) & (sizes[1] <= high))
     assert 2325 / 2500 <= level <= 0.99
@@ -281,6 +283,30 @@ def test_what_was_not_read_last_time_is_refused_and_nothing_is_written(tmp_path)
         assert [each.kind for each in session.history()[length:]] in ([], ["opened"])
         with pytest.raises(ParameterError, match="needs the records"):
             session.run(asked(), carry=years.last)
+
+
+def test_what_was_drawn_is_what_the_ledger_says_and_not_a_folder(tmp_path):
+    """With less noise than was drawn, leaving would seem to be paid for as much as nobody paid."""
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "release1" / "release.json"
+    form = json.loads(file.read_text())
+    for each in form["plan"][0]["statistics"]:
+        each["mechanism"]["more"]["sigma"] = "1/10"
+    file.write_text(json.dumps(form))
+    years.last = load_release(tmp_path / "release1")
+    with pytest.raises(ParameterError, match="other mechanisms than the ledger"):
+        years.run(table([HERE]), "2021", query=asked(Fraction(1, 5)))
+
+
+@pytest.mark.parametrize("wrong", [{"key": "zz"}, {"totals": [1]}, {"key": 3}])
+def test_a_file_of_digests_that_was_changed_is_refused(wrong, tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "years.ledger.totals"
+    file.write_text(json.dumps(json.loads(file.read_text()) | wrong) + "\n")
+    with pytest.raises(ParameterError, match="has no digest of its totals"):
+        years.run(table([HERE]), "2021")
 
 
 def test_leaving_is_paid_once_so_that_noise_is_carried_once(tmp_path):
@@ -393,3 +419,177 @@ def test_leaving_is_paid_for_at_every_level_and_share(tmp_path):
     assert moved < came + left
     apart = steps[1].loss({"emp": 3, "county": "13"}, record)
     assert apart == pytest.approx(came + left, rel=1e-9)
+
+
+# Codes that changed: cells that were only renamed carry their noise on, others draw afresh.
+
+
+CROSSWALK = {"county": [("02", "12")]}
+NEW_CELLS = ["01", "12", "03"]
+
+
+@pytest.mark.theorem("T-SERIES")
+@pytest.mark.parametrize("later", [("12", 4), ("03", 3)], ids=["renamed", "mover"])
+def test_a_unit_of_a_renamed_cell_stays(later, tmp_path):
+    found = {}
+    for name, units in (("with", [HERE, later]), ("without", [None, None])):
+        (tmp_path / name).mkdir()
+        years = Years(tmp_path / name)
+        years.run(table([units[0]]), "2020")
+        with handed() as found[name]:
+            done = years.run(table([units[1]]), "2021", query=asked(cells=NEW_CELLS), crosswalk=CROSSWALK)
+    truth = 0.0
+    for (points, law), (others, same) in zip(found["with"], found["without"]):
+        assert law == same
+        truth += float(np.sum((points - others) ** 2)) / (2 * float(law.sigma) ** 2)
+    step = done.published.step
+    assert (step.relisted, dict(step.renamed)) == (False, {"county": {"02": "12", "12": None}})
+    now = None if later is None else {"county": later[0], "emp": later[1]}
+    stated = step.loss(now, {"county": "02", "emp": 3})
+    assert 0.99 * stated <= truth <= stated
+    assert json.loads((tmp_path / "with" / "release2" / "release.json").read_text())["step"] == step.to_json()
+    assert verify(tmp_path / "with" / "years.ledger", against=[tmp_path / "with" / "release2"]) == []
+
+
+def test_split_and_merged_codes_draw_afresh(tmp_path):
+    years = Years(tmp_path)
+    first = years.run(table([HERE]), "2020")
+    pairs = {"county": [("02", "02"), ("02", "04"), ("01", "01"), ("03", "01")]}
+    with handed() as found:
+        second = years.run(table([HERE]), "2021", query=asked(cells=["01", "02", "04"]), crosswalk=pairs)
+    # All cells are drawn at once, around their totals: no earlier answer is in them.
+    assert [points.tolist() for points, _ in found] == [[1, 1, 0], [5, 3, 0]]
+    step = second.published.step
+    assert step.relisted
+    came = float(step.noise.policy().loss({"emp": 3, "county": "02"}))
+    same = {"county": "02", "emp": 3}
+    assert step.loss(same, same) == pytest.approx(came * (1 + 0.64), rel=1e-6)
+    change = second.change(first).tables[second.tables[0].name]
+    assert set(change.column("listed").to_pylist()) == {"only now", "only before"}
+    summed = second.change(first, crosswalk=pairs).tables[second.tables[0].name]
+    assert summed.column("n_change_sd").to_pylist() == pytest.approx([math.sqrt(3) * 2] * 2, rel=1e-3)
+
+
+def test_only_units_of_new_cells_count_as_ones_that_come(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    step = years.run(table([HERE]), "2021", query=asked(cells=[*CELLS, "04"])).published.step
+    assert step.relisted
+    assert [sorted(cells) for cells in step.fresh.values()] == [[("04",)]]
+    record, new = {"emp": 3, "county": "02"}, {"emp": 3, "county": "04"}
+    came = float(step.noise.policy().loss(record))
+    assert step.loss(record, record) == pytest.approx(0.04 * came, rel=1e-6)
+    assert step.loss(new, new) == pytest.approx(1.64 * came, rel=1e-6)
+    assert type(step).from_json(step.to_json()) == step
+    # Releases made before this was said, and those with too many new cells.
+    assert replace(step, fresh=None).loss(record, record) == pytest.approx(1.64 * came, rel=1e-6)
+
+
+def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([("02", 300), ("03", 400)]), "2020")
+    years.run(table([("12", 310), ("03", 420)]), "2021", query=asked(cells=NEW_CELLS), crosswalk=CROSSWALK)
+    before, now = (rw.read(tmp_path / name) for name in ("release1", "release2"))
+    for given in (None, CROSSWALK):
+        growth = now.growth("emp", before, by="county", crosswalk=given)
+        # The smallest place may be left out, as it is not clearly different from 0.
+        assert growth.labels[-2:] == ("03", "12")
+        assert growth.sds[-2:] == pytest.approx([4 * math.sqrt(0.4) / 400, 4 * math.sqrt(0.4) / 300], rel=0.1)
+    for wrong in ({"crosswalk": {"county": [("03", "12")]}, "by": "county"}, {"where": "county = '03'"}):
+        with pytest.raises(ParameterError, match="shares its noise"):
+            now.growth("emp", before, **wrong)
+    releases = [load_release(tmp_path / name) for name in ("release1", "release2")]
+    history = releases[1].with_history(releases[0]).history
+    # Every cell has its value of before, under the code of now; changes are off by 1.96 times their sd.
+    (columns,) = history.tables.values()
+    assert None not in columns[3].values()
+    (reaches,) = history.changes.values()
+    assert reaches == pytest.approx([1.96 * 2 * math.sqrt(0.4), 1.96 * 4 * math.sqrt(0.4)], rel=0.1)
+    assert type(history).from_json(json.loads(json.dumps(history.to_json()))).changes == dict(history.changes)
+    change = releases[1].change(releases[0], crosswalk=CROSSWALK)
+    assert next(iter(change.tables.values())).column("emp_change_sd").to_pylist() == pytest.approx(
+        [4 * math.sqrt(0.4)] * 3
+    )
+
+
+def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
+    """A county is renamed and another moves to the other state, in a list of codes: each level is followed on its own."""
+
+    def run(years, codes, states, units, period, revision=0, **more):
+        listed = rw.Hierarchy.of(
+            "place", {"state": states, "county": codes}, levels=["state", "county"], source="public: x"
+        )
+        query = (
+            rw.query().levels("state", "county", keys=rw.Keys.product(county=codes)).sum("emp", rw.Gaussian(sigma=4))
+        )
+        opened = build.session(
+            table(units), years.folder / "years.ledger", series=series(period, revision), hierarchies=[listed]
+        )
+        with opened as session:
+            done = session.run(query, **more)
+        done.save(years.folder / period)
+        return load_release(years.folder / period)
+
+    years, old = Years(tmp_path), [("02", 30), ("03", 40)]
+    first = run(years, ["01", "02", "03"], ["A", "A", "B"], old, "2020")
+    more = {"carry": first, "old_records": table(old), "crosswalk": CROSSWALK}
+    with handed() as found:
+        second = run(years, ["01", "12", "03"], ["B", "A", "B"], [("12", 30), ("03", 40)], "2021", **more)
+    assert [points.tolist() for points, _ in found] == [[5 * 5 - 4 * 5, 5 * 40 - 4 * 40, 5 * 30 - 4 * 30]]
+    step = second.published.step
+    with pytest.raises(ParameterError, match="other lists of codes"):
+        run(years, ["01", "12", "03"], ["A", "A", "B"], old, "2021", 1, revise=second, old_records=table(old))
+    before, now = ({"emp": 30, "county": code, "state": "A"} for code in ("02", "12"))
+    stays = step.loss(now, before)
+    assert stays == pytest.approx(2 * (0.2 * 30) ** 2 / (2 * 0.36 * 32), rel=1e-3)
+    assert step.loss(now | {"state": "B"}, before) > 10 * stays
+
+
+def test_a_part_of_a_renamed_code_is_not_renamed(tmp_path):
+    years = Years(tmp_path)
+    query = rw.query().levels(rw.prefix("county", [1, 2]), keys=rw.Keys.of({"county": CELLS}))
+    query = query.sum("emp", rw.Gaussian(sigma=4), alias="emp")
+    years.run(table([HERE]), "2020", query=query)
+    later = replace(query, key_lists=(rw.Keys.of({"county": NEW_CELLS}),))
+    pairs = {"county2": [("02", "12")]}
+    step = years.run(table([("12", 3)]), "2021", query=later, crosswalk=pairs).published.step
+    before, now = {"emp": 3, "county": "02"}, {"emp": 3, "county": "12"}
+    came = float(step.noise.policy().loss(now)) / 2
+    # The first letter changed: a move in the coarser table, which lists other cells now.
+    assert step.relisted
+    assert replace(step, relisted=False).loss(now, before) == pytest.approx(came * (1.64 + 0.04), rel=1e-6)
+
+
+def test_no_two_earlier_cells_become_one_and_none_becomes_two():
+    """An earlier answer that two cells followed would be left twice, and leaving is paid once."""
+    chance = np.random.default_rng(41)
+    codes = list("ABCDE")
+    followed = 0
+    for _ in range(500):
+        pairs = [tuple(chance.choice(codes, 2)) for _ in range(chance.integers(1, 6))]
+        codes_now = renaming(pairs)
+        later = [later_code(codes_now, code) for code in codes]
+        kept = [each for each in later if each is not None]
+        assert len(set(kept)) == len(kept)
+        followed += len(kept)
+        for old, new in zip(codes, later):
+            named = {one for one, other in pairs if other == new}, {other for one, other in pairs if one == old}
+            assert new is None or named in (({old}, {new}), (set(), set()))
+    assert followed > 500
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        ({"nowhere": [("1", "2")]}, "no column of codes"),
+        ({"county": [("1",)]}, "pairs of an earlier"),
+        ({"county": []}, "pairs of an earlier"),
+    ],
+)
+def test_a_wrong_crosswalk_is_refused_and_nothing_is_spent(pairs, words, tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    with pytest.raises(ParameterError, match=words):
+        years.run(table([HERE]), "2021", crosswalk=pairs)
+    with pytest.raises(ParameterError, match="for noise that is carried on"):
+        years.run(table([HERE]), "2020", 1, query=asked(3), crosswalk=CROSSWALK)

@@ -25,7 +25,7 @@ class SampleSubject:
 
     data, is_confidential = "synthetic", False
 
-    def first_look(self) -> None:
+    def first_look(self) -> dict[str, Any] | None:
         return None
 
     def make(self) -> str:

@@ -49,6 +49,15 @@ def release(
         Path | None,
         typer.Option("--old-records", help="What that release was made from, as it was.", show_default=False),
     ] = None,
+    crosswalk: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--crosswalk",
+            metavar="COLUMN=FILE",
+            help="With --carry, codes that changed: a public CSV file with the columns before and now.",
+            show_default=False,
+        ),
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Make the release although it was charged before, and pay again.")
     ] = False,
@@ -72,7 +81,11 @@ def release(
             parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
     file = with_stage(load_with_parameters(plan, given), old_records, refine=refine, carry=carry, revise=revise)
+    file = with_crosswalk(file, crosswalk or [])
     before = [load_release(folder) for folder in file.earlier]
+    # The page shows the change since the period whose noise is carried on.
+    carried = stage_releases(file).get("carry")
+    before += [carried] if carried is not None and carried.digest not in {each.digest for each in before} else []
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     done = resume_and_save(file, out, before) if resume else None
     if done is None:
@@ -112,6 +125,25 @@ def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | Non
         paths = (str(old_records),)
         stage = replace(stage, old_records=replace(file.source, paths=paths) if isinstance(file.source, Csv) else paths)
     return replace(file, stage=stage)
+
+
+def with_crosswalk(file: "PlanFile", given: Sequence[str]) -> "PlanFile":
+    """Return the plan with pairs of codes from files, by column."""
+    from dataclasses import replace
+
+    from recordwise.plan.file.read import read_pairs
+
+    if not given:
+        return file
+    if file.stage is None or file.stage.carry is None:
+        raise ParameterError(parameter="--crosswalk", problem="is for --carry", advice="Give both, or neither.")
+    pairs = {}
+    for each in given:
+        column, sign, name = each.partition("=")
+        if not (column and sign and name):
+            raise ParameterError(parameter="--crosswalk", problem="is not of the form COLUMN=FILE")
+        pairs[column] = read_pairs(Path(name))
+    return replace(file, stage=replace(file.stage, crosswalk=pairs))
 
 
 def stage_releases(file: "PlanFile") -> dict[str, Any]:
@@ -178,6 +210,7 @@ def publish_and_save(
             keep=True,
             fixed_in_advance=file.stage is not None and file.stage.fixed_in_advance,
             old_records=None if file.stage is None else file.stage.old_records,
+            crosswalk=None if file.stage is None else file.stage.crosswalk,
             **stage,
         )
         if file.basic is not None:

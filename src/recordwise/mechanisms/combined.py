@@ -29,7 +29,7 @@ from recordwise.mechanisms.base import (
 from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
-from recordwise.noise.laws import LatticeLaw, discrete_gaussian
+from recordwise.noise.laws import AveragedLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By
@@ -247,36 +247,6 @@ class Refined(Mechanism):
     def sigma(self) -> Fraction | None:
         """The sigma that is left, on either scale."""
         return self.noise_sigma if self.noise_scale is None else self.noise_scale
-
-
-@dataclass(frozen=True, slots=True)
-class AveragedLaw:
-    """The law of an average of discrete Gaussian draws, for simulations."""
-
-    draws: tuple[tuple[LatticeLaw, float], ...]
-    """Each law with its weight."""
-
-    @property
-    def variance(self) -> float:
-        """In squared lattice steps."""
-        return sum(weight**2 * float(law.variance) for law, weight in self.draws)
-
-    def draw(self, count: int, source: BitSource) -> "AveragedDraws":
-        """Return averages of fresh draws.
-
-        Args:
-            count: How many.
-            source: Random bits.
-        """
-        each = [weight * law.draw(count, source).values.astype(np.float64) for law, weight in self.draws]
-        return AveragedDraws(np.sum(each, axis=0))
-
-
-@dataclass(frozen=True, slots=True)
-class AveragedDraws:
-    """Averages, which are no whole numbers."""
-
-    values: FloatArray
 
 
 class Continued(Refined):
@@ -552,9 +522,12 @@ class Carried(Mechanism):
             confidence: The probability with which the error stays within the bound.
         """
         assert self.before is not None
-        kept = [(sigma, weight * (1 - self.carry), parts) for sigma, weight, parts in _weighted(self.before)]
         *_, last = self.draws()
-        return _reach_of((*(each for each in kept if each[1]), last), read_step(step), confidence)
+        found = []
+        for chain in _chains(self.before):
+            kept = [(sigma, weight * (1 - self.carry), parts) for sigma, weight, parts in chain]
+            found.append(_reach_of((*(each for each in kept if each[1]), last), read_step(step), confidence))
+        return max(found)
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Draw fresh noise of the same variance."""
@@ -563,13 +536,11 @@ class Carried(Mechanism):
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """Return the answers with intervals from the law of all draws."""
         value, lattice = noisy.values(), noisy.step
-        variance, draws = float(self.variance(0.0, step=lattice)), self.draws()
-        # A cell may have been listed for the first time at any draw; its answer then has the draws from there on.
-        chains = ((self._started(first), *draws[first + 1 :]) for first in range(len(draws)))
-        reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in (draws, *chains))
+        variance = float(self.variance(0.0, step=lattice))
+        reach = max(_reach_of(each, lattice, read_confidence(confidence)) for each in _chains(self))
         return _estimates(value, variance, _outward_ends(value, reach), confidence)
 
-    def _started(self, first: int) -> tuple[Fraction, Fraction, int]:
+    def started(self, first: int) -> tuple[Fraction, Fraction, int]:
         """Return the draw of an answer that was drawn afresh where others have this draw."""
         draws, weight = self.draws(), self.draws()[first][1]
         spread = sqrt_upper(sum((sigma * own) ** 2 for sigma, own, _ in draws[: first + 1]))
@@ -655,6 +626,14 @@ def _weighted(mechanism: Mechanism) -> tuple[tuple[Fraction, Fraction, int], ...
         return mechanism.draws()
     found, total = _draws(mechanism), _precision(mechanism)
     return tuple((sqrt_upper(1 / each), each / total, 1) for each in found)
+
+
+def _chains(mechanism: Mechanism) -> list[tuple[tuple[Fraction, Fraction, int], ...]]:
+    """Return the draws that an answer may have: a cell may have been listed for the first time at any of them."""
+    draws = _weighted(mechanism)
+    if not isinstance(mechanism, Carried):
+        return [draws]
+    return [draws, *((mechanism.started(first), *draws[first + 1 :]) for first in range(len(draws)))]
 
 
 def _reach_of(draws: Sequence[tuple[Fraction, Fraction, int]], lattice: Fraction, confidence: float) -> float:

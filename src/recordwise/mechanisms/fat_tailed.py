@@ -48,7 +48,7 @@ from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.noise.stated import FINE, fine_lattice
+from recordwise.noise.stated import FINE, fine_lattice, lattice_part
 from recordwise.policy.atoms import linear_slope
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import additive, certified_sum, laplace_sum
@@ -100,10 +100,7 @@ class FatTailedNoise(AdditiveNoise):
         Returns:
             The part, at any share or size.
         """
-        if self.coarseness is not None:
-            return float(self.coarseness) / sd
-        # A scale has at least a thousand steps; half of their standard deviation allows for any finer lattice.
-        return 2 / math.sqrt(self.law_on(self.width / FINE).variance)
+        return lattice_part(self, self.width, self.coarseness, sd)
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         """The law that is drawn, in lattice steps."""

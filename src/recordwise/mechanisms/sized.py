@@ -292,6 +292,11 @@ class ByGroup(Mechanism):
         numbers = tuple((group, Fraction(number)) for number, (group, _) in enumerate(self.values, 1))
         return By(self.column, numbers, None if self.default is None else Fraction(len(numbers) + 1))
 
+    @property
+    def groups(self) -> tuple[Value, ...]:
+        """The groups that have a mechanism of their own."""
+        return tuple(group for group, _ in self.values)
+
     def inside(self) -> tuple[Mechanism, ...]:
         """The mechanisms of the groups, then the default."""
         own = tuple(each for _, each in self.values)

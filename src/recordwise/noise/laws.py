@@ -608,6 +608,39 @@ class ConcaveLaw(LatticeLaw):
         return self.exponent_function
 
 
+# Averages of draws, for simulations.
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedLaw:
+    """The law of a weighted sum of independent draws, such as an average."""
+
+    draws: tuple[tuple[LatticeLaw, float], ...]
+    """Each law with its weight."""
+
+    @property
+    def variance(self) -> float:
+        """In squared lattice steps."""
+        return sum(weight**2 * float(law.variance) for law, weight in self.draws)
+
+    def draw(self, count: int, source: BitSource) -> "AveragedDraws":
+        """Return averages of fresh draws.
+
+        Args:
+            count: How many.
+            source: Random bits.
+        """
+        each = [weight * law.draw(count, source).values.astype(np.float64) for law, weight in self.draws]
+        return AveragedDraws(np.sum(each, axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedDraws:
+    """Averages, which are no whole numbers."""
+
+    values: FloatArray
+
+
 # Binomial draws: how many of n independent draws reach a threshold, without drawing them.
 
 

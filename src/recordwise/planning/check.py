@@ -297,7 +297,8 @@ def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
     folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
     earlier = {name: load_release(folder) for name, folder in folders.items() if folder is not None}
     fixed = file.stage is not None and file.stage.fixed_in_advance
-    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed)
+    pairs = None if file.stage is None else file.stage.crosswalk
+    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed, crosswalk=pairs)
     if asked is None:
         return file.plan, None
     with plan_ledger(file) as ledger:

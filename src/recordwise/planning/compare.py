@@ -129,7 +129,13 @@ class Comparison(Result):
         Returns:
             A share for each cell.
         """
-        cells = slice(None) if table is None else next(each.cells for each in self.tables if each.name == table)
+        named = {each.name: each.cells for each in self.tables}
+        if table is not None and table not in named:
+            known = ", ".join(map(repr, named))
+            raise ParameterError(
+                parameter="table", problem=f"{table!r} was not compared", advice=f"Tables are {known}."
+            )
+        cells = slice(None) if table is None else named[table]
         totals, errors, counted = self.totals[cells], self[name].errors[cells], self.counted[cells]
         return np.asarray(errors[counted] / totals[counted])
 

@@ -130,7 +130,7 @@ def _explanation(
         options=tuple(found),
         no_options=problem,
         budget=_budget(file, policy),
-        years=() if (years := TenYears.of(file)) is None else years.notes(),
+        years=() if (years := TenYears.of(file)) is None else (*years.notes(), years.by_kind()),
         records=round(sample.number),
         generated=generated,
     )
@@ -343,6 +343,12 @@ def and_list(parts: Sequence[str]) -> str:
 # Records: what they lose, and what that means.
 
 
+def _ranks(column: Any) -> Any:
+    """Return the place of each value among those of a column."""
+    values = np.asarray(column)
+    return np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)[1]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
     """Some records with weights and losses; CONFIDENTIAL if the records are."""
@@ -370,7 +376,8 @@ class Sample:
         sizes = (
             np.zeros(len(counted.records)) if measure is None else np.abs(np.asarray(counted.columns[measure], float))
         )
-        order = np.lexsort((np.arange(len(sizes)), sizes))
+        # Records arrive in any order: those of one size are sorted by their other columns, so that a second run takes the same.
+        order = np.lexsort((*(_ranks(each) for each in counted.columns.values()), sizes))
         number = float(counted.records.sum())
         if len(order) > SAMPLE:
             risen = np.cumsum(counted.records[order])
@@ -570,9 +577,12 @@ def _budget(file: PlanFile, policy: Policy) -> str:
         return "No budget is declared, so nothing limits what later releases cost."
     with plan_ledger(file) as ledger:
         if not _allows(ledger, policy):
-            spent = "After earlier charges, what is left of the budget" if ledger.spent().rho else "The budget"
-            return f"{spent} does not cover this release."
-        revision = "covers" if _allows(ledger, policy + policy) else "does not cover"
+            if not ledger.spent().rho:
+                return "The budget does not cover this release."
+            kept = ", but a reserve is kept for a revision" if ledger.reserved().rho else ""
+            return f"The budget was charged before, for this release or another: what is left does not cover it once more{kept}."
+        reserved = bool(file.reserve) and (file.series is None or file.series.revision == 0)
+        revision = "covers" if reserved or _allows(ledger, policy + policy) else "does not cover"
     when = "of the period" if file.series is not None else "of the dataset"
     later = (
         "Every later period has a budget of its own, and no budget limits the sum over the years."

@@ -722,6 +722,25 @@ class TenYears:
             "A preliminary release with twice the variance, refined by [stage] refine, costs one release for both instead of 1.5.",
         )
 
+    def by_kind(self) -> str:
+        """Say what ten years cost each kind of establishment, in multiples of one fresh year."""
+        coming = 1 / float(1 - self.carry**2)
+        leaving, stays = float(self.carry**2) * coming, float((1 - self.carry) ** 2) * coming
+        sizes = [float(GROWTH) ** year for year in range(YEARS)]
+        changes = [each / float(GROWTH) * float(GROWTH - self.carry) for each in sizes[1:]]
+        costs = {
+            "one that stays as it is": (1 + (YEARS - 1) * stays, YEARS),
+            "one that grows by 5 % a year (its sums)": (
+                1 + coming * sum(each**2 for each in changes),
+                sum(each**2 for each in sizes),
+            ),
+            "one that moves once": (1 + coming + leaving + (YEARS - 2) * stays, YEARS),
+            "one that enters after five years": (coming + (HALF - 1) * stays, HALF),
+            "one that leaves after five years": (1 + leaving + (HALF - 1) * stays, HALF),
+        }
+        told = [f"{who} {digits_text(own, 3)} instead of {digits_text(each, 3)}" for who, (own, each) in costs.items()]
+        return f"Ten years with carried noise cost, in fresh years: {', '.join(told)}."
+
     def to_json(self, examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the numbers, for JSON.
 

@@ -18,6 +18,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
 from recordwise.postprocess.linear import rank_of
 from recordwise.reader.answers import Answer
+from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
 from recordwise.release.change import read_crosswalk
 from recordwise.release.release import Release
@@ -336,15 +337,21 @@ class Noisy:
     def scores(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the variance of the sum of scores of one column as a quadratic in the slope.
 
-        With errors that differ cells share, as those of fitted numbers do.
+        With errors that differ cells share, as those of fitted numbers do; what they would take away counts as 0 where the
+        variance would be negative at some slope.
         """
         x, w, errors = self.columns[:, 0], self.weights, self.column_errors[0]
         factor = len(x) / (len(x) - LEAST)
         first, second = w * x * self.response, w * (x**2 - np.diagonal(errors))
         pulled = w * x
         shared, answered = (_off_diagonal(each) for each in (errors, self.response_errors))
-        both = factor * np.sum(second**2) + pulled @ shared @ pulled + w @ shared**2 @ w
-        return factor * np.sum(first**2) + pulled @ answered @ pulled, factor * np.sum(first * second), both
+        own = np.array([np.sum(first**2), np.sum(second**2)]) * factor
+        more = np.array([pulled @ answered @ pulled, pulled @ shared @ pulled + w @ shared**2 @ w])
+        between = factor * np.sum(first * second)
+        if np.any(own + more <= 0) or np.prod(own + more) < between**2:
+            more = np.maximum(more, 0.0)
+        none, two = own + more
+        return none, between, two
 
     def sandwich(self, slopes: FloatArray) -> FloatArray:
         """The covariance of the sums of scores of several columns."""
@@ -355,8 +362,12 @@ class Noisy:
         pulled, shared = self.weights[:, None] * self.columns, _off_diagonal(self.column_errors)
         error = _off_diagonal(self.response_errors) + np.einsum("k,kij->ij", slopes**2, shared)
         product = np.einsum("i,kij,lij,j->kl", self.weights, shared, shared, self.weights)
-        found = size / (size - count - 1) * scores.T @ scores + pulled.T @ error @ pulled
-        return np.asarray(found + np.outer(slopes, slopes) * product)
+        found = size / (size - count - 1) * scores.T @ scores
+        more = pulled.T @ error @ pulled + np.outer(slopes, slopes) * product
+        if np.linalg.eigvalsh(found + more)[0] <= 0:
+            sizes, along = np.linalg.eigh(more)
+            more = along * np.maximum(sizes, 0.0) @ along.T
+        return np.asarray(found + more)
 
 
 def _off_diagonal(matrix: FloatArray) -> FloatArray:
@@ -566,9 +577,13 @@ def growth(
     options: Mapping[str, Any],
 ) -> Answer:
     """Return the growth since each earlier release."""
-    pairs, column = read_crosswalk(crosswalk or {}), options["by"]
+    column = options["by"]
     made = None if regions is None else Regions.of(regions, column)
     column = column if made is None else made.column
+    own = {} if where is not None else _renamed_since(now, before)
+    if not crosswalk and column in own:
+        crosswalk = {str(column): own[column]}
+    pairs = read_crosswalk(crosswalk or {})
     if pairs.columns and set(pairs.columns) != {column}:
         raise ParameterError(parameter="crosswalk", problem="must be of the column of by or of the regions")
     common = pairs.columns.get(str(column))
@@ -576,6 +591,8 @@ def growth(
     _require_all(later, now)
     if common is not None and made is None:
         later = _merged(later, common[1])
+    if own and (column not in own or _same_codes((crosswalk or {})[str(column)], own[column])):
+        later = replace(later, release={**later.release, "follows": followed(now, renamed=True)})
     earlier, notes = [], list(later.notes)
     for each in before:
         _require_comparable(now, each, name)
@@ -593,6 +610,21 @@ def growth(
         raise ParameterError(parameter="before", problem="has no code in common with this release")
     now_only = replace(later.only(shared), notes=tuple(notes))
     return now_only.grown([each.only(shared) for each in earlier], [_period(each) for each in before])
+
+
+def _renamed_since(now: Release, before: Sequence[Release]) -> dict[str, list[tuple[Any, Any]]]:
+    """Return the codes that were renamed since the release whose noise this one carries on, by column."""
+    step, follows = now.published.step, now.published.follows
+    if step is None or not any(follows[:1] == (each.digest,) for each in before):
+        return {}
+    pairs = {name: [each for each in codes.items() if each[1] is not None] for name, codes in step.renamed.items()}
+    return {name: each for name, each in pairs.items() if each}
+
+
+def _same_codes(given: Any, own: Sequence[tuple[Any, Any]]) -> bool:
+    """Return whether a crosswalk is the one by which noise was carried on."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return {(str(old), str(new)) for old, new in pairs} == {(str(old), str(new)) for old, new in own}
 
 
 def _period(release: Release) -> str:

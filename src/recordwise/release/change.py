@@ -6,7 +6,7 @@ of pairs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
+from recordwise.policy.series import Renaming, Step, later_code
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import STATUS, Entry, relative_error, status_names, type_name
 from recordwise.release.formats.registry import files_to_write, known_formats, require_packages, require_storable
@@ -85,12 +86,8 @@ def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
     )
 
 
-def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
-    """Return the table with cells added up by common code.
-
-    Values and variances add. Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has
-    one, from its sd.
-    """
+def _common_codes(data: pa.Table, keys: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
+    """Return the cells of a table by common code."""
     columns = {}
     for name in keys:
         column = data.column(name)
@@ -102,7 +99,26 @@ def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs
             )
             column = texts.take(distinct.indices)
         columns[name] = column
-    codes = pa.table(columns)
+    return pa.table(columns)
+
+
+def renamed_cells(cells: pa.Table, renamed: Renaming) -> pa.Table:
+    """Return earlier cells under the codes that they have now, without those that have no single counterpart (T-SERIES)."""
+    for name in (each for each in cells.column_names if each in renamed):
+        distinct = cells.column(name).combine_chunks().dictionary_encode()
+        codes = [None if code is None else later_code(renamed[name], code) for code in distinct.dictionary.to_pylist()]
+        later = pa.array(codes, cells.schema.field(name).type).take(distinct.indices)
+        cells = cells.set_column(cells.column_names.index(name), name, later).filter(pc.is_valid(later))
+    return cells
+
+
+def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
+    """Return the table with cells added up by common code.
+
+    Values and variances add. Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has
+    one, from its sd.
+    """
+    codes = _common_codes(data, keys, pairs, side)
     numbered = codes.append_column("_row", pa.array(np.arange(data.num_rows)))
     cells = numbered.group_by(list(keys), use_threads=False).aggregate([("_row", "min")])
     whole = numbered.join(cells.append_column("_cell", pa.array(np.arange(cells.num_rows))), keys=list(keys)).sort_by(
@@ -232,9 +248,13 @@ WHOLE = 2.0**52
 class Carrying:
     """The law of a change where noise is carried over: errors are carry e_before + fresh noise."""
 
-    carry: float
-    reach: float
+    carry: FloatArray | float
+    reach: FloatArray | float
     """A bound on the error of the change, at the confidence of the releases."""
+
+    def only(self, cells: Any) -> "Carrying":
+        """Return the law where some cells are drawn afresh."""
+        return Carrying(carry=np.where(cells, self.carry, 0.0), reach=np.where(cells, self.reach, np.nan))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +270,7 @@ class Variable:
     step: float
     """The coarser of the two lattices."""
     one_lattice: bool
-    """Whether both are the same."""
+    """Whether both are the same, and each number has one draw on it."""
     carried: "Carrying | None" = None
     """What both have in common, where the later one carries the noise of the earlier (T-SERIES)."""
 
@@ -371,12 +391,7 @@ def change(
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
     pairs = read_crosswalk(crosswalk or {}, groups or {})
-    if pairs.columns and _follows(now, before):
-        raise ParameterError(
-            parameter="crosswalk",
-            problem="has no joint law where the later release carries the noise of the earlier",
-            advice="Compare cell by cell, and add up changes by the reader.",
-        )
+    step = now.published.step if _follows(now, before) else None
     level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
     tables: dict[str, pa.Table] = {}
@@ -386,7 +401,7 @@ def change(
         if earlier is None or earlier.keys != table.keys:
             continue
         found = _variables(now, before, table, earlier, level)
-        columns, levels = _change_table(table, earlier, found, pairs, level, rules)
+        columns, levels = _change_table(table, earlier, found, pairs, level, rules, step)
         tables[table.name] = columns
         confidence |= {f"{table.name}.{name}": each for name, each in levels.items()}
     if not tables:
@@ -459,11 +474,27 @@ def _variables(
                 additive=kind in (SUM, COUNT) and ours.kind != "CountDistinct",
                 nonnegative=not any(each.signed or each.derived for each in declared),
                 step=max(steps),
-                one_lattice=min(steps) == max(steps),
+                one_lattice=min(steps) == max(steps) and not (_several(ours) or _several(theirs)),
                 carried=_carrying(now, ours, table.name, max(steps), level) if follows and gaussian else None,
             )
         )
     return found
+
+
+def carried_reaches(
+    now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable"
+) -> dict[str, float]:
+    """Return a bound on the error of the change of each variable whose noise is carried on.
+
+    Args:
+        now: The later release.
+        before: The one that it follows.
+        table: A table of the later one.
+        earlier: The same table of the earlier one.
+    """
+    level = min(each.published.confidence for each in (now, before))
+    found = _variables(now, before, table, earlier, level)
+    return {each.name: float(each.carried.reach) for each in found if each.carried is not None}
 
 
 def _statistic(release: "Release", table: "ReleasedTable", name: str) -> PublishedStatistic | None:
@@ -477,6 +508,12 @@ def _gaussian(statistic: PublishedStatistic) -> bool:
     return mechanism is not None and all(each.noise_sigma is not None for each in mechanism.inside())
 
 
+def _several(statistic: PublishedStatistic) -> bool:
+    """Return whether answers are made of several draws."""
+    mechanism = statistic.mechanism()
+    return mechanism is not None and any(each.offers("further") for each in mechanism.inside())
+
+
 def _change_table(
     now: "ReleasedTable",
     before: "ReleasedTable",
@@ -484,7 +521,9 @@ def _change_table(
     pairs: Crosswalk,
     level: float,
     rules: StatusRules,
+    step: Step | None = None,
 ) -> tuple[pa.Table, dict[str, float]]:
+    """Return the changes of a table; ``step`` is that of a release which follows the earlier one."""
     keys = now.keys
     used = pairs.of(keys)
     kept = [each for each in variables if each.additive or not used]
@@ -492,18 +531,51 @@ def _change_table(
     if used:
         names = [each.name for each in kept]
         ours, theirs = (merge_codes(data, keys, names, pairs, side) for data, side in ((ours, 1), (theirs, 0)))
-    cells, rows, earlier_rows = _join_cells(ours, theirs, keys)
+    cells, rows, earlier_rows = _join_cells(ours, theirs, keys, {} if step is None or used else step.renamed)
+    carried = (rows >= 0) & (earlier_rows >= 0)
+    if step is not None and used:
+        carried &= _carried_alone(now, before, pairs, step, cells)
     columns: dict[str, Any] = {name: cells.column(name) for name in cells.column_names}
     levels = {}
     for each in kept:
         first, second = _numbers(ours, each.name, rows), _numbers(theirs, each.name, earlier_rows)
-        columns |= _differences(each, first, second, level, rules)
+        own = each if each.carried is None else replace(each, carried=each.carried.only(carried))
+        columns |= _differences(own, first, second, level, rules)
         levels[each.name] = level if each.gaussian else max(0.0, 2 * level - 1)
     return pa.table(columns), levels
 
 
-def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, Any, Any]:
-    """Return either table's cells, where listed, and rows or -1."""
+def _carried_alone(
+    now: "ReleasedTable", before: "ReleasedTable", pairs: Crosswalk, step: Step, cells: pa.Table
+) -> FloatArray:
+    """Return which cells by common code are one cell of each release, whose noise was carried on.
+
+    Raises:
+        ParameterError: Cells with carried noise are added up.
+    """
+    keys = list(now.keys)
+    _, rows, earlier = _join_cells(now.data, before.data, keys, step.renamed)
+    both = np.flatnonzero((rows >= 0) & (earlier >= 0))
+    codes = [_common_codes(one.data, keys, pairs, side) for one, side in ((now, 1), (before, 0))]
+    ours, theirs = codes[0].take(rows[both]), codes[1].take(earlier[both])
+    same = np.logical_and.reduce([numpy_of(pc.equal(ours.column(name), theirs.column(name))) for name in keys])
+    inside = ours.filter(pa.array(same.astype(bool))).group_by(keys).aggregate([])
+    for one in codes:
+        sums = one.group_by(keys).aggregate([([], "count_all")])
+        if pc.max(inside.join(sums, keys=keys, join_type="inner").column("count_all")).as_py() not in (1, None):
+            raise ParameterError(
+                parameter="crosswalk",
+                problem="adds up cells whose noise the later release carries on, for which there is no joint law here",
+                advice="Give pairs of codes that were renamed, or add up by the reader.",
+            )
+    marked = inside.append_column("_carried", pa.array(np.ones(inside.num_rows)))
+    numbered = cells.select(keys).append_column("_row", pa.array(np.arange(cells.num_rows)))
+    found = numbered.join(marked, keys=keys, join_type="left outer").sort_by("_row")
+    return np.asarray(null_as(found.column("_carried"), 0) > 0)
+
+
+def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str], renamed: Renaming) -> tuple[pa.Table, Any, Any]:
+    """Return either table's cells, where listed, and rows or -1; cells without a counterpart are listed once."""
     if not keys:
         one = np.zeros(1, np.int64)
         return pa.table({PRESENCE: [BOTH]}), one, one
@@ -511,7 +583,11 @@ def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[
         table.select(list(keys)).append_column(name, pa.array(np.arange(table.num_rows)))
         for table, name in ((ours, "_now"), (theirs, "_before"))
     ]
-    joined = marked[0].join(marked[1], keys=list(keys), join_type="full outer", coalesce_keys=True)
+    kept = renamed_cells(marked[1], renamed)
+    joined = marked[0].join(kept, keys=list(keys), join_type="full outer", coalesce_keys=True)
+    if kept.num_rows < theirs.num_rows:
+        gone = np.setdiff1d(np.arange(theirs.num_rows), numpy_of(kept.column("_before")))
+        joined = pa.concat_tables([joined, marked[1].take(gone)], promote_options="default")
     joined = joined.sort_by([(name, "ascending") for name in keys])
     rows, earlier = (null_as(joined.column(name), -1) for name in ("_now", "_before"))
     listed = np.where(rows < 0, ONLY_BEFORE, np.where(earlier < 0, ONLY_NOW, BOTH))
@@ -576,7 +652,7 @@ def _ends(
     size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
     around, exact = np.hypot(*reaches), np.full(difference.shape, np.nan)
     if variable.carried is not None:
-        around = np.where(np.isfinite(around), variable.carried.reach, around)
+        around = np.where(np.isfinite(around) & np.isfinite(variable.carried.reach), variable.carried.reach, around)
     elif variable.gaussian and variable.one_lattice:
         exact = variable.step * exact_reach([_in_steps(variable, each) for each in (now, before)], level)
     around = np.where(np.isnan(exact), around, exact)

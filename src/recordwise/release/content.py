@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from recordwise.plan.publication import Labels, Publication, StatusRules
 from recordwise.release.dictionary import Entry, dictionary_of, title_of
 from recordwise.release.published import LEVEL, Groups, Published, PublishedQuery
-from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable, with_names
+from recordwise.release.tables import PRIVATE, PagePart, ReleasedTable, noise_read, with_names
 
 if TYPE_CHECKING:
     from recordwise.plan.plan import Plan, PlannedTable
@@ -192,7 +192,7 @@ def _added_up(published: Published, table: ReleasedTable) -> tuple[dict[str, flo
         if (
             not added
             or sd not in table.data.schema.names
-            or (mechanism := each.mechanism()) is None
+            or (mechanism := noise_read(each)) is None
             or mechanism.signed
         ):
             continue

@@ -26,7 +26,7 @@ from recordwise.plan.expressions import ALL_OTHER, Field, Prefix
 from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
 from recordwise.plan.keys.cells import encode_column
 from recordwise.policy.bands import BandTable
-from recordwise.policy.columns import ConditionColumn, plain_value
+from recordwise.policy.columns import ConditionColumn, literal, plain_value
 from recordwise.postprocess import rounding
 from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
 from recordwise.postprocess.solvers.crossed import grid_workload
@@ -46,7 +46,8 @@ from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
 
 if TYPE_CHECKING:
-    from recordwise.mechanisms.base import Mechanism
+    from recordwise.mechanisms.sized import ByGroup
+    from recordwise.noise.stated import StatedGroups
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -260,17 +261,17 @@ class Nesting:
                     yield rows, described.share, edge
             start += count
 
-    def by_group(self, mechanism: "Mechanism") -> "Iterator[tuple[IntArray, Mechanism]]":
-        """Yield the answers of each mechanism of a group, table by table, with the table's share (T-GROUPED)."""
-        numbers, inside, start = mechanism.group_numbers, mechanism.inside(), 0
-        assert numbers is not None
-        wanted = PublishedGroup(name=numbers.column.name, expression=_expression(numbers.column))
+    def by_group(self, grouped: "ByGroup | StatedGroups") -> "Iterator[tuple[IntArray, Any]]":
+        """Yield the answers of the noise of each group, table by table, with the table's share (T-GROUPED)."""
+        inside: tuple[Any, ...] = grouped.inside()
+        start = 0
+        wanted = PublishedGroup(name=grouped.by, expression=_expression(ConditionColumn(grouped.by, grouped.length)))
         for table in self.tables:
             count, described = self.sizes[table.name], self.described[table.name]
             place = np.full(count, len(inside) - 1)
             column = _group_column(wanted, described.by, table, self.published.lists)
             if column is not None:
-                known = {plain_value(value): int(number) - 1 for value, number in numbers.values}
+                known = {plain_value(literal(group)): at for at, group in enumerate(grouped.groups)}
                 place = np.array([known.get(value, len(inside) - 1) for value in column.to_pylist()], dtype=np.int64)
             for at, own in enumerate(inside):
                 if len(rows := np.flatnonzero(place == at)):

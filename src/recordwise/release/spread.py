@@ -20,7 +20,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.noise import Seeded
 from recordwise.noise.laws import DiscreteGaussian, GeneralizedGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource
-from recordwise.noise.stated import FINE, stated_noise
+from recordwise.noise.stated import FINE
 from recordwise.postprocess.linear import (
     CrossingWeights,
     Largest,
@@ -32,6 +32,7 @@ from recordwise.postprocess.linear import (
 )
 from recordwise.release.nesting import IntArray, Nesting
 from recordwise.release.published import PublishedStatistic
+from recordwise.release.tables import noise_read
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.base import Mechanism
@@ -60,8 +61,7 @@ def noise_of(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
 def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a statistic of one query."""
     raw = nesting.column(statistic, "_sd") ** 2
-    stated = None if statistic.noise is None else stated_noise(statistic.noise)
-    mechanism: Any = statistic.mechanism() if stated is None else stated
+    mechanism: Any = noise_read(statistic)
     step = nesting.published.measure(statistic.of).step
     ends = np.cumsum([0, *nesting.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
@@ -82,7 +82,7 @@ def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
-def _grouped_noise(nesting: Nesting, mechanism: "Mechanism", raw: FloatArray, step: Fraction) -> "JoinedNoise":
+def _grouped_noise(nesting: Nesting, mechanism: Any, raw: FloatArray, step: Fraction) -> "JoinedNoise":
     """Return noise by the public group of each cell (T-GROUPED)."""
     parts: list[tuple[Any, AnswerNoise]] = []
     for rows, own in nesting.by_group(mechanism):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.noise.stated import stated_noise
 from recordwise.plan.arrays import null_as, numpy_of, single_array, texts_of
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
@@ -24,6 +25,7 @@ from recordwise.policy.policy import Policy
 if TYPE_CHECKING:
     from recordwise.plan.cost import Part
     from recordwise.plan.plan import Plan
+    from recordwise.release.published import PublishedStatistic
 
 Form: TypeAlias = Mapping[str, Any]
 """An entry of release.json."""
@@ -65,6 +67,12 @@ def column_digest(column: pa.ChunkedArray) -> str:
     else:
         total.update(_numbers(array))
     return total.hexdigest()
+
+
+def noise_read(statistic: "PublishedStatistic") -> Any | None:
+    """Return the noise of a statistic as it is stated, or its mechanism where only that can read it."""
+    stated = None if statistic.noise is None else stated_noise(statistic.noise)
+    return statistic.mechanism() if stated is None else stated
 
 
 def publishable(kind: pa.DataType) -> bool:

@@ -15,15 +15,19 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.combined import carried_from
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import null_as, table_digest
-from recordwise.plan.cost import CellMechanism, Run, firm_policy
+from recordwise.plan.cost import CellMechanism, Run, cell_key, firm_policy
 from recordwise.plan.describe import plan_json, table_name
+from recordwise.plan.expressions import Field, Group, Prefix
+from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountUnits, Drawable, ExactTable
 from recordwise.plan.statistics.totals import SumSteps
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import CARRY, REVISE, START, Series, Step
+from recordwise.policy.series import CARRY, REVISE, START, Renaming, Series, Step, columns_key, renaming
+from recordwise.release.change import renamed_cells
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
@@ -36,6 +40,8 @@ def _refused(kind: str, problem: str, advice: str) -> ParameterError:
     return ParameterError(parameter=kind, problem=problem, advice=f"{UNSPENT} {advice}")
 
 
+MOST_FRESH = 5000
+"""New cells that a release names; where there are more, all units that stay count as ones that move."""
 APART = "Publish it by a plan of its own, with fresh noise."
 
 
@@ -80,7 +86,7 @@ class CarriedStage:
             drawn = [replace(each, served=tuple(_afresh(own) for own in each.served)) for each in prepared.drawn]
             return replace(prepared, drawn=tuple(drawn))
         old = self._old[table.query, table.level]
-        places = _places(self.plan.cells(table), old.cells)
+        places = _places(self.plan.cells(table), old.cells, self.step.renamed)
         data, exact = self.following.release[table_name(self.plan, table)], old.exact.reveal()
         drawn = [self._following(each, places, data, exact) for each in prepared.drawn]
         return replace(prepared, drawn=tuple(drawn))
@@ -120,13 +126,14 @@ def _afresh(own: CellMechanism) -> CellMechanism:
     return replace(own, mechanism=own.mechanism.following(None))
 
 
-def _places(cells: pa.Table, earlier: pa.Table) -> IntArray:
+def _places(cells: pa.Table, earlier: pa.Table, renamed: Renaming) -> IntArray:
     """Return the row of each cell in an earlier list, -1 where it was not listed."""
     if not cells.num_columns:
         return np.zeros(1, np.int64)
     names = cells.column_names
     numbered = cells.append_column("_now", pa.array(np.arange(cells.num_rows)))
     known = earlier.select(names).append_column("_before", pa.array(np.arange(earlier.num_rows)))
+    known = renamed_cells(known, renamed)
     joined = numbered.join(known, keys=names, join_type="left outer").sort_by("_now")
     return np.asarray(null_as(joined.column("_before"), -1), np.int64)
 
@@ -152,18 +159,20 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         if private is not None and earlier.private != private:
             raise _refused(kind, "is private and the further release is not, or the other way round", APART)
         _check_period(earlier, series, kind)
+        if kind == REVISE and schema_before(plan.schema, earlier) != plan.schema:
+            # A record that did not change would move with its code, and nobody pays for that.
+            raise _refused(kind, "has other lists of codes than the release that is revised", "Use the same lists.")
         charge = charge_of_release(earlier, ledger, kind=kind)
     carry = Fraction(1) if kind == REVISE else Fraction(series.carry or 0)
     leave = Fraction(0) if kind == REVISE else Fraction(series.carry or 0)
     forms = [None if earlier is None else _counterpart(each, earlier, kind) for each in plan_json(plan)]
     queries = [_with(query, form, carry, leave, kind) for query, form in zip(plan.queries, forms)]
     made = Plan(schema=plan.schema, queries=tuple(queries))
+    renamed = _renaming(made, following)
     before = None if earlier is None else _plan_before(made, earlier, kind)
     fresh = Plan(schema=plan.schema, queries=tuple(_further(each) for each in made.queries))
-    relisted = before is not None and any(
-        table_digest(made.cells(each)) != table_digest(before.cells(each))
-        for each in made.tables()
-        if each.shape.groups
+    relisted = before is not None and not all(
+        _all_listed(made.cells(each), before.cells(each), renamed) for each in made.tables() if each.shape.groups
     )
     if relisted and kind == REVISE:
         raise _refused(kind, "has other cells than the release that is revised", "List the same cells.")
@@ -174,9 +183,71 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         follows=None if charge is None else charge.sequence,
         measures=tuple(each.name for each in plan.schema.record_measures()),
         relisted=relisted,
+        fresh=_fresh_cells(made, before, renamed) if relisted and before is not None else None,
+        renamed=renamed,
     )
     _check_staying(step, series, kind)
     return CarriedStage(following=following, plan=made, before=before, charge=charge, step=step)
+
+
+def _all_listed(cells: pa.Table, earlier: pa.Table, renamed: Renaming) -> bool:
+    """Return whether both lists have the same cells, but for their names."""
+    if not set(renamed) & set(cells.column_names):
+        return table_digest(cells) == table_digest(earlier)
+    return cells.num_rows == earlier.num_rows and bool(np.all(_places(cells, earlier, renamed) >= 0))
+
+
+def _fresh_cells(plan: Plan, before: Plan, renamed: Renaming) -> dict[str, frozenset[tuple[str, ...]]] | None:
+    """Return the cells that follow no earlier one, by the columns of their tables; None where they are too many to list."""
+    found: dict[str, frozenset[tuple[str, ...]]] = {}
+    for table in (each for each in plan.tables() if each.shape.groups):
+        cells = plan.cells(table)
+        new = np.flatnonzero(_places(cells, before.cells(table), renamed) < 0)
+        if len(new) > MOST_FRESH:
+            return None
+        columns = [cells.column(name).take(pa.array(new)).to_pylist() for name in cells.column_names]
+        own = columns_key([cell_key(group, plan.schema) for group in table.joined_by()])
+        found[own] = found.get(own, frozenset()) | {tuple(map(str, cell)) for cell in zip(*columns)}
+    return found if sum(map(len, found.values())) <= MOST_FRESH else None
+
+
+def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
+    """Return the later code of each earlier code of a crosswalk, in the types of the key columns."""
+    made = {}
+    groups = {each for table in plan.tables() for each in table.shape.groups}
+    for name, given in following.crosswalk.items():
+        own = [each for each in groups if name in (each.name, _usual_name(each))]
+        if not own or any(each.name != _usual_name(each) for each in own):
+            raise _refused(
+                "crosswalk",
+                f"names '{str(name)[:80]}', which is no column of codes by which tables are published under that name",
+                "Use columns of the records and levels of their lists.",
+            )
+        pairs = list(given.items()) if isinstance(given, Mapping) else [tuple(pair) for pair in given]
+        if not pairs or any(len(pair) != 2 or None in pair for pair in pairs):
+            raise _refused(
+                "crosswalk",
+                f"of '{name}' must be pairs of an earlier and a later code",
+                "Give all codes that changed.",
+            )
+        listed = next(
+            plan.cells(each).schema for each in plan.tables() if name in [own.name for own in each.shape.groups]
+        )
+        try:
+            whole = pa.types.is_integer(listed.field(name).type)
+            codes = [(int(old), int(new)) if whole else (str(old), str(new)) for old, new in pairs]
+        except ValueError:
+            raise _refused(
+                "crosswalk", f"of '{name}' has a code that is no whole number", "Write codes as they are."
+            ) from None
+        made[name] = renaming(codes)
+    return made
+
+
+def _usual_name(group: Group) -> str | None:
+    """Return what a group of codes, or of their beginnings, is called unless it has a name of its own."""
+    own = group.expression
+    return own.name if isinstance(own, Field) else own.default_name() if isinstance(own, Prefix) else None
 
 
 def _check_terms(kind: str, series: Series | None, ledger: Ledger) -> None:
@@ -265,7 +336,10 @@ def _counterpart(form: Mapping[str, Any], earlier: Release, kind: str) -> Mappin
 
 def _shape(form: Mapping[str, Any]) -> Any:
     where, tables, statistics = bare_form(form)
-    return where, [{name: each[name] for name in each if name != "public_cells"} for each in tables], statistics
+    bare = [{name: each[name] for name in each if name not in ("public_cells", "by")} for each in tables]
+    # Lists of codes change from year to year; each level is followed by its codes.
+    groups = [[{name: own[name] for name in own if name != "digest"} for own in each["by"]] for each in tables]
+    return where, bare, groups, statistics
 
 
 def _with(query: Query, form: Mapping[str, Any] | None, carry: Fraction, leave: Fraction, kind: str) -> Query:
@@ -294,7 +368,8 @@ def _further(query: Query) -> Query:
 
 def _plan_before(plan: Plan, earlier: Release, kind: str) -> Plan:
     """Return the plan with the cells that were published before."""
-    if _cells_agree(plan, earlier):
+    schema = schema_before(plan.schema, earlier)
+    if schema == plan.schema and _cells_agree(plan, earlier):
         return plan
     queries = []
     for number, query in enumerate(plan.queries):
@@ -303,13 +378,31 @@ def _plan_before(plan: Plan, earlier: Release, kind: str) -> Plan:
         lists = tuple(Keys.of(each.data.select(list(each.keys))) for each in tables)
         queries.append(replace(query, key_lists=lists) if lists else query)
     try:
-        made = Plan(schema=plan.schema, queries=tuple(queries))
+        made = Plan(schema=schema, queries=tuple(queries))
         agree = _cells_agree(made, earlier)
     except (KeysError, PlanError):
         agree = False
     if not agree:
         raise _refused(kind, "lists other cells in a form that cannot be read back", "List the cells as before.")
     return made
+
+
+def schema_before(schema: Schema, earlier: Release) -> Schema:
+    """Return a schema with the lists of codes of an earlier release.
+
+    Args:
+        schema: The schema of now.
+        earlier: The release.
+    """
+    return replace(schema, hierarchies=tuple(_list_before(each, earlier) for each in schema.hierarchies))
+
+
+def _list_before(own: Hierarchy, earlier: Release) -> Hierarchy:
+    """Return a list of codes as the earlier release had it."""
+    known = earlier.published.lists.lists.get(own.name)
+    if known is None or known.levels != own.levels or known.digest == own.digest:
+        return own
+    return replace(Hierarchy.of(own.name, known.table(), levels=own.levels, source=known.source), digest=known.digest)
 
 
 def _cells_agree(plan: Plan, earlier: Release) -> bool:

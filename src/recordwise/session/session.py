@@ -131,8 +131,15 @@ def stage_of(
     carry: Release | None = None,
     revise: Release | None = None,
     fixed_in_advance: bool = False,
+    crosswalk: Mapping[str, Any] | None = None,
 ) -> Refining | Following | None:
     """Return what a release refines or follows; the first one of a series with carried noise begins it."""
+    if crosswalk and carry is None:
+        raise ParameterError(
+            parameter="crosswalk",
+            problem="is for noise that is carried on",
+            advice="Nothing was spent. Give it with carry; corrected records have the codes of before.",
+        )
     named = [name for name, given in (("refine", refine), ("carry", carry), ("revise", revise)) if given is not None]
     carried = series is not None and series.carry is not None
     if len(named) > 1 or (refine is not None and carried):
@@ -144,7 +151,8 @@ def stage_of(
     if refine is not None:
         return Refining(release=refine, fixed_in_advance=fixed_in_advance)
     if carry is not None or revise is not None:
-        return Following(kind=CARRY if revise is None else REVISE, release=carry if revise is None else revise)
+        kind, release = (CARRY, carry) if revise is None else (REVISE, revise)
+        return Following(kind=kind, release=release, crosswalk=dict(crosswalk or {}))
     return Following(kind=START) if carried else None
 
 
@@ -479,6 +487,7 @@ class Session:
         carry: Release | None = None,
         revise: Release | None = None,
         old_records: Any = None,
+        crosswalk: Mapping[str, Any] | None = None,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -505,6 +514,8 @@ class Session:
             revise: The release of this period before its records were corrected. Every cell of these queries gets further noise;
                 a unit that did not change pays nothing. The queries state the variance that is left, which is larger.
             old_records: With ``carry`` and ``revise``: the records that the earlier release was made from, as they were.
+            crosswalk: With ``carry``: for key columns whose codes changed, pairs of an earlier and a later code. Cells whose codes
+                were only renamed carry their noise on; those of codes that were split or merged draw afresh.
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -531,7 +542,14 @@ class Session:
         """
         expect_kind(confidence, (int, float), parameter="confidence", wanted="a number below 1, such as 0.95")
         self._check_terms()
-        stage = stage_of(self.series, refine=refine, carry=carry, revise=revise, fixed_in_advance=fixed_in_advance)
+        stage = stage_of(
+            self.series,
+            refine=refine,
+            carry=carry,
+            revise=revise,
+            fixed_in_advance=fixed_in_advance,
+            crosswalk=crosswalk,
+        )
         with shown("releasing"), self._old_records(stage, old_records) as ready:
             return self._publisher().run(
                 self._plan(queries),
@@ -555,10 +573,13 @@ class Session:
                 problem="needs the records that the earlier release was made from",
                 advice="Nothing was spent. Give old_records=..., in plans: old_records in [stage].",
             )
+        from recordwise.session.carried import schema_before
+
         # An engine that was given as it is holds other records.
         name = self._engine_name if isinstance(self._engine_name, str) else "duckdb"
         opened: Any = opened_source(name, source)
-        engine = open_engine(name, opened, self.schema, memory_limit=self._memory_limit, needs={"spark": self._spark})
+        schema = schema_before(self.schema, stage.release)
+        engine = open_engine(name, opened, schema, memory_limit=self._memory_limit, needs={"spark": self._spark})
         try:
             yield replace(stage, records=engine)
         finally:
@@ -630,7 +651,7 @@ class Session:
         check_tuning(self.tuned_on, self.tuning_reason, looks=looks, hierarchies=listed)
         if not self._ledger.on_disk and not self._warned_unkept:
             self._warned_unkept = True
-            warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)
+            warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=4)
 
     def close(self) -> None:
         """Close the engine and the ledger."""

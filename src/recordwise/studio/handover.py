@@ -346,9 +346,10 @@ class Exact:
 
             first = refused(1)
             if first is not None:
-                # An undecided proof has pages of reasons, which ``check`` prints.
-                told = UNPROVED if first.witness is None else f"the budget does not cover it: {budget_words(first)}"
-                return {"budget": told, "years": screen_whole(0)}
+                if first.witness is None:
+                    # It has pages of reasons, which ``check`` prints.
+                    return {"budget": UNPROVED}
+                return {"budget": f"the budget does not cover it: {budget_words(first)}", "years": screen_whole(0)}
             covered, over = 1, 2
             while over <= MOST_YEARS and refused(over) is None:
                 covered, over = over, 2 * over

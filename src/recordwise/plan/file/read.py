@@ -5,7 +5,7 @@ and its mechanisms, and each problem is reported at its line.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import PlanFileError, expect_kind, own_argument_errors, own_errors_of
+from recordwise.errors import KeysError, PlanFileError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -38,7 +38,7 @@ from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_probl
 from recordwise.plan.publication import VALUE_SIGN, Labels, Publication, StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
-from recordwise.plan.sources import DUCKDB, ENGINES, SPARK, PlanSource, SparkMaster
+from recordwise.plan.sources import DUCKDB, ENGINES, SPARK, PlanSource, SparkMaster, read_code_file
 from recordwise.policy.columns import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -195,6 +195,8 @@ class PlannedStage:
     """What the release was made from, where it is carried on or revised."""
     fixed_in_advance: bool = False
     """Whether a refinement was decided before the first answers were seen."""
+    crosswalk: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """By column, pairs of an earlier and a later code, where noise is carried on."""
 
 
 STAGES = ("refine", "carry", "revise")
@@ -202,7 +204,22 @@ STAGE = (
     *(Entry(name, Node.text) for name in STAGES),
     Entry("old_records", Node.text),
     Entry("fixed_in_advance", Node.flag),
+    Entry("crosswalk", Node.texts),
 )
+BEFORE, NOW = "before", "now"
+"""The columns of a file of codes that changed."""
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """Return the pairs of an earlier and a later code in a public file.
+
+    Raises:
+        KeysError: The file cannot be read, or has not the columns ``before`` and ``now``.
+    """
+    table = read_code_file(path)
+    if not {BEFORE, NOW} <= set(table.column_names):
+        raise KeysError(column=f"the file {path.name}", problem=f"has not the columns {BEFORE} and {NOW}")
+    return [(str(old), str(new)) for old, new in zip(*(table.column(name).to_pylist() for name in (BEFORE, NOW)))]
 
 
 def _stage(node: Node, file: "Reading") -> PlannedStage | None:
@@ -223,6 +240,17 @@ def _stage(node: Node, file: "Reading") -> PlannedStage | None:
             else "needs old_records, the records that the earlier release was made from"
         )
         return None
+    if "crosswalk" in given and named[0] != "carry":
+        given["crosswalk"].problem("is for carry: codes of the same period do not change")
+        return None
+    files = given["crosswalk"].texts() if "crosswalk" in given else {}
+    read = {
+        name: given["crosswalk"].attempt(partial(read_pairs, file.folder / each))
+        for name, each in (files or {}).items()
+    }
+    pairs = {name: each for name, each in read.items() if each is not None}
+    if files is None or len(pairs) < len(read):
+        return None
     folder = _below(given[named[0]], file)
     fixed = given["fixed_in_advance"].flag() if "fixed_in_advance" in given else False
     old = None
@@ -231,7 +259,7 @@ def _stage(node: Node, file: "Reading") -> PlannedStage | None:
         old = read_source(sources, file.folder, by_spark=file["engine"] == SPARK)
     if folder is None or fixed is None or ("old_records" in given and old is None):
         return None
-    return PlannedStage(**{named[0]: folder}, old_records=old, fixed_in_advance=fixed)
+    return PlannedStage(**{named[0]: folder}, old_records=old, fixed_in_advance=fixed, crosswalk=pairs)
 
 
 # The whole file.

@@ -28,11 +28,14 @@ from recordwise.planning.simulate.generate import usual_rows, write_records
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
 from recordwise.release.dictionary import has_status, statuses
+from recordwise.release.files import load_release
 from recordwise.release.formats.registry import formats_named, require_storable
 from recordwise.release.release import Release
 from recordwise.session import Session
 from recordwise.session.checks import Coverage, with_sizes
 from recordwise.session.owner import enter_look
+from recordwise.session.session import plan_ledger
+from recordwise.session.stages import Refining, read_stage
 
 # A session on generated or given records in place of a plan's own, with a temporary ledger. The plan's source is not
 # opened. Its ledger is not touched either, unless the given records are confidential: then it notes the look.
@@ -264,6 +267,7 @@ def rehearse(
     file, folder = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {})), Path(out)
     if folder.exists():
         raise OutputError(folder=str(folder), problem="already exists", advice="Choose a new folder.")
+    file = _refined(file)
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     clock = Clock(steps(STAGES))
     with ExitStack() as stack:
@@ -274,6 +278,15 @@ def rehearse(
         return _rehearsed(
             changed, session, folder, clock, _noise(seed, given=records is not None), records is not None, origin
         )
+
+
+def _refined(file: PlanFile) -> PlanFile:
+    """Return the plan with the averages of both draws, where it refines a release (T-STAGES)."""
+    if file.stage is None or file.stage.refine is None:
+        return file
+    refining = Refining(release=load_release(file.stage.refine), fixed_in_advance=file.stage.fixed_in_advance)
+    with plan_ledger(file) as ledger:
+        return replace(file, plan=read_stage(with_sizes(file.plan), refining, ledger).plan)
 
 
 def _noise(seed: int | None, *, given: bool) -> Seeded:
@@ -348,11 +361,13 @@ def _with_basic(done: Release, asked: BasicOutputs) -> tuple[Release, list[str]]
 def _notes(file: PlanFile) -> Iterator[str]:
     if file.earlier:
         yield "the page shows no earlier periods: they are real, and these numbers are not"
-    if file.stage is not None:
+    if file.stage is not None and file.stage.refine is not None:
+        yield "answers are averages of a first draw and a further one, as the release makes them; losses are those of both"
+    elif file.stage is not None:
         yield "the stage is not rehearsed: answers are drawn afresh with the noise that is left, on one set of records"
     years = TenYears.of(file)
     if years is not None:
-        yield from years.notes()
+        yield from (*years.notes(), years.by_kind())
     if file.budget is not None:
         yield "the budget was taken as if nothing had been spent; what the plan's ledger says about it was not read"
 

@@ -70,15 +70,22 @@ class PageTable:
     history: tuple[str, ...] = ()
     """The earlier periods whose values follow those of this one."""
     past: tuple[Digits, ...] = ()
+    changes: tuple[float | None, ...] = ()
+    """How far off the change of each variable since the last of them may be, where noise is carried on."""
     query: int | None = None
     """The number of its query."""
     parents: IntArray | None = None
     """The cell that each cell lies in, where tables form a tree."""
 
+    @property
+    def telling(self) -> tuple[str, ...]:
+        """The keys that are shown: those with one code for all cells are left out."""
+        return tuple(self.described.telling_keys()) or self.keys
+
     def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """What the script knows before it has read the compressed cells."""
         titles = {each.name: each.title for each in self.described.columns}
-        table, telling = self.described.table, self.described.telling_keys() or self.keys
+        table, telling = self.described.table, self.telling
         return {
             "name": table.name,
             "title": self.described.title,
@@ -97,7 +104,7 @@ class PageTable:
             "query": self.query,
             "halves": [self.described.halves.get(each.name) for each in self.variables],
             "reaches": [self.described.reaches.get(each.name) for each in self.variables],
-        }
+        } | ({"changes": list(self.changes)} if self.changes else {})
 
     def _has_gap(self, variable: PageVariable) -> bool:
         return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
@@ -302,6 +309,7 @@ def _table(
         statuses=content.rules.names(),
         history=() if history is None else history.periods_of(table),
         past=() if history is None else history.past(table, indices),
+        changes=() if history is None else tuple(history.changes.get(table.name, ())),
     )
 
 
@@ -337,12 +345,12 @@ NO_INTERVAL = "\N{EN DASH}"
 
 def first_view(table: PageTable, level: float) -> dict[str, Any]:
     """Return a table's first rows as the template shows them."""
-    titles = {each.name: each.title for each in table.described.columns}
+    titles, telling = {each.name: each.title for each in table.described.columns}, table.telling
     return {
         "title": table.described.title,
-        "keys": [titles[name] for name in table.keys],
+        "keys": [titles[name] for name in telling],
         "groups": [_group(each, level) for each in table.variables],
-        "rows": [_row(table, row) for row in table.first_rows()],
+        "rows": [_row(table, row, telling) for row in table.first_rows()],
     }
 
 
@@ -356,9 +364,9 @@ def _group(variable: PageVariable, level: float) -> dict[str, Any]:
     return {"name": variable.title, "columns": columns}
 
 
-def _row(table: PageTable, row: Sequence[Any]) -> dict[str, Any]:
+def _row(table: PageTable, row: Sequence[Any], telling: Sequence[str]) -> dict[str, Any]:
     at = len(table.keys)
-    keys = [_key(value, labels) for value, labels in zip(row, table.labels)]
+    keys = [_key(value, labels) for name, value, labels in zip(table.keys, row, table.labels) if name in table.telling]
     cells = []
     for variable in table.variables:
         cells.append({"text": cell_text(row[at]), "kind": "first"})

@@ -29,6 +29,10 @@ MOST_LINES = 5
 MOST_DIGITS = 10**9
 SAME = 0.01
 """Curves this close, in relative terms, look the same."""
+SEEN = 0.1
+"""The part of its points that a line of noise must have on the chart."""
+SIZED = "size of the cell"
+"""What the words of noise by size say."""
 LITTLE, MUCH = "almost nothing can be learned", "hardly any protection"
 EXACT, NOISY = "almost exact", "mostly noise"
 
@@ -92,8 +96,8 @@ def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[flo
             names.setdefault(part.statistic + ending, []).append(part.table)
     every = len({part.table for part in summed})
     lines = [Line(name=_line_name(names, every), x=sizes, y=curve) for curve, names in found]
-    # A line above the chart at every size would be in the legend alone.
-    seen = [line for line in lines if any(math.isfinite(y) and y <= NOISES.high for y in line.y)]
+    # A line above the chart at nearly every size would be in the legend alone.
+    seen = [line for line in lines if sum(math.isfinite(y) and y <= NOISES.high for y in line.y) > SEEN * len(line.y)]
     known = [line for line in lines if any(math.isfinite(y) for y in line.y)]
     return tuple(seen or known)[:MOST_LINES]
 
@@ -123,7 +127,12 @@ def extremes(part: PagePart) -> tuple[tuple[str, Any], ...]:
     # Without a sigma to compare they are in the order of their bands, from the smallest cells to the largest.
     known = None not in sigmas
     ordered = sorted(part.mechanisms, key=lambda each: each.noise_sigma or 0) if known else list(part.mechanisms)
-    return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
+    least, most = (
+        ("smallest cells", "largest cells")
+        if SIZED in part.noise
+        else ("group with least noise", "group with most noise")
+    )
+    return ((f", {least}", ordered[0]), (f", {most}", ordered[-1]))
 
 
 def _relative(mechanism: Mechanism, part: PagePart, sizes: Sequence[float]) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ that the page holds, and saved in release.json to six digits.
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import array_of, numpy_of
+from recordwise.policy.series import Renaming
 from recordwise.release.tables import ReleasedTable
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class History:
     digests: tuple[str, ...]
     tables: Mapping[str, tuple[Digits, ...]]
     """For each variable and period, oldest first, the value and the ends of its interval."""
+    changes: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """How far off the change of each variable since the last period may be, where its noise was carried on (T-SERIES)."""
 
     def columns(self, table: ReleasedTable) -> int:
         """How many columns of numbers it has for a table."""
@@ -147,7 +150,9 @@ class History:
             }
             for name, columns in self.tables.items()
         }
-        return {"periods": list(self.periods), "digests": list(self.digests), "tables": tables}
+        changes = {name: list(each) for name, each in self.changes.items()}
+        found = {"periods": list(self.periods), "digests": list(self.digests), "tables": tables}
+        return found | ({"changes": changes} if changes else {})
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> "History":
@@ -158,7 +163,12 @@ class History:
             size = PLANES * rows
             count = len(raw) // size if size else 0
             tables[str(name)] = tuple(Digits.read(raw[at * size : (at + 1) * size], rows) for at in range(count))
-        return cls(periods=tuple(map(str, form["periods"])), digests=tuple(map(str, form["digests"])), tables=tables)
+        return cls(
+            periods=tuple(map(str, form["periods"])),
+            digests=tuple(map(str, form["digests"])),
+            tables=tables,
+            changes={str(name): tuple(each) for name, each in form.get("changes", {}).items()},
+        )
 
 
 def history_of(now: "Release", earlier: Sequence["Release"]) -> History:
@@ -177,15 +187,35 @@ def history_of(now: "Release", earlier: Sequence["Release"]) -> History:
             problem="holds two releases of one period",
             advice="Give one release of each earlier period, the last revision.",
         )
-    tables = {}
+    tables, changes = {}, {}
+    followed = _followed(now, earlier)
     for table in now.tables:
         if table.variables and table.keys:
             width = len(ENDS) * len(earlier) * len(table.variables)
             cells = largest_first(table, max(FIRST_ROWS, MOST // width)).select(list(table.keys))
-            found = [_matching(table, cells, each) for each in earlier]
+            renamed = {} if followed is None or now.published.step is None else now.published.step.renamed
+            found = [_matching(table, cells, each, renamed if each is followed else {}) for each in earlier]
             if any(each is not None for each in found):
                 tables[table.name] = tuple(_columns(table, cells.num_rows, found))
-    return History(periods=tuple(periods), digests=tuple(each.digest for each in earlier), tables=tables)
+                if followed is not None:
+                    changes[table.name] = _reaches(now, followed, table)
+    digests = tuple(each.digest for each in earlier)
+    return History(periods=tuple(periods), digests=digests, tables=tables, changes=changes)
+
+
+def _followed(now: "Release", earlier: Sequence["Release"]) -> "Release | None":
+    """Return the last of these releases, if its noise is carried on."""
+    known = bool(earlier) and now.published.follows[:1] == (earlier[-1].digest,)
+    return earlier[-1] if known else None
+
+
+def _reaches(now: "Release", before: "Release", table: ReleasedTable) -> tuple[float | None, ...]:
+    """Return a bound on the error of the change of each variable, by the joint law of both releases."""
+    from recordwise.release.change import carried_reaches
+
+    known = next((each for each in before.tables if each.name == table.name), None)
+    found = {} if known is None else carried_reaches(now, before, table, known)
+    return tuple(found.get(name) for name in table.variables)
 
 
 def _period(release: "Release") -> str:
@@ -199,14 +229,19 @@ def _period(release: "Release") -> str:
     return str(named)
 
 
-def _matching(table: ReleasedTable, cells: pa.Table, earlier: "Release") -> pa.Table | None:
+def _matching(table: ReleasedTable, cells: pa.Table, earlier: "Release", renamed: Renaming) -> pa.Table | None:
     """Return the same-named table's rows, null where not listed."""
     known = next((each for each in earlier.tables if each.name == table.name and each.keys == table.keys), None)
     if known is None or any(known.data.column(name).type != cells.column(name).type for name in table.keys):
         return None
-    ours, theirs = _number_rows(cells, known.data.select(list(table.keys)))
+    listed = known.data
+    if renamed:
+        from recordwise.release.change import renamed_cells
+
+        listed = renamed_cells(listed, renamed)
+    ours, theirs = _number_rows(cells, listed.select(list(table.keys)))
     places = pc.index_in(ours, value_set=theirs)
-    return known.data.take(places)
+    return listed.take(places)
 
 
 def _number_rows(first: pa.Table, second: pa.Table) -> tuple[pa.Array, pa.Array]:

@@ -20,11 +20,13 @@ const showExact = async (trade, state) => {
   say("#exact", "Computing exact numbers …");
   try {
     const {status, texts} = await post("/exact", {state: saved(state)});
-    if (status === "canceled") return;
+    // The control may have moved on: these numbers are then not those of the page.
+    if (status === "canceled" || window.studio.state() !== state) return;
     const examples = trade.examples.flatMap((each, at) => texts[`example/${at}/loss`] ? [each.name + " " + texts[`example/${at}/loss`]] : []);
-    const lasts = trade.budget && texts.years ? ` It lasts ${texts.years} ${trade.budget.noun}.` : "";
+    const noun = trade.budget && texts.years === "1" ? trade.budget.noun.replace(/^(\w+)s\b/, "$1") : trade.budget?.noun;
+    const lasts = trade.budget && texts.years ? ` It lasts ${texts.years} ${noun}.` : "";
     say("#exact", status === "done" ? "From the policy itself: " + texts.budget + "." + lasts + (examples.length ? " Losses: " + examples.join(", ") + "." : "") : "");
-  } catch { say("#exact", ""); }
+  } catch { if (window.studio.state() === state) say("#exact", ""); }
 };
 const openTrade = async about => {
   const trade = await get("/trade");

@@ -46,7 +46,10 @@
     const points = series(picked, +choice.value);
     say("#history-title", titleOf(shown, row) + ": " + shown.variables[+choice.value][3]);
     draw(points);
-    find("#history-table tbody").replaceChildren(...points.map(([period, value, low, high]) => make("tr", {}, make("th", {scope: "row"}, period), make("td", {}, cellText(value)), make("td", {class: "interval"}, value === null ? "" : intervalText(low, high)))));
+    // Where noise is carried on, the change is more accurate than both ends.
+    const reach = shown.changes?.[+choice.value] ?? null, [[, before], [, now]] = points.slice(-2), moved = now - before;
+    const change = reach === null || before === null || now === null ? [] : [make("tr", {class: "change"}, make("th", {scope: "row"}, "change"), make("td", {}, (moved > 0 ? "+" : "") + cellText(moved)), make("td", {class: "interval"}, intervalText(moved - reach, moved + reach)))];
+    find("#history-table tbody").replaceChildren(...[...points.map(([period, value, low, high]) => make("tr", {}, make("th", {scope: "row"}, period), make("td", {}, cellText(value)), make("td", {class: "interval"}, value === null ? "" : intervalText(low, high)))), ...change]);
   };
   find("#history-of").addEventListener("change", follow);
   window.recordwise.pick = cell => { picked = cell; follow(); };

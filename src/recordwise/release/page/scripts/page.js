@@ -237,7 +237,7 @@
       const here = +slider.value, size = sizes[here], x = place(across, size), line = find(".cursor", root);
       for (const end of ["x1", "x2"]) line.setAttribute(end, x);
       line.setAttribute("visibility", "visible");
-      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + "%"));
+      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : shares[here] > 10 ? "over 1,000%" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + "%"));
       const told = "At " + grouped(size, 6) + " " + inUnits(chart.field) + ": loss " + figure(chart.losses[here]) +
         (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
       find(".readout", root).textContent = told;

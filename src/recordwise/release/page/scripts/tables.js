@@ -90,7 +90,7 @@
   };
   const rowOf = (shown, row) => {
     const {keys, variables, columns, past} = shown;
-    const made = make("tr", {}, ...keys.map((_, at) => make("th", {scope: "row"}, keyText(shown, at, columns[at](row)))));
+    const made = make("tr", {}, ...keys.flatMap((_, at) => shown.telling[at] ? [make("th", {scope: "row"}, keyText(shown, at, columns[at](row)))] : []));
     let at = keys.length;
     for (const [, accurate, fitted, , status] of variables) {
       const value = columns[at++](row);
@@ -108,8 +108,8 @@
     }
     return made;
   };
-  const headOf = ({keys, variables, periods, past}) => {
-    const groups = make("tr", {}, ...keys.map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
+  const headOf = ({keys, telling, variables, periods, past}) => {
+    const groups = make("tr", {}, ...keys.filter((_, at) => telling[at]).map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
     for (const [, accurate, fitted, title, status] of variables) {
       const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : []), ...(fitted > 1 ? ["its interval"] : []), ...(status ? ["status"] : [])];
       groups.append(make("th", {scope: "colgroup", colspan: inner.length}, title));
