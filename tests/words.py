@@ -45,6 +45,11 @@ def sentences(paragraph: str) -> list[str]:
     return re.split(r"(?<=[.?!:;])\s+", paragraph)
 
 
+def words(sentence: str) -> int:
+    """How many words a sentence has without its formulas: what has two letters in a row that are no capitals, and "a"."""
+    return len(re.findall(r"(?<!\S)(?:[^\w\s]*[A-Za-z][a-z]\S*|a(?!\S))", sentence))
+
+
 def longest(text: str) -> tuple[int, int]:
     """Words of the longest paragraph and of the longest sentence of a page."""
     found = list(paragraphs(text))

@@ -148,3 +148,52 @@ def test_the_search_finds_pages_without_a_network(chromium: Any, address: str) -
     page.keyboard.type("unit splitting", delay=20)
     page.get_by_text(re.compile(r"^\s*[1-9]\d* results?")).first.wait_for(timeout=60_000)
     context.close()
+
+
+READERS = ["Publishing", "Deciding", "Using tables", "Trusting", "Researching", "Changing the code"]
+ASKED = re.compile(r"^- \[(.+?\?)\]\(([\w/-]+)\.md#([\w-]+)\) (.+)$", re.MULTILINE)
+SECTION = """heading => {
+    const parts = [heading.innerText], level = heading.tagName;
+    for (let next = heading.nextElementSibling; next; next = next.nextElementSibling) {
+        if (/^H[1-6]$/.test(next.tagName) && next.tagName <= level) break;
+        parts.push(next.innerText);
+    }
+    const at = heading.getBoundingClientRect();
+    return [parts.join(" "), at.height > 0 && at.top >= 0 && at.bottom <= innerHeight];
+}"""
+"""The text from a heading to the next one of its rank or above it, and whether the heading is in the window."""
+
+
+def questions() -> dict[str, list[tuple[str, str, str, str]]]:
+    """Of each kind of reader: what is asked, the page and the section that answer it, and the answer."""
+    parts = re.split(r"^## ", (ROOT / "docs" / "questions.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: ASKED.findall(part) for part in parts}
+
+
+def test_each_kind_of_reader_has_five_questions_and_short_answers() -> None:
+    asked = questions()
+    assert list(asked) == READERS
+    for each in asked.values():
+        assert len({question for question, *_ in each}) == 5
+        assert all(len(answer.split()) <= 12 and re.search(r"`.+?`|\*\*.+?\*\*", answer) for *_, answer in each)
+
+
+@pytest.mark.costly
+def test_every_question_is_answered_within_two_clicks_from_the_start(chromium: Any, address: str) -> None:
+    """Without scripts, which no link needs. The first click is the same for all; its page is gone back to for each second one."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/index.html", wait_until="domcontentloaded")
+    page.locator("a", has_text="Questions and answers").first.click(no_wait_after=True)
+    page.wait_for_url("**/questions.html", wait_until="domcontentloaded")
+    wrong = []
+    for question, name, place, answer in (each for asked in questions().values() for each in asked):
+        page.locator("article a", has_text=question).click(no_wait_after=True, force=True)
+        page.wait_for_url(f"{address}/{name}.html#{place}", wait_until="commit")
+        told, seen = page.locator(f"article :is(h1, h2, h3)[id='{place}']").evaluate(SECTION)
+        (term,) = re.findall(r"^.*?(?:`(.+?)`|\*\*(.+?)\*\*)", answer)
+        if not (seen and "".join(term) in " ".join(told.split())):
+            wrong.append((question, "".join(term), seen))
+        page.go_back(wait_until="commit")
+    context.close()
+    assert wrong == []

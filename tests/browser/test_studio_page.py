@@ -3,6 +3,7 @@
 import json
 import random
 import statistics
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,13 @@ pytest.importorskip("uvicorn")
 
 from browser.kept_pictures import ARTEFACTS
 from recordwise.cli.demo import write_inputs
-from recordwise.studio.desk import Desk
+from recordwise.studio.desk import Desk, Subject
 from recordwise.studio.page import report_html
 from recordwise.studio.state import Event, StudioState, step
 from recordwise.studio.texts import view
 from recordwise.studio.trade import Trade
 from studio.serving import Running, SampleSubject, running
+from studio.small_plan import write_plan
 from studio.trade_sample import sample_trade
 
 pytestmark = pytest.mark.browser
@@ -261,6 +263,39 @@ def test_axe_finds_nothing_serious_in_the_form_to_begin_with(
         assert axe_problems(page) == []
         page.screenshot(path=ARTEFACTS / f"studio-begin-{width}-{scheme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
+        assert found.serving.violations == 0
+
+
+def test_the_plan_itself_is_shown_while_the_trade_file_is_made(chromium: Any, tmp_path: Path, trade: Trade) -> None:
+    go_on = threading.Event()
+
+    class Waiting(SampleSubject):
+        data = "confidential"
+
+        def first_look(self) -> dict[str, Any]:
+            write_plan(tmp_path, rows=5)
+            found = Subject(plan=tmp_path / "plan.toml").first_look()
+            assert found is not None
+            return found
+
+        def make(self) -> str:
+            go_on.wait(60)
+            return super().make()
+
+    with running(Desk(folder=tmp_path, subject=Waiting(tmp_path, trade))) as found:
+        page = chromium.new_page(viewport={"width": 360, "height": 900}, color_scheme="dark")
+        page.goto(found.access.address)
+        page.wait_for_selector("#first:not([hidden])")
+        assert page.text_content("#label") == "CONFIDENTIAL"
+        assert page.text_content("#title") == "Establishments of three states"
+        assert page.locator("#first figure").count() == 2
+        assert axe_problems(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.screenshot(path=ARTEFACTS / "studio-first-360-dark.png", full_page=True)
+        go_on.set()
+        page.wait_for_selector("#studio:not([hidden])")
+        assert page.is_hidden("#first")
         page.close()
         assert found.serving.violations == 0
 

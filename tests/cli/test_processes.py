@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,19 @@ def test_an_unexpected_failure_quotes_nothing(tmp_path, run, monkeypatch):
     assert result.exit_code == 1
     assert "KeyError" in result.stderr
     assert "secret" not in result.stderr + result.stdout
+
+
+@pytest.mark.process
+def test_a_command_loads_its_own_file_alone() -> None:
+    """And the whole command line is there for help, unknown names and whoever imports it."""
+    code = (
+        "import sys\nfrom recordwise.cli import main\nsys.argv = ['recordwise', 'loss', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(each for each in sys.modules if each.startswith('recordwise.cli.')))\n"
+        "from recordwise.cli import HOMES, app\nprint(len(app.registered_commands) + len(app.registered_groups) == len(HOMES))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded, every = done.stdout.splitlines()[-2:]
+    assert "recordwise.cli.loss" in loaded
+    assert not {"recordwise.cli.ask", "recordwise.cli.demo", "recordwise.cli.plan"} & set(re.findall(r"[\w.]+", loaded))
+    assert every == "True"

@@ -182,7 +182,10 @@ def rows(name):
     found = []
     for section in re.split(r"^### ", part(name), flags=re.M):
         heading = section.partition("\n")[0]
-        for item, told, *api in (each.split("<br>\n  ") for each in re.findall(r"^- (.*(?:\n  .*)*)", section, re.M)):
+        for item, told, *api in (
+            each.replace("**<br>", "<br>", 1).split("<br>\n  ")
+            for each in re.findall(r"^- \*\*(.*(?:\n  .*)*)", section, re.M)
+        ):
             code, _, checked = told.rpartition("; ")
             found.append(Row(item, heading if name == "[F]" else heading.split(" ")[0], code, checked, *api))
     return found

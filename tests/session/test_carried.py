@@ -24,7 +24,7 @@ from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
 from recordwise.policy import Measure, constant, gaussian_sum
-from recordwise.policy.series import Series
+from recordwise.policy.series import Series, later_code, renaming
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
@@ -285,6 +285,30 @@ def test_what_was_not_read_last_time_is_refused_and_nothing_is_written(tmp_path)
             session.run(asked(), carry=years.last)
 
 
+def test_what_was_drawn_is_what_the_ledger_says_and_not_a_folder(tmp_path):
+    """With less noise than was drawn, leaving would seem to be paid for as much as nobody paid."""
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "release1" / "release.json"
+    form = json.loads(file.read_text())
+    for each in form["plan"][0]["statistics"]:
+        each["mechanism"]["more"]["sigma"] = "1/10"
+    file.write_text(json.dumps(form))
+    years.last = load_release(tmp_path / "release1")
+    with pytest.raises(ParameterError, match="other mechanisms than the ledger"):
+        years.run(table([HERE]), "2021", query=asked(Fraction(1, 5)))
+
+
+@pytest.mark.parametrize("wrong", [{"key": "zz"}, {"totals": [1]}, {"key": 3}])
+def test_a_file_of_digests_that_was_changed_is_refused(wrong, tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    file = tmp_path / "years.ledger.totals"
+    file.write_text(json.dumps(json.loads(file.read_text()) | wrong) + "\n")
+    with pytest.raises(ParameterError, match="has no digest of its totals"):
+        years.run(table([HERE]), "2021")
+
+
 def test_leaving_is_paid_once_so_that_noise_is_carried_once(tmp_path):
     years = Years(tmp_path)
     first = years.run(table([HERE]), "2020")
@@ -419,7 +443,7 @@ def test_a_unit_of_a_renamed_cell_stays(later, tmp_path):
         assert law == same
         truth += float(np.sum((points - others) ** 2)) / (2 * float(law.sigma) ** 2)
     step = done.published.step
-    assert (step.relisted, dict(step.renamed)) == (False, {"county": {"02": "12"}})
+    assert (step.relisted, dict(step.renamed)) == (False, {"county": {"02": "12", "12": None}})
     now = None if later is None else {"county": later[0], "emp": later[1]}
     stated = step.loss(now, {"county": "02", "emp": 3})
     assert 0.99 * stated <= truth <= stated
@@ -444,6 +468,21 @@ def test_split_and_merged_codes_draw_afresh(tmp_path):
     assert set(change.column("listed").to_pylist()) == {"only now", "only before"}
     summed = second.change(first, crosswalk=pairs).tables[second.tables[0].name]
     assert summed.column("n_change_sd").to_pylist() == pytest.approx([math.sqrt(3) * 2] * 2, rel=1e-3)
+
+
+def test_only_units_of_new_cells_count_as_ones_that_come(tmp_path):
+    years = Years(tmp_path)
+    years.run(table([HERE]), "2020")
+    step = years.run(table([HERE]), "2021", query=asked(cells=[*CELLS, "04"])).published.step
+    assert step.relisted
+    assert [sorted(cells) for cells in step.fresh.values()] == [[("04",)]]
+    record, new = {"emp": 3, "county": "02"}, {"emp": 3, "county": "04"}
+    came = float(step.noise.policy().loss(record))
+    assert step.loss(record, record) == pytest.approx(0.04 * came, rel=1e-6)
+    assert step.loss(new, new) == pytest.approx(1.64 * came, rel=1e-6)
+    assert type(step).from_json(step.to_json()) == step
+    # Releases made before this was said, and those with too many new cells.
+    assert replace(step, fresh=None).loss(record, record) == pytest.approx(1.64 * came, rel=1e-6)
 
 
 def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
@@ -476,14 +515,16 @@ def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
 def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
     """A county is renamed and another moves to the other state, in a list of codes: each level is followed on its own."""
 
-    def run(years, codes, states, units, period, **more):
+    def run(years, codes, states, units, period, revision=0, **more):
         listed = rw.Hierarchy.of(
             "place", {"state": states, "county": codes}, levels=["state", "county"], source="public: x"
         )
         query = (
             rw.query().levels("state", "county", keys=rw.Keys.product(county=codes)).sum("emp", rw.Gaussian(sigma=4))
         )
-        opened = build.session(table(units), years.folder / "years.ledger", series=series(period), hierarchies=[listed])
+        opened = build.session(
+            table(units), years.folder / "years.ledger", series=series(period, revision), hierarchies=[listed]
+        )
         with opened as session:
             done = session.run(query, **more)
         done.save(years.folder / period)
@@ -496,6 +537,8 @@ def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
         second = run(years, ["01", "12", "03"], ["B", "A", "B"], [("12", 30), ("03", 40)], "2021", **more)
     assert [points.tolist() for points, _ in found] == [[5 * 5 - 4 * 5, 5 * 40 - 4 * 40, 5 * 30 - 4 * 30]]
     step = second.published.step
+    with pytest.raises(ParameterError, match="other lists of codes"):
+        run(years, ["01", "12", "03"], ["A", "A", "B"], old, "2021", 1, revise=second, old_records=table(old))
     before, now = ({"emp": 30, "county": code, "state": "A"} for code in ("02", "12"))
     stays = step.loss(now, before)
     assert stays == pytest.approx(2 * (0.2 * 30) ** 2 / (2 * 0.36 * 32), rel=1e-3)
@@ -515,6 +558,24 @@ def test_a_part_of_a_renamed_code_is_not_renamed(tmp_path):
     # The first letter changed: a move in the coarser table, which lists other cells now.
     assert step.relisted
     assert replace(step, relisted=False).loss(now, before) == pytest.approx(came * (1.64 + 0.04), rel=1e-6)
+
+
+def test_no_two_earlier_cells_become_one_and_none_becomes_two():
+    """An earlier answer that two cells followed would be left twice, and leaving is paid once."""
+    chance = np.random.default_rng(41)
+    codes = list("ABCDE")
+    followed = 0
+    for _ in range(500):
+        pairs = [tuple(chance.choice(codes, 2)) for _ in range(chance.integers(1, 6))]
+        codes_now = renaming(pairs)
+        later = [later_code(codes_now, code) for code in codes]
+        kept = [each for each in later if each is not None]
+        assert len(set(kept)) == len(kept)
+        followed += len(kept)
+        for old, new in zip(codes, later):
+            named = {one for one, other in pairs if other == new}, {other for one, other in pairs if one == old}
+            assert new is None or named in (({old}, {new}), (set(), set()))
+    assert followed > 500
 
 
 @pytest.mark.parametrize(

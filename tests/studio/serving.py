@@ -25,7 +25,7 @@ class SampleSubject:
 
     data = "synthetic"
 
-    def first_look(self) -> None:
+    def first_look(self) -> dict[str, Any] | None:
         return None
 
     def make(self) -> str:

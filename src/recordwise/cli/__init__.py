@@ -1,6 +1,6 @@
 """The command line: one file for each group of commands.
 
-Commands import what they need when they run, so that help and completion are fast. Nothing imports this package.
+Commands import what they need when they run, and the entry point loads the file of one command alone. Nothing imports this package.
 
 In reading order:
 
@@ -20,54 +20,41 @@ In reading order:
 - ``studio``: studio: choosing on a screen
 """
 
-from typing import Annotated
+import os
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.ask import ask
-from recordwise.cli.attack import attack
-from recordwise.cli.audit import audit
-from recordwise.cli.check import check, explain, preflight, rehearse
-from recordwise.cli.demo import demo, init
 from recordwise.cli.failing import document, run
-from recordwise.cli.ledger import ledger
-from recordwise.cli.loss import loss
-from recordwise.cli.plan import plan
-from recordwise.cli.published import change, export, postprocess
-from recordwise.cli.release import release
-from recordwise.cli.studio import studio
 
-app = typer.Typer(
-    name="recordwise",
-    epilog="Exit codes: 0 success, 1 audit failed or unexpected error, 2 bad input or disk, 3 budget exceeded, "
-    "4 released before, 130 interrupted.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-COMMANDS = (
-    init,
-    check,
-    explain,
-    rehearse,
-    preflight,
-    release,
-    postprocess,
-    export,
-    change,
-    ask,
-    loss,
-    demo,
-    audit,
-    attack,
-    studio,
-)
-for command in COMMANDS:
-    app.command()(command)
-for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):
-    document(group, name)
-app.add_typer(ledger, name="ledger")
-app.add_typer(plan, name="plan")
+if TYPE_CHECKING:
+    app: typer.Typer
+
+HOMES = {
+    "init": "demo",
+    "check": "check",
+    "explain": "check",
+    "rehearse": "check",
+    "preflight": "check",
+    "release": "release",
+    "postprocess": "published",
+    "export": "published",
+    "change": "published",
+    "ask": "ask",
+    "loss": "loss",
+    "demo": "demo",
+    "audit": "audit",
+    "attack": "attack",
+    "studio": "studio",
+    "ledger": "ledger",
+    "plan": "plan",
+}
+"""The file of each command, or group of commands."""
+COMPLETING = "_RECORDWISE_COMPLETE"
+"""What a shell sets when it asks for the names of commands and options."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -78,8 +65,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _top(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -90,6 +76,36 @@ def options(
     """
 
 
+def app_of(names: Iterable[str]) -> typer.Typer:
+    """Return the command line with some of its commands."""
+    made = typer.Typer(
+        name="recordwise",
+        epilog="Exit codes: 0 success, 1 audit failed or unexpected error, 2 bad input or disk, 3 budget exceeded, "
+        "4 released before, 130 interrupted.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_top)
+    for name in names:
+        command: Any = getattr(import_module(f"recordwise.cli.{HOMES[name]}"), name)
+        if isinstance(command, typer.Typer):
+            document(command, name)
+            made.add_typer(command, name=name)
+        else:
+            made.command()(command)
+    document(made, "")
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'recordwise.cli' has no attribute {name!r}")
+    globals()["app"] = app_of(HOMES)
+    return globals()["app"]
+
+
 def main() -> None:
-    """The entry point of the ``recordwise`` script."""
-    run(lambda: app(prog_name="recordwise"))
+    """The entry point of the ``recordwise`` script: a command loads its own file alone."""
+    named = [name for name in sys.argv[1:2] if name in HOMES and COMPLETING not in os.environ]
+    run(lambda: app_of(named or HOMES)(prog_name="recordwise"))

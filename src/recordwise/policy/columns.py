@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -288,9 +288,10 @@ class Measure:
     """
 
     name: str
-    step: Fraction = Fraction(1)
+    # Policies look up atoms of a few measures, which differ by their names: numbers would only take time to hash.
+    step: Fraction = field(default=Fraction(1), hash=False)
     signed: bool = False
-    derived: tuple[tuple["Measure", Fraction], ...] = ()
+    derived: tuple[tuple["Measure", Fraction], ...] = field(default=(), hash=False)
     """The measures it is a linear form of, sorted, each with its coefficient; empty for a measure that records hold."""
 
     def __post_init__(self) -> None:

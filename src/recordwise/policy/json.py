@@ -48,7 +48,7 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
+from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merged
 
 if TYPE_CHECKING:
     from recordwise.policy.firms import FirmPolicy
@@ -274,15 +274,16 @@ def _check_form(what: str, build: Callable[[], V]) -> V:
 
 
 def _terms(rows: list[Any], depth: int, bands: Bands) -> Terms:
-    terms: list[Terms] = []
+    terms = []
     for row in rows:
         match row:
             case [str(coefficient), condition, dict(atom)]:
                 key = (condition_from_json(condition, bands), atom_from_json(atom, depth, bands))
-                terms.append({key: _coefficient(coefficient)} if key[0] != NONE else {})
+                value = _coefficient(coefficient)
+                terms += [(key, value)] if key[0] != NONE else []
             case _:
                 raise UnknownFormError(what="policy term", found=row)
-    return merge(*terms)
+    return merged(terms)
 
 
 def _coefficient(text: str) -> Fraction:

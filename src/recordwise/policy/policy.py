@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
@@ -55,10 +55,17 @@ def merge(*parts: Terms) -> Terms:
 
     "No guarantee" plus "no guarantee" is "no guarantee".
     """
-    merged: dict[Key, Fraction] = {}
-    for key, coefficient in chain.from_iterable(part.items() for part in parts):
-        merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
-    return merged
+    return merged(chain.from_iterable(part.items() for part in parts))
+
+
+def merged(terms: Iterable[tuple[Key, Fraction]]) -> Terms:
+    """Return terms, the coefficients of equal ones added."""
+    found: dict[Key, Fraction] = {}
+    for key, coefficient in terms:
+        before = found.get(key)
+        added = coefficient if before is None else before + coefficient
+        found[key] = Fraction(1) if isinstance(key[1], Outside) else added
+    return found
 
 
 def scale_terms(terms: Terms, factor: Fraction) -> Terms:
@@ -70,8 +77,8 @@ def scale_terms(terms: Terms, factor: Fraction) -> Terms:
 
 def restrict_terms(terms: Terms, condition: Condition) -> Terms:
     """The terms, each also restricted to a condition."""
-    narrowed = [{(both(old, condition), atom): coefficient} for (old, atom), coefficient in terms.items()]
-    return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
+    narrowed = (((both(old, condition), atom), coefficient) for (old, atom), coefficient in terms.items())
+    return {key: coefficient for key, coefficient in merged(narrowed).items() if key[0] != NONE}
 
 
 def with_plain_constants(terms: Terms) -> Terms:
@@ -491,7 +498,7 @@ class Maximum(Atom):
 
 
 def _pure_problem(atom: Atom, coefficient: Fraction) -> str | None:
-    if atom.pure() is None:
+    if _pure(atom) is None:
         where = ", ".join(f"'{each.name}'" for each in atom.measures())
         part = f"what it loses by {where}" if where else "a part that is the same for every record"
         return f"{part} is Gaussian or a zCDP budget"
@@ -502,10 +509,16 @@ def _pure_terms(terms: Terms) -> Terms:
     """Return the terms in pure epsilon; each must have one."""
     found = []
     for (condition, atom), times in terms.items():
-        pure = atom.pure()
+        pure = _pure(atom)
         assert pure is not None
-        found.append({(condition, pure[0]): times * pure[1]})
-    return merge(*found)
+        found.append(((condition, pure[0]), times * pure[1]))
+    return merged(found)
+
+
+@lru_cache(maxsize=1024)
+def _pure(atom: Atom) -> tuple[Atom, Fraction] | None:
+    """Return the pure loss of an atom; a policy has the same few under many conditions."""
+    return atom.pure()
 
 
 def policy_of(

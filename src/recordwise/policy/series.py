@@ -9,6 +9,7 @@ from that of the version before (``Step``). Each version's own policy is paid fo
 a unit's versions is never below its loss; what those pay who stay in their cells has a budget of its own (T-SERIES).
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
 from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, columns_of
-from recordwise.policy.firms import OUTWARD, FirmPart, FirmPolicy, same_cell, taken_part
+from recordwise.policy.firms import OUTWARD, CellKey, FirmPart, FirmPolicy, same_cell, taken_part
 from recordwise.policy.policy import Policy, compose
 
 AT = "@"
@@ -147,16 +148,20 @@ Renaming: TypeAlias = Mapping[str, Mapping[Any, Any]]
 """By column, for each earlier code that changed the code that it has now, or None."""
 
 
-def later_code(renamed: Mapping[Any, Any], code: Any) -> Any:
-    """Return what an earlier code is called now, None without a single counterpart.
+def columns_key(keys: Sequence[CellKey]) -> str:
+    """Return a name for the columns by which a table is published."""
+    return json.dumps([key.to_json() for key in keys], sort_keys=True)
 
-    A code that others became and that is not listed itself has none: what it was before is not said.
-    """
-    return renamed[code] if code in renamed else None if code in renamed.values() else code
+
+def later_code(renamed: Mapping[Any, Any], code: Any) -> Any:
+    """Return what an earlier code is called now, None without a single counterpart."""
+    return renamed.get(code, code)
 
 
 def renaming(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the one later code of each earlier code of a crosswalk, None where codes were split or merged.
+
+    A later code that is not listed as an earlier one has none: what became of it is not said. So no two earlier codes become one.
 
     Args:
         pairs: An earlier and a later code each.
@@ -167,7 +172,8 @@ def renaming(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
         after.setdefault(old, set()).add(new)
         came.setdefault(new, set()).add(old)
     only = {old: next(iter(codes)) if len(codes) == 1 else None for old, codes in after.items()}
-    return {old: new if new is not None and len(came[new]) == 1 else None for old, new in only.items()}
+    found = {old: new if new is not None and len(came[new]) == 1 else None for old, new in only.items()}
+    return found | {new: None for new in came if new not in after}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +191,10 @@ class Step:
     measures: tuple[str, ...] = ()
     """The measures of the schema; a condition on one is about a record and not about what changed."""
     relisted: bool = False
-    """Whether cells are listed that were not before, or the other way round; there a unit that stays counts as one that moves."""
+    """Whether cells are listed that were not before, or the other way round."""
+    fresh: Mapping[str, frozenset[tuple[str, ...]]] | None = None
+    """By the columns of a table, the cells that follow no earlier one, in which a unit that stays counts as one that moves; None
+    where nobody says which they are, and all count so."""
     renamed: Renaming = field(default_factory=dict)
     """By column, the code that an earlier code has now; None where it has no single counterpart."""
 
@@ -219,7 +228,7 @@ class Step:
 
     def _part_loss(self, part: FirmPart, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> float:
         here, there = taken_part(part, now), self._renamed(part, taken_part(part, before))
-        if here is None or there is None or self.relisted or not same_cell(part, here, there):
+        if here is None or there is None or not same_cell(part, here, there) or self._is_fresh(part, here):
             came = 0.0 if here is None else float(part.policy.loss(here))
             left = 0.0 if there is None else float(part.policy.loss(there))
             return came + float(self.carry) ** 2 * left
@@ -229,6 +238,18 @@ class Step:
             changed[name] = abs(own - self.carry * old)
         counted = 1.0 if part.policy.inputs() else float((1 - self.carry) ** 2)
         return counted * float(part.policy.loss(changed))
+
+    def _is_fresh(self, part: FirmPart, record: Mapping[str, Any]) -> bool:
+        """Return whether the cell of a record may follow no earlier one."""
+        if not self.relisted or self.fresh is None:
+            return self.relisted
+        own, known = [key.column for key in part.cells], self.fresh.get(columns_key(part.cells))
+        if known is None or any(each is None or each.part for each in own):
+            return True
+        values = [record[each.name] for each in own if each is not None]
+        cell = tuple(str(value)[: each.length] for value, each in zip(values, own) if each is not None)
+        # Other values may be written in other ways.
+        return cell in known or not all(isinstance(value, str | int) for value in values)
 
     def _renamed(self, part: FirmPart, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return an earlier record with the codes of now; without those of cells that have no single counterpart."""
@@ -252,6 +273,8 @@ class Step:
         form |= {} if self.follows is None else {"follows": self.follows}
         form |= {"measures": list(self.measures)}
         form |= {"relisted": True} if self.relisted else {}
+        if self.relisted and self.fresh is not None:
+            form |= {"fresh": {name: sorted(map(list, cells)) for name, cells in sorted(self.fresh.items())}}
         pairs = {name: [list(each) for each in codes.items()] for name, codes in self.renamed.items()}
         return form | ({"renamed": pairs} if pairs else {})
 
@@ -269,6 +292,9 @@ class Step:
             follows=form.get("follows"),
             measures=tuple(form.get("measures", ())),
             relisted=bool(form.get("relisted", False)),
+            fresh=None
+            if "fresh" not in form
+            else {name: frozenset(map(tuple, cells)) for name, cells in form["fresh"].items()},
             renamed={name: dict(pairs) for name, pairs in form.get("renamed", {}).items()},
         )
 

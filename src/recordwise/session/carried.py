@@ -15,7 +15,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.combined import carried_from
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.arrays import null_as, table_digest
-from recordwise.plan.cost import CellMechanism, Run, firm_policy
+from recordwise.plan.cost import CellMechanism, Run, cell_key, firm_policy
 from recordwise.plan.describe import plan_json, table_name
 from recordwise.plan.expressions import Field, Group, Prefix
 from recordwise.plan.keys.hierarchies import Hierarchy
@@ -26,7 +26,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountUnits, Drawable, ExactTable
 from recordwise.plan.statistics.totals import SumSteps
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import CARRY, REVISE, START, Renaming, Series, Step, renaming
+from recordwise.policy.series import CARRY, REVISE, START, Renaming, Series, Step, columns_key, renaming
 from recordwise.release.change import renamed_cells
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
@@ -40,6 +40,8 @@ def _refused(kind: str, problem: str, advice: str) -> ParameterError:
     return ParameterError(parameter=kind, problem=problem, advice=f"{UNSPENT} {advice}")
 
 
+MOST_FRESH = 5000
+"""New cells that a release names; where there are more, all units that stay count as ones that move."""
 APART = "Publish it by a plan of its own, with fresh noise."
 
 
@@ -157,6 +159,9 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         if private is not None and earlier.private != private:
             raise _refused(kind, "is private and the further release is not, or the other way round", APART)
         _check_period(earlier, series, kind)
+        if kind == REVISE and schema_before(plan.schema, earlier) != plan.schema:
+            # A record that did not change would move with its code, and nobody pays for that.
+            raise _refused(kind, "has other lists of codes than the release that is revised", "Use the same lists.")
         charge = charge_of_release(earlier, ledger, kind=kind)
     carry = Fraction(1) if kind == REVISE else Fraction(series.carry or 0)
     leave = Fraction(0) if kind == REVISE else Fraction(series.carry or 0)
@@ -178,6 +183,7 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         follows=None if charge is None else charge.sequence,
         measures=tuple(each.name for each in plan.schema.record_measures()),
         relisted=relisted,
+        fresh=_fresh_cells(made, before, renamed) if relisted and before is not None else None,
         renamed=renamed,
     )
     _check_staying(step, series, kind)
@@ -189,6 +195,20 @@ def _all_listed(cells: pa.Table, earlier: pa.Table, renamed: Renaming) -> bool:
     if not set(renamed) & set(cells.column_names):
         return table_digest(cells) == table_digest(earlier)
     return cells.num_rows == earlier.num_rows and bool(np.all(_places(cells, earlier, renamed) >= 0))
+
+
+def _fresh_cells(plan: Plan, before: Plan, renamed: Renaming) -> dict[str, frozenset[tuple[str, ...]]] | None:
+    """Return the cells that follow no earlier one, by the columns of their tables; None where they are too many to list."""
+    found: dict[str, frozenset[tuple[str, ...]]] = {}
+    for table in (each for each in plan.tables() if each.shape.groups):
+        cells = plan.cells(table)
+        new = np.flatnonzero(_places(cells, before.cells(table), renamed) < 0)
+        if len(new) > MOST_FRESH:
+            return None
+        columns = [cells.column(name).take(pa.array(new)).to_pylist() for name in cells.column_names]
+        own = columns_key([cell_key(group, plan.schema) for group in table.joined_by()])
+        found[own] = found.get(own, frozenset()) | {tuple(map(str, cell)) for cell in zip(*columns)}
+    return found if sum(map(len, found.values())) <= MOST_FRESH else None
 
 
 def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:

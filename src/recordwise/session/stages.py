@@ -121,10 +121,12 @@ def _noted(path: Path, charge: Charge) -> dict[str, Any] | None:
     except OSError:
         return None
     for line in reversed(lines):
-        with suppress(ValueError, KeyError, TypeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
             noted = json.loads(line)
             if (noted["charge"], noted["head"]) == (charge.sequence, charge.head.digest):
-                return dict(noted)
+                # Raises where it is not what was noted.
+                bytes.fromhex(noted["key"])
+                return {"key": noted["key"], "totals": {str(name): str(each) for name, each in noted["totals"].items()}}
     return None
 
 
@@ -336,6 +338,10 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
     if closed[-1].body.get("mark") != earlier.privacy_label:
         raise _refused("carries another privacy label than in the ledger", OWN_PLAN, kind)
     charged = events[int(closed[-1].body["charge"]) - 1]
+    # The digest of a release is of its tables and its policy. What was drawn, and paid for leaving, is what the ledger says.
+    said = [json.dumps(each, sort_keys=True) for each in (charged.body.get("details"), [*earlier.published.plan_forms])]
+    if said[0] != said[1]:
+        raise _refused("describes other mechanisms than the ledger", f"{UNSPENT} Use the folder as it was saved.", kind)
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 

@@ -74,14 +74,21 @@ def _as_written(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict
     rows = list(_rows(BytesIO(above + b"</sheetData></worksheet>")))
     if len(rows) != skip + 1 or rows[-1] not in heads:
         return False
-    style, rest, first = re.search(rb' s="(\d+)" t="inlineStr"', rest), found + rest, skip + 2
+    (style, whole), rest, first = _styles(rest), found + rest, skip + 2
     for piece in slices(data, ROWS):
-        made = rows_xml(piece, first, int(style[1]) if style else 0)
+        made = rows_xml(piece, first, style, whole)
         rest += file.read(max(0, len(made) - len(rest)))
         if not rest.startswith(made):
             return False
         rest, first = rest[len(made) :], first + piece.num_rows
     return b"<row" not in rest + file.read()
+
+
+def _styles(rows: bytes) -> tuple[int, int]:
+    """Return the numbers of the styles of text and of whole numbers in a sheet, 0 for none."""
+    found = (re.search(pattern, rows) for pattern in (rb' s="(\d+)" t="inlineStr"', rb' s="(\d+)"><v>'))
+    text, whole = (int(each[1]) if each else 0 for each in found)
+    return text, whole
 
 
 def _as_read(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict[int, Any]]) -> bool:
@@ -151,19 +158,21 @@ ESCAPE = re.compile(r"(_x[0-9A-Fa-f]{4}_)")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
-def rows_xml(data: pa.Table, first: int, style: int) -> bytes:
+def rows_xml(data: pa.Table, first: int, style: int, whole: int = 0) -> bytes:
     """Consecutive rows of a sheet.
 
     Args:
         data: What they hold; an empty text, a missing value and a number that is not finite are no cell.
         first: The number of the first row, counted from 1.
         style: The number of the style of text cells.
+        whole: The number of the style of whole numbers; 0 for none, as in earlier versions.
 
     Returns:
         The rows, each with its number.
     """
     numbers = pa.array(np.arange(first, first + data.num_rows)).cast(pa.string())
-    cells = [_cells(column.combine_chunks(), _name(at), numbers, style) for at, column in enumerate(data.columns)]
+    columns = [column.combine_chunks() for column in data.columns]
+    cells = [_cells(column, _name(at), numbers, style, whole) for at, column in enumerate(columns)]
     return _bytes(pc.binary_join_element_wise('<row r="', numbers, '">', *cells, "</row>", EMPTY))
 
 
@@ -176,7 +185,7 @@ def _bytes(rows: pa.StringArray) -> bytes:
     return letters.slice(int(ends[0]), int(ends[1] - ends[0])).to_pybytes()  # type: ignore[no-any-return]
 
 
-def _cells(column: pa.Array, name: str, numbers: pa.StringArray, style: int) -> pa.StringArray:
+def _cells(column: pa.Array, name: str, numbers: pa.StringArray, style: int, whole: int) -> pa.StringArray:
     """The cells of a column, one for each row."""
     start, held = f'<c r="{name}', pc.is_valid(column)
     if pa.types.is_string(column.type):
@@ -188,7 +197,8 @@ def _cells(column: pa.Array, name: str, numbers: pa.StringArray, style: int) -> 
     else:
         if pa.types.is_floating(column.type):
             held = pc.and_(held, pc.fill_null(pc.is_finite(column), False))
-        opening, closing, text = '"><v>', "</v></c>", column.cast(pa.string())
+        styled = whole and pa.types.is_integer(column.type)
+        opening, closing, text = f'" s="{whole}"><v>' if styled else '"><v>', "</v></c>", column.cast(pa.string())
     made = pc.binary_join_element_wise(start, numbers, opening, pc.fill_null(text, EMPTY), closing, EMPTY)
     return made if pc.all(held).as_py() else pc.if_else(held, made, EMPTY)
 
@@ -222,6 +232,8 @@ LONGEST_TEXT = 240
 """Characters of a text in a formula."""
 ROWS = 5_000
 """Rows that are made together."""
+LINE, WIDER = 15.0, 1.15
+"""The height of a line in points, and the part of a column's width that words which do not fill it leave empty."""
 ABOVE = 3
 """Rows above the header of a table: its title, what it is, and how to get back to the contents."""
 OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -319,9 +331,11 @@ class _Writer:
     def __init__(self, book: Any, content: Content) -> None:
         self.book, self.content = book, content
         self.heading = book.add_format({"bold": True, "font_size": 15})
-        self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+        self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "indent": 1})
+        self.above_numbers = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "align": "right"})
         self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
-        self.text = book.add_format({"num_format": "@"})
+        self.text = book.add_format({"num_format": "@", "indent": 1})
+        self.whole = book.add_format({"num_format": "#,##0"})
         self.input = book.add_format({"num_format": "@", "bg_color": "#FFF6CC", "border": 4})
         self.number = book.add_format({"num_format": "#,##0.##"})
         self.named = any(VALUE_SIGN in name for name in content.words.labels)
@@ -341,16 +355,31 @@ class _Writer:
         if area is not None:
             self._area(area)
 
-    def _lines(self, name: str, title: str, lines: Sequence[str]) -> None:
+    def _sheet(self, name: str) -> Any:
+        """Return a new sheet that prints as wide as a page."""
         sheet = self.book.add_worksheet(name)
+        sheet.set_landscape()
+        sheet.fit_to_pages(1, 0)
+        return sheet
+
+    def _lines(self, name: str, title: str, lines: Sequence[str]) -> None:
+        sheet = self._sheet(name)
         sheet.set_column(0, 0, 100)
         sheet.write_string(0, 0, title, self.heading)
         for row, line in enumerate(lines, 1):
+            self._tall(sheet, row, [(line, 100)])
             sheet.write_string(row, 0, line, self.wrapped)
+
+    @staticmethod
+    def _tall(sheet: Any, row: int, texts: Sequence[tuple[str, int]]) -> None:
+        """Make a row as high as its wrapped texts need at the widths of their columns: not every program does."""
+        lines = max(math.ceil(len(text) * WIDER / width) for text, width in texts)
+        if lines > 1:
+            sheet.set_row(row, LINE * lines)
 
     def _area(self, area: "Area") -> None:
         """The form in which readers add up cells."""
-        sheet = self.book.add_worksheet(AREA)
+        sheet = self._sheet(AREA)
         sheet.set_column(0, area.width, 18)
         places = {
             "text": self.text,
@@ -428,7 +457,10 @@ class _Writer:
         ]
         about = "This sheet has one table: what each column of each table means."
         sheet = self._add_sheet(FIRST[3], "Data dictionary", about, names, len(rows))
+        widths = [22] * 6 + [48] * 3
+        sheet.set_column(6, 8, 48)
         for at, row in enumerate(rows, ABOVE + 1):
+            self._tall(sheet, at, [(text or "", width) for text, width in zip(row, widths)])
             for column, text in enumerate(row):
                 sheet.write_string(at, column, text or "none", self.wrapped)
 
@@ -436,13 +468,17 @@ class _Writer:
         label = "" if self.content.private else f" {self.content.privacy_label}."
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
         names = headings(table.columns)
-        sheet = self._add_sheet(name, table.title, about, names, count)
+        types = [table.data.schema.field(entry.name).type for entry in table.columns]
+        numbers = [pa.types.is_integer(each) or pa.types.is_floating(each) for each in types]
+        sheet = self._add_sheet(name, table.title, about, names, count, numbers)
         for at, entry in enumerate(table.columns):
             # A code is short, its name is not.
             sheet.set_column(at, at, 28 if entry.name.endswith(NAME) else 12 if entry.name in table.table.keys else 18)
         if not count:
             return
         sheet.write_string(ABOVE + count, len(names) - 1, "rows", self.text)
+        if len(names) > 1:
+            sheet.write_number(ABOVE + count, len(names) - 2, 0, self.whole)
 
     def fill(self, outline: BytesIO, path: Path) -> None:
         """Copy the workbook with its tables' rows in place of placeholders."""
@@ -458,18 +494,22 @@ class _Writer:
                     else:
                         _write_rows(xml, file, table, start, count)
 
-    def _add_sheet(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
-        """Return a sheet with title, description, link back and table header."""
-        sheet = self.book.add_worksheet(name)
+    def _add_sheet(
+        self, name: str, title: str, about: str, names: Sequence[str], rows: int, numbers: Sequence[bool] = ()
+    ) -> Any:
+        """Return a sheet with title, description, link back and table header, which is on the right above numbers."""
+        sheet = self._sheet(name)
         sheet.set_column(0, len(names) - 1, 22)
         sheet.freeze_panes(ABOVE + 1, 0)
+        sheet.repeat_rows(ABOVE)
         sheet.write_string(0, 0, title, self.heading)
         sheet.write_string(1, 0, about)
         sheet.write_url(2, 0, f"internal:'{FIRST[1]}'!A1", string="Contents")
         if rows:
             self._mark(sheet, names, rows)
-        for column, each in enumerate(names):
-            sheet.write_string(ABOVE, column, each, self.head)
+        self._tall(sheet, ABOVE, [(each, 15) for each in names])
+        for column, (each, right) in enumerate(zip(names, numbers or [False] * len(names))):
+            sheet.write_string(ABOVE, column, each, self.above_numbers if right else self.head)
         return sheet
 
     def _mark(self, sheet: Any, names: Sequence[str], rows: int) -> None:
@@ -718,10 +758,13 @@ def _same_entry(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
 def _write_rows(xml: bytes, file: IO[bytes], table: DescribedTable, start: int, count: int) -> None:
     """Write a sheet with a table's rows instead of its placeholder row."""
     last = ABOVE + count + 1
-    before, style, after = re.split(rb'<row r="%d".*? s="(\d+)".*?</row>' % last, xml, maxsplit=1)
+    before, placeholder, after = re.split(rb'(<row r="%d".*?</row>)' % last, xml, maxsplit=1)
+    style = re.search(rb' s="(\d+)" t="inlineStr"', placeholder) or re.search(rb' s="(\d+)" t="', placeholder)
+    whole = re.search(rb' s="(\d+)"><v>', placeholder)
 
     def made(part: tuple[int, pa.Table]) -> bytes:
-        return rows_xml(meaningful(table.table, part[1]), part[0], int(style))
+        numbers = (int(each[1]) if each else 0 for each in (style, whole))
+        return rows_xml(meaningful(table.table, part[1]), part[0], *numbers)
 
     pieces = slices(table.data.slice(start, count), ROWS)
     file.write(before)

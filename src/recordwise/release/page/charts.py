@@ -29,6 +29,8 @@ MOST_LINES = 5
 MOST_DIGITS = 10**9
 SAME = 0.01
 """Curves this close, in relative terms, look the same."""
+SEEN = 0.1
+"""The part of its points that a line of noise must have on the chart."""
 SIZED = "size of the cell"
 """What the words of noise by size say."""
 LITTLE, MUCH = "almost nothing can be learned", "hardly any protection"
@@ -94,8 +96,8 @@ def noise_lines(parts: Sequence[PagePart], measure: Measure, sizes: Sequence[flo
             names.setdefault(part.statistic + ending, []).append(part.table)
     every = len({part.table for part in summed})
     lines = [Line(name=_line_name(names, every), x=sizes, y=curve) for curve, names in found]
-    # A line above the chart at every size would be in the legend alone.
-    seen = [line for line in lines if any(math.isfinite(y) and y <= NOISES.high for y in line.y)]
+    # A line above the chart at nearly every size would be in the legend alone.
+    seen = [line for line in lines if sum(math.isfinite(y) and y <= NOISES.high for y in line.y) > SEEN * len(line.y)]
     known = [line for line in lines if any(math.isfinite(y) for y in line.y)]
     return tuple(seen or known)[:MOST_LINES]
 

@@ -454,10 +454,21 @@ def _charts_section(view: View) -> dict[str, Any]:
     return {"charts": found}
 
 
+ADDED_UP = (
+    "These are the errors of the numbers that were made to add up, from all tables together; release.json has those of each table "
+    "as it was drawn. Numbers that were kept from being negative are a little too large in small cells."
+)
+
+
 def _tables(view: View) -> dict[str, Any]:
+    from recordwise.release.basic import basic_accuracy
+
     level = view.published.confidence
-    known = {table: found for table, found in view.published.accuracy.items() if found}
+    # Of numbers that were made to add up, those are shown: as drawn, coarse tables may be mostly noise.
+    basic = basic_accuracy(view.release)
+    known = {table: found for table, found in (basic or view.published.accuracy).items() if found}
     return {
+        "made_to_add_up": ADDED_UP if basic else "",
         "level": f"{share_text(level)}",
         "accuracy": accuracy_rows(known, notes(view.published.flags, view.release.parts), view.content),
         "several_tables": len(known) > 1,

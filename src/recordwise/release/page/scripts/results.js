@@ -103,7 +103,6 @@
     const [value, low, high] = [0, 1, 2].map(end => shown.columns[placeOf(shown, chosen) + 1 + (accurate ? 3 : 0) + end](weights.indexOf(1)));
     return value === null || low === null || high === null ? null : {value, low, high, sd: shown.reaches[chosen] === null ? (high - low) / (2 * data.results.z) : null, count: 1, table: shown, title, exact: true, better: true, fitted: true};
   };
-  const quoted = text => /^[\w.,=-]+$/.test(text) ? text : '"' + text + '"';
   const sumOf = (name, query, where) => {
     const columns = Object.keys(where), telling = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
       .filter(({shown, chosen}) => shown.query === query && chosen >= 0 && shown.halves[chosen] !== null && columns.every(column => shown.names.includes(column)));
@@ -132,7 +131,7 @@
     const better = tree && found.variance < raw.variance * (1 - 1e-9), least = shown.reaches[chosen] !== null, reach = (least ? shown.reaches[chosen] : data.results.z) * error + shown.halves[chosen] * found.largest;
     // What was made to add up has the noise of all tables; its error is not known here, as such numbers are correlated.
     const [, accurate, fitted] = shown.variables[chosen], fits = fitted && !tree ? numbersOf(shown, placeOf(shown, chosen) + 1 + (accurate ? 3 : 0)).reduce((sum, each, row) => weights[row] ? sum + each : sum, 0) : null;
-    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better, least, fits: fits === null || Number.isNaN(fits) ? null : fits, asked: [name, ...Object.entries(where).map(([column, values]) => "--where " + quoted(column + "=" + [...values].join(",")))].join(" ")};
+    return {value: found.value, sd: error, low: found.value - reach, high: found.value + reach, count, table: shown, title: shown.variables[chosen][3], exact: Boolean(tree), better, least, fits: Number.isNaN(fits) ? null : fits, asked: [name, ...Object.entries(where).map(([column, values]) => `--where "${column}=${[...values]}"`)].join(" ")};
   };
   const sumText = found => {
     const from = grouped(found.count, 0) + (found.count === 1 ? " cell" : " cells") + " of the table " + found.table.title;
@@ -140,12 +139,12 @@
       : found.exact ? "The sum of " + from + "; no other table says more, and recordwise ask gives the same."
       : "The sum of " + from + (data.results.complete ? ", the most accurate single table for it" : ", the coarsest that has these columns") + ". recordwise ask also uses the other tables.";
     const level = percent(data.level, 0), error = found.sd === null ? "" : ", with a standard error of " + cellText(found.sd) + " from noise";
-    const least = found.least ? " The interval holds in at least " + level + " of cases, as noise is not normal; that of recordwise ask is narrower." : "";
+    const least = found.least ? " The interval holds in at least " + level + " of cases, as noise is not normal; recordwise ask has a narrower one." : "";
     const named = found.title[0].toUpperCase() + found.title.slice(1), raw = cellText(found.value) + error + " (" + level + " interval: " + cellText(found.low) + " to " + cellText(found.high) + ").";
     // Of tables that cross, the sum as drawn is far less exact than that of numbers that were made to add up, whose error needs all tables.
-    return found.fits === null || found.fits === undefined ? [named + ": " + raw, how + least + " " + data.results.note]
-      : [named + ": " + cellText(found.fits) + ", from numbers that were made to add up with all other tables.",
-        "How exact it is, and the best estimate, tells: recordwise ask FOLDER " + found.asked + ". As drawn, one table alone gives " + raw + " " + how + least + " " + data.results.note];
+    return found.fits == null ? [named + ": " + raw, how + least + " " + data.results.note]
+      : [named + ": " + cellText(found.fits) + ", from numbers that were made to add up.",
+        "How exact it is tells: recordwise ask FOLDER " + found.asked + ". As drawn, one table alone " + (found.sd > Math.abs(found.fits) ? "is mostly noise here." : "gives " + raw + least) + " " + data.results.note];
   };
   const startArea = () => {
     const form = find("#area-form");
