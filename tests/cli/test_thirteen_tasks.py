@@ -136,6 +136,7 @@ def test_two_hierarchies_with_ranges_totals_rounding_and_status(plants: Any, run
     assert emp["NY", "31-33"]["sum_emp"] == sum(emp[a, b]["sum_emp"] for a in ("N1", "N2") for b in ("311", "336"))
     assert {row["sum_emp"] % 10 for row in emp.values()} == {0}
     assert {row["sum_emp_status"] for row in emp.values()} <= {"good", "fair", "poor"}
+    assert "These are the errors of the numbers that were made to add up" in Path("out/report.html").read_text()
     best = pq.read_table("out/nation_by_total.parquet").to_pylist()[0]
     assert best["sum_emp_best_low"] < best["sum_emp_best"] < best["sum_emp_best_high"]
 
@@ -264,9 +265,10 @@ def test_a_first_hour_needs_no_network_and_says_how_far_it_is(
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     done(run("init", "plants.csv", "--header", *WORDS))
     done(run("check", "plan.toml"))
-    done(run("explain", "plan.toml"))
+    assert "covers this release and covers a revision in full" in done(run("explain", "plan.toml"))
     released = run("release", "plan.toml", "--out", "out", "--yes")
     done(released)
+    assert "does not cover it once more, but a reserve is kept for a revision" in done(run("explain", "plan.toml"))
     steps = re.findall(r"^recordwise: (.*?) \((\d+)%, [\d.]+ s\)$", released.stderr, re.MULTILINE)
     assert [each for each, _ in steps][:2] == ["reading records", "charging the ledger"]
     assert [int(share) for _, share in steps] == sorted(int(share) for _, share in steps)
