@@ -550,11 +550,23 @@ class Ledger:
                 advice=f"Nothing was spent. The series must declare, before its first charge: {staying_lines(after)}",
             )
 
-    def check(self, policy: Policy, *, query: str, release: Identity | None = None, reserve: int | None = None) -> None:
-        """Raise what ``charge`` would raise, with its own reserve or another, and write nothing."""
+    def check(
+        self,
+        policy: Policy,
+        *,
+        query: str,
+        release: Identity | None = None,
+        reserve: int | None = None,
+        named: str | None = None,
+    ) -> None:
+        """Raise what ``charge`` would raise, with its own reserve or another, and write nothing.
+
+        ``named`` is the query of the charge, where a refusal shall call it otherwise.
+        """
         self._chain.check_chain()
         self._terms(self._identity["schema"])
-        self._admit(self.spent(), policy, query, revision=self._is_revision(release), reserve=reserve)
+        revision = self._is_revision(release)
+        self._admit(self.spent(), policy, query, revision=revision, reserve=reserve, named=named)
 
     def _admit(
         self,
@@ -565,6 +577,7 @@ class Ledger:
         revision: bool = False,
         reserve: int | None = None,
         bounds_of: Any = None,
+        named: str | None = None,
     ) -> Policy:
         """Return the new sum of charges, if the budget covers it next to all reserves (T-RESERVE).
 
@@ -572,7 +585,7 @@ class Ledger:
         """
         if self.budget is None:
             return spent + policy
-        unused, taken = self._unused(), self._taken(query) if revision else None
+        unused, taken = self._unused(), self._taken(named or query) if revision else None
         kept = self._kept({each: left - (each == taken) for each, left in unused.items()})
         reserve = self.reserve if reserve is None else reserve
         charged, policy = spent + policy, policy if revision else policy * (1 + reserve)

@@ -40,6 +40,7 @@ from recordwise.plan.describe import (
     ReleaseIdentity,
     plan_json,
     protected,
+    query_names,
     release_identity,
     table_name,
     unrecognizable,
@@ -376,7 +377,7 @@ def _refusal(file: PlanFile, policy: Policy) -> BudgetError | None:
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     with plan_ledger(file) as ledger:
         try:
-            ledger.check(policy, query="the plan", release=_identity(file, policy))
+            ledger.check(policy, query="the plan", named=query_names(file.plan), release=_identity(file, policy))
         except BudgetError as error:
             return explain_refusal(error, file.plan, ledger)
     return None
