@@ -44,7 +44,11 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1080, "height": 900})
         page.goto((folder / "2026" / "report.html").as_uri())
         page.evaluate("window.recordwise.ready")
-        end = page.evaluate("document.querySelector('#rank-told').getBoundingClientRect().bottom + 24")
+        for label, codes in (("State", "A B"), ("Sector", "62")):
+            page.get_by_label(label, exact=True).first.fill(codes)
+            page.keyboard.press("Enter")
+        page.evaluate("document.activeElement.blur()")
+        end = page.evaluate("document.querySelector('#area-how').getBoundingClientRect().bottom + window.scrollY + 24")
         clip = {"x": 0, "y": 0, "width": 1080, "height": end}
         _save(page.screenshot(full_page=True, clip=clip), "demo-page.png")
         browser.close()

@@ -211,6 +211,13 @@ def test_quantiles_are_read_off_their_grid_with_open_ends() -> None:
         assert found.standard_error.tolist() == spread
 
 
+@pytest.mark.parametrize("kept", [None, np.array([3.0, 4.0]), np.zeros((1, 2, 2))])
+def test_the_error_of_a_signed_transform_needs_the_two_parts_of_each_total(kept: Any) -> None:
+    signed = rw.LogTransform(offset=3, sigma="0.2", signed=True)
+    with pytest.raises(ParameterError, match="kept"):
+        signed.error_quantiles(np.array([3.0, 4.0]), confidence=0.9, kept=kept)
+
+
 def test_derived_measures_are_written_with_their_signs() -> None:
     pay, emp = Measure("pay"), Measure("emp")
     written = {

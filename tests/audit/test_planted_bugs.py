@@ -98,6 +98,13 @@ def test_the_page_lists_every_planted_bug_and_no_other() -> None:
     assert re.findall(r"^- (.*)$", told, re.MULTILINE) == [f"{bug.name}: {bug.place}" for bug in BUGS]
 
 
+def test_the_page_has_what_was_measured_of_every_subject_and_none_lost_more_than_its_policy() -> None:
+    told = PAGE.read_text(encoding="utf-8").split("\n### What it measured\n")[1].split("\n### ")[0]
+    rows = re.findall(r"^\| ([^|]+?)(?: \(\w+\))? \| ([\d.]+)(?:, delta [\d.]+)? \| ([\d.]+) \|$", told, re.MULTILINE)
+    assert sorted(name for name, *_ in rows) == sorted(SUBJECTS)
+    assert all(float(bound) <= float(policy) for _, policy, bound in rows)
+
+
 def test_noise_of_a_wrong_scale_is_looked_for_in_every_mechanism() -> None:
     (narrow,) = [bug for bug in BUGS if bug.name == "noise scale off by 10%"]
     elsewhere = {"median", "count, sum, average and median", "found keys, alone", "found keys, beside others"}

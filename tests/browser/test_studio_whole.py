@@ -255,7 +255,7 @@ def test_confidential_is_said_in_every_view_and_export(chromium: Any, tmp_path: 
     """The command itself: while it works, on the page at three widths, in print, and in all files that it writes."""
     write_plan(tmp_path, rows=600, short=True)
     for time_of in (1, 2):
-        with started(tmp_path, "plan.toml", "--records", "records.parquet", "--confidential") as (_, address):
+        with started(tmp_path, "plan.toml", "--records", "records.parquet") as (_, address):
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             page.goto(address)
             wait_for(page, "#label:not([hidden])", 60)

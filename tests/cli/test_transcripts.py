@@ -71,6 +71,24 @@ def typed(text):
     return line, said
 
 
+READ, TYPED, WAITED = 100, 120, 3
+"""Words a minute of what is read with care, characters a minute, and seconds for each command."""
+NUMBERS = {"ten": 10, "fifteen": 15, "twenty": 20}
+
+
+def minutes(page):
+    """How long a newcomer needs, by a rule: read all of it, type the commands, wait for them."""
+    commands = re.findall(r"^\$ (.*)$", page, flags=re.MULTILINE)
+    return len(page.split()) / READ + sum(map(len, commands)) / TYPED + len(commands) * WAITED / 60
+
+
+def test_the_minutes_of_the_worked_example_are_those_of_the_rule():
+    page = (DOCS / "worked-example.md").read_text()
+    stated = NUMBERS[re.search(r"You need (\w+) minutes", page)[1]]
+    assert stated - 2.5 < minutes(page) <= stated + 2.5
+    assert f"{READ} words read and {TYPED} characters typed a minute" in page
+
+
 @pytest.mark.costly
 def test_every_command_says_what_is_printed(entered, tmp_path):
     tables.write(tmp_path, None)

@@ -192,6 +192,9 @@ def of_saved_files() -> Iterator[tuple[str, Any]]:
     for table in content.tables:
         yield f"{table.name}, halves", leaves([table.halves, table.reaches, sorted(table.signed), table.coarser])
         yield f"{table.name}, columns", [f"{each.name} {each.type} {each.unit}" for each in table.columns]
+    for kind, other in {"curved": released(1, "crossed"), "heavy": released(1, "crossed", True)}.items():
+        for table in other.content().tables:
+            yield f"{kind}, {table.name}, halves", leaves([table.halves, table.reaches, table.telling_keys()])
     form = release.to_json()
     for name in ("queries", "schema", "confidence", "policy", "paper_policy", "firms", "lattice"):
         if name in form:

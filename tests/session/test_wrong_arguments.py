@@ -172,3 +172,15 @@ def test_an_error_inside_a_function_stays_what_it_is():
 @rw.errors.own_argument_errors
 def _raised_inside(text: str) -> None:
     raise TypeError(f"mine {text}")
+
+
+def test_a_warning_of_a_checked_method_points_to_the_line_of_the_user():
+    with pytest.warns(rw.errors.UnkeptLedgerWarning) as seen:
+        run_with()
+    assert {each.filename for each in seen} == {__file__}
+
+
+def test_a_frame_of_ids_and_measures_alone_needs_no_columns():
+    table = {name: TABLE[name] for name in ("id", "sales")}
+    with rw.Session(table, unit="id", measures={"sales": 1}, tuned_on="synthetic") as opened:
+        assert float(opened.policy_of(rw.query().count(COUNT)).loss({})) == pytest.approx(0.1)

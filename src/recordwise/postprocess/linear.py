@@ -483,18 +483,21 @@ class LinearModel:
         """Return the variances of these estimates."""
         return np.asarray(self.weights.fitted)
 
-    def answer(self, questions: Any, *, fine: bool = False) -> Answered:
+    def answer(
+        self, questions: Any, *, fine: bool = False, use: Callable[[FloatArray], object] | None = None
+    ) -> Answered:
         """Return estimates of weighted sums of published cells, many at once.
 
         Args:
             questions: A row for each question, sparse or dense, with the weight of each published cell.
             fine: Whether half steps hardly matter, so that of many questions the largest weights are only bounded.
+            use: Is given the weights of the noisy answers in the estimates, of some questions at a time.
 
         Returns:
             The estimates, their covariance and their largest weights.
         """
         asked = sparse.csr_array(questions)
-        if fine and asked.shape[0] * len(self.spread) > MOST_WEIGHTS:
+        if fine and use is None and asked.shape[0] * len(self.spread) > MOST_WEIGHTS:
             together = self.weights.covariance(asked)
             if together is not None:
                 sds = np.sqrt(np.maximum(np.diagonal(together), 0.0))
@@ -510,6 +513,8 @@ class LinearModel:
             # The fit of variances times weights is the covariance of every fitted cell with the question.
             covariance[:, some] = asked @ (weights * self.spread).T
             largest[some] = np.max(np.abs(weights), axis=1, initial=0.0)
+            if use is not None:
+                use(weights)
         few = weights if count <= size else None
         return Answered(asked @ self.estimate(), (covariance + covariance.T) / 2, largest, few)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, near_name
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text
 from recordwise.plan.arrays import array_of, null_as, numpy_of, texts_of
@@ -81,7 +81,10 @@ def statistics_asked(release: Release, question: Question) -> list[tuple[Publish
     adding = [pair for pair in found if pair in sums]
     if not adding:
         offered = ", ".join(dict.fromkeys(each.name for _, each in sums)) or "none"
-        problem = "is not added up: finer cells of it do not add up to coarser ones" if found else "is not published"
+        near = near_name(question.name, [name for _, each in sums for name in (each.name, each.of) if name])
+        problem = (
+            "is not added up: finer cells of it do not add up to coarser ones" if found else f"is not published{near}"
+        )
         raise ParameterError(
             parameter=f"'{question.name}'",
             problem=problem,
@@ -134,7 +137,7 @@ def groups_asked(release: Release, query: PublishedQuery, columns: Sequence[str]
             names = dict.fromkeys(each.name for table in query.tables for each in table.by)
             raise ParameterError(
                 parameter=f"'{column}'",
-                problem="is no column of the tables",
+                problem=f"is no column of the tables{near_name(column, names)}",
                 advice=f"Columns are {', '.join(names) or 'none'}.",
             )
         found[column] = group
@@ -322,15 +325,11 @@ class Model:
         """Return the law of the noise, where that of the errors of questions is computed from it."""
         return SummedErrors.of(self.noise) if rows.shape[0] * len(self.linear.answers) <= MOST_SUMMED else None
 
-    def reaches(
-        self, rows: Any, levels: Sequence[float], weights: FloatArray | None = None
-    ) -> Sequence[FloatArray] | None:
+    def reaches(self, rows: Any, levels: Sequence[float]) -> Sequence[FloatArray] | None:
         """Return what errors of questions stay within by their law; None where it is not computed."""
         law = self.law(rows)
         if law is None:
             return None
-        if weights is not None:
-            return law.reaches(weights, levels)
         block, asked = max(1, MOST_MOVED // len(self.linear.answers)), sparse.csr_array(rows)
         starts = range(0, asked.shape[0], block)
         found = [law.reaches(self.linear.influences(asked[start : start + block]), levels) for start in starts]
@@ -444,7 +443,10 @@ def _numbers(
 ) -> tuple[dict[str, Any], FloatArray | None]:
     """Return estimates, errors and intervals of questions, and the weights of answers in a few of them."""
     fine = model.step > 0 and bool(np.all(model.linear.spread >= (FINE * model.step) ** 2))
-    answered = model.linear.answer(cells.rows, fine=fine)
+    levels, reached = (confidence, (1 + confidence) / 2), list[list[FloatArray]]()
+    law = None if model.noise.normal or model.noise.varies else model.law(cells.rows)
+    use = None if law is None else lambda weights: reached.append(law.reaches(weights, levels))
+    answered = model.linear.answer(cells.rows, fine=fine, use=use)
     values, sds = answered.estimates, np.sqrt(np.maximum(np.diag(answered.covariance), 0.0))
     halves = model.step / 2 * answered.largest
     wides = None
@@ -453,11 +455,10 @@ def _numbers(
     else:
         if model.noise.normal:
             reach = NormalDist().inv_cdf((1 + confidence) / 2) * sds + halves
+        elif law is not None:
+            reach, wides = (np.concatenate(each) for each in zip(*reached))
         else:
-            levels = (confidence, (1 + confidence) / 2)
-            reach, wides = model.reaches(cells.rows, levels, answered.weights) or _drawn_reaches(
-                model, cells, levels, seed
-            )
+            reach, wides = _drawn_reaches(model, cells, levels, seed)
         lows, highs = values - reach, values + reach
     numbers = {
         "values": values,

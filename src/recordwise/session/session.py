@@ -651,7 +651,7 @@ class Session:
         check_tuning(self.tuned_on, self.tuning_reason, looks=looks, hierarchies=listed)
         if not self._ledger.on_disk and not self._warned_unkept:
             self._warned_unkept = True
-            warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)
+            warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=4)
 
     def close(self) -> None:
         """Close the engine and the ledger."""

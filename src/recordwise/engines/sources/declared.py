@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 def _declare(source: Any, roles: set[str | None]) -> str:
     """Return how to declare the columns, by the names of a frame; a first line of CSV may be a record."""
-    named = list(map(str, source if isinstance(source, Mapping) else source.columns)) if is_untyped(source) else []
+    named = _frame_names(source) if is_untyped(source) else []
     listed = ", ".join(f'"{name}": "text"' for name in named if name not in roles)[:MOST_SHOWN]
     shown = listed or '"NAME": "text"'
     return f"Give columns={{{shown}}}, each with its type: text, integer, boolean or date."
+
+
+def _frame_names(source: Any) -> list[str]:
+    return list(map(str, source if isinstance(source, Mapping) else source.columns))
 
 
 MOST_SHOWN = 300
@@ -41,6 +45,9 @@ def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> 
         schema = source.table.schema
     elif isinstance(source, SparkFrame):
         schema = source.arrow_schema()
+    elif is_untyped(source) and roles.issuperset(_frame_names(source)):
+        # Its id and measures are all that it has.
+        return {}
     else:
         kinds = {CsvFiles: "CSV", StatFiles: "SAS, Stata and SPSS", Postgres: "PostgreSQL", Database: "a database file"}
         kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")

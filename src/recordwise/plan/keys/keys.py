@@ -397,11 +397,10 @@ class Keys:
             theirs = theirs * (len(distinct) + 1) + rank
         listed, first, counts = np.unique(theirs[known], return_index=True, return_counts=True)
         if np.any(counts > 1):
-            names = " and ".join(self.table.column_names)
             raise KeysError(
                 column="the list with sizes",
-                problem=f"lists a cell of {names} twice",
-                advice=f"Give it one row for each {names}: add up rows that are finer, and leave out other years.",
+                problem="lists a cell twice",
+                advice="Give it one row for each cell: add up rows that are finer than the keys, and leave out other years.",
             )
         if not len(listed):
             return np.zeros(len(ours))

@@ -461,12 +461,14 @@ ADDED_UP = (
 
 
 def _tables(view: View) -> dict[str, Any]:
-    from recordwise.release.basic import basic_accuracy
+    level, basic = view.published.confidence, bool(view.release.basic_tables)
+    accuracy = view.published.accuracy
+    if basic:
+        # Of numbers that were made to add up, those are shown: as drawn, coarse tables may be mostly noise.
+        from recordwise.release.basic import basic_accuracy
 
-    level = view.published.confidence
-    # Of numbers that were made to add up, those are shown: as drawn, coarse tables may be mostly noise.
-    basic = basic_accuracy(view.release)
-    known = {table: found for table, found in (basic or view.published.accuracy).items() if found}
+        accuracy = basic_accuracy(view.release)
+    known = {table: found for table, found in accuracy.items() if found}
     return {
         "made_to_add_up": ADDED_UP if basic else "",
         "level": f"{share_text(level)}",
