@@ -24,7 +24,9 @@ NOISES = {
     "Gaussian of .4 steps": rw.Gaussian(sigma="0.3"),
     "log": rw.LogTransform(offset=20, sigma="0.12"),
     "root": rw.RootTransform(degree=2, sigma="0.5"),
+    "Laplace": rw.GeneralizedGaussian(shape=1, scale=4),
 }
+LAPLACE = f"emp{list(NOISES).index('Laplace')}"
 RANKED, CLOSE = 20, 60.0
 """Counties that are ranked, and the standard error of each."""
 ROWS = 150
@@ -103,6 +105,12 @@ def some_states(tally: Tally, now: ReaderRelease, before: ReaderRelease, states:
     totals = now.total("emp0", where, **asked)
     tally.interval("total, cut at 0", now.total("emp0", where, nonnegative=True, **asked), GROWN)
     tally.interval("growth", now.growth("emp0", before, where=where, **asked), np.divide(GROWN, SIZES) - 1, len(states))
+    fat = now.growth(LAPLACE, before, where=where, **asked)
+    tally.interval("growth, Laplace", fat, np.divide(GROWN, SIZES) - 1, len(states))
+    fat = now.total(LAPLACE, where, **asked)
+    for state in states:
+        less = fat.difference(f"{state}0", f"{state}2")
+        tally.add("difference, Laplace", f"{SIZES[0]:,}", less.low <= GROWN[0] - GROWN[2] <= less.high)
     paid = now.total("pay", where, **asked).per(totals)
     tally.interval("pay per worker", paid, np.full(len(SIZES), float(PAY)), len(states))
     for state in states:

@@ -260,10 +260,9 @@ def is_complete(out: Path, done: "Release") -> bool:
 
 
 def release_json(done: "Release", out: Path) -> dict[str, Any]:
-    from recordwise.release.basic import basic_accuracy
     from recordwise.release.tables import accuracy
 
-    basic = {name: {"accuracy": _accuracy_json(each)} for name, each in basic_accuracy(done).items()}
+    basic = {name: {"accuracy": _accuracy_json(each)} for name, each in _basic_accuracy(done).items()}
     return {
         "folder": str(out),
         "privacy_label": "private" if done.private else "NOT PRIVATE",
@@ -280,6 +279,14 @@ def release_json(done: "Release", out: Path) -> dict[str, Any]:
     }
 
 
+def _basic_accuracy(done: "Release") -> "dict[str, dict[str, Accuracy]]":
+    if not done.basic_tables:
+        return {}
+    from recordwise.release.basic import basic_accuracy
+
+    return basic_accuracy(done)
+
+
 def _accuracy_json(found: "dict[str, Accuracy]") -> dict[str, Any]:
     return {name: each.to_json() for name, each in found.items()}
 
@@ -293,11 +300,10 @@ BASIC_ERRORS = (
 def show(file: "PlanFile", done: "Release", out: Path) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import figure, share_text
-    from recordwise.release.basic import basic_accuracy
     from recordwise.release.tables import accuracy
 
     screen.heading(f"Published in {out}")
-    shown, rows = basic_accuracy(done) or {table.name: accuracy(table) for table in done.tables}, []
+    shown, rows = _basic_accuracy(done) or {table.name: accuracy(table) for table in done.tables}, []
     for table in done.basic_tables or done.tables:
         for name, found in shown[table.name].items():
             below = found.share_below
