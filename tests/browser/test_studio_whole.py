@@ -247,7 +247,7 @@ def test_confidential_is_said_in_every_view_and_export(chromium: Any, tmp_path: 
     write_plan(tmp_path, rows=600, short=True)
     line = [sys.executable, "-m", "recordwise", "studio", "plan.toml", "--no-browser", "--records", "records.parquet"]
     for time_of in (1, 2):
-        with subprocess.Popen([*line, "--confidential"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             page.goto(process.stdout.readline().rpartition(" ")[2].strip())

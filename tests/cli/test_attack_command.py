@@ -256,3 +256,13 @@ def test_clamped_sums_give_no_bounds_of_totals(tmp_path) -> None:
     """A giant that was cut down lies far above what is published."""
     with pytest.raises(ParameterError, match="clamped or with other than Gaussian noise"):
         private_bounds(tmp_path, rw.Clamped(to=20, rho=1), 1)
+
+
+def test_codes_of_a_publication_are_no_formulas_in_the_file_of_intervals(publication):
+    for name in ("counties.csv", "emp.csv"):
+        file = publication / name
+        file.write_text(file.read_text().replace("01003", "@SUM(1)"))
+    attack(publication / "tables.toml").save(publication / "found.csv")
+    lines = (publication / "found.csv").read_text().splitlines()
+    assert [line for line in lines if "@SUM" in line]
+    assert not [line for line in lines if line.startswith("@")]

@@ -13,7 +13,7 @@ from recordwise.studio import server
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--confidential"], "needs --records"),
+        (["plan.toml", "--records", "a.parquet", "--data", "open"], "must be one of"),
         (["--records", "a.parquet"], "needs a plan"),
         (["--set", "year=2026"], "needs a plan"),
         (["plan.toml", "--set", "year"], "NAME=VALUE"),
@@ -33,8 +33,8 @@ def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypa
     runs: list[list[str]] = [
         [],
         [str(plan), "--no-browser"],
-        [str(plan), "--records", "r.csv"],
-        [str(plan), "--records", "r.csv", "--confidential", "--set", "year=2026"],
+        [str(plan), "--records", "r.csv", "--data", "public"],
+        [str(plan), "--records", "r.csv", "--set", "year=2026"],
     ]
     for words in runs:
         assert CliRunner().invoke(app, ["studio", *words]).exit_code == 0

@@ -73,6 +73,27 @@ def test_what_a_revision_does_not_need_is_free_again(tmp_path: Path) -> None:
         charge(path, constant("0.1"), budget, revision=2)
 
 
+def test_a_revision_uses_the_reserve_of_its_own_release_and_no_other(tmp_path: Path) -> None:
+    path, budget = tmp_path / "l", constant(10)
+    for name, cost in (("large", 4), ("small", 1)):
+        ledger = opened(path, budget, reserve=1)
+        ledger.charge(constant(cost), query=name)
+        ledger.close()
+    for revision in (1, 2):
+        ledger = opened(path, budget, revision=revision)
+        if revision == 1:
+            ledger.charge(constant(1), query="small")
+            ledger.close()
+            continue
+        with pytest.raises(BudgetError, match="0 is left"):
+            ledger.charge(constant(1), query="small")
+        with pytest.raises(BudgetError, match="0 is left"):
+            charge(path, constant(1), budget)
+        ledger.charge(constant(4), query="large")
+        ledger.close()
+    assert verify(path) == []
+
+
 def test_a_first_charge_is_refused_if_its_reserve_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match=r"needs loss 1.2 and 1 is left"):
         charge(tmp_path / "l", constant("0.6"), constant(1), reserve=1)

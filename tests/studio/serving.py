@@ -23,7 +23,7 @@ class SampleSubject:
     def __init__(self, folder: Path, trade: Trade) -> None:
         self.trade, self.kept_file = trade, folder / "plan.studio.json"
 
-    data = "synthetic"
+    data, is_confidential = "synthetic", False
 
     def first_look(self) -> dict[str, Any] | None:
         return None

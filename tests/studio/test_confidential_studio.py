@@ -1,4 +1,4 @@
-"""``recordwise studio --confidential`` as a process: the look comes first, and exact totals are nowhere."""
+"""``recordwise studio --records`` as a process: the look comes first, and exact totals are nowhere."""
 
 import json
 import re
@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def handed(folder: Path) -> dict[str, Any]:
     """What the page was given, and what it saved."""
-    with command(folder, "--records", "records.parquet", "--confidential") as studio:
+    with command(folder, "--records", "records.parquet") as studio:
         assert stage(studio)["problem"] == ""
         trade = answered(studio, "GET", "/trade")
         state = StudioState.first(Trade.from_json(trade)).to_json()
@@ -96,7 +96,7 @@ def handed(folder: Path) -> dict[str, Any]:
 def test_a_look_is_entered_before_the_records_are_opened(tmp_path: Path) -> None:
     write_plan(tmp_path, rows=5, short=True)
     (tmp_path / "broken.parquet").write_text("no records")
-    with command(tmp_path, "--records", "broken.parquet", "--confidential") as studio:
+    with command(tmp_path, "--records", "broken.parquet") as studio:
         assert stage(studio)["stage"] == "failed"
     assert looks(tmp_path) == {"studio": 1}
 

@@ -177,7 +177,7 @@ def test_a_trade_file_of_confidential_records_is_a_look_each_time(tmp_path: Path
     write_plan(tmp_path, rows=5, short=True)
     plan = tmp_path / "plan.toml"
     known = {"plan_digest": plan_digest(plan, {}), "data": "confidential", "generated": False}
-    subject = Subject(plan=plan, records=tmp_path / "records.parquet", confidential=True)
+    subject = Subject(plan=plan, records=tmp_path / "records.parquet")
     subject.trade_file.write_text(json.dumps(known))
     for times in (1, 2):
         assert json.loads(subject.make()) == known

@@ -276,6 +276,13 @@ def test_work_is_done_in_turn_and_canceled_by_newer_work_of_its_kind() -> None:
     worker.close()
 
 
+def test_halves_of_letters_are_refused_as_no_json(studio: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, body in (("/session", {"token": "\ud800"}), ("/draft", {"form": {"x": "\udfff"}})):
+        status, content = studio.ask("POST", path, body)
+        assert (status, json.loads(content)["problem"]) == (422, "the request is not JSON.")
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_progress_is_streamed(studio: Running, desk: Untouched) -> None:
     with socket.create_connection(("127.0.0.1", studio.access.port), timeout=10) as open_:
         headers = "".join(f"{name}: {value}\r\n" for name, value in studio.own().items())

@@ -128,14 +128,17 @@ def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv:
 
 
 def _csv(found: "Answer | Ranks") -> str:
-    """The table, with the citation in each row."""
+    """The table, with the citation in each row; a spreadsheet runs none of it."""
     import csv
     import io
 
-    text = io.StringIO()
+    from recordwise.release.formats.csv import without_formulas
+
+    text, table = io.StringIO(), found.table
+    safe = without_formulas(table.append_column("citation", [[found.citation] * table.num_rows]))
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*found.table.column_names, "citation"])
-    writer.writerows([*row.values(), found.citation] for row in found.table.to_pylist())
+    writer.writerow(safe.column_names)
+    writer.writerows(row.values() for row in safe.to_pylist())
     return text.getvalue()
 
 

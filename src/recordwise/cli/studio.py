@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recordwise.cli.failing import Debug, ends_well
-from recordwise.cli.options import Set, given_values
+from recordwise.cli.options import Data, Set, given_values
 
 
 @ends_well
@@ -17,14 +17,12 @@ def studio(
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option("--records", help="Public records to try the plan on; generated ones unless given."),
-    ] = None,
-    confidential: Annotated[
-        bool,
         typer.Option(
-            "--confidential", help="The records are not public: a look, which the ledger of the plan notes first."
+            "--records",
+            help="Records to try the plan on, confidential unless --data says otherwise; generated without.",
         ),
-    ] = False,
+    ] = None,
+    data: Data = "confidential",
     given: Set = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
     debug: Debug = False,
@@ -37,10 +35,6 @@ def studio(
     from recordwise.studio.desk import Desk, Subject
     from recordwise.studio.server import serve
 
-    if confidential and records is None:
-        raise ParameterError(
-            parameter="--confidential", problem="needs --records", advice="Generated records are not confidential."
-        )
     if plan is None and records is not None:
         raise ParameterError(
             parameter="--records", problem="needs a plan", advice="Write recordwise studio PLAN --records FILE."
@@ -48,8 +42,6 @@ def studio(
     values = given_values(given)
     if plan is None and values:
         raise ParameterError(parameter="--set", problem="needs a plan", advice="Write recordwise studio PLAN --set ...")
-    subject = (
-        None if plan is None else Subject(plan=plan, records=records, confidential=confidential, parameters=values)
-    )
+    subject = None if plan is None else Subject(plan=plan, records=records, declared=data, parameters=values)
     folder = Path.cwd() if plan is None else plan.resolve().parent
     serve(Desk(folder=folder, subject=subject), browser=not no_browser, tell=typer.echo)

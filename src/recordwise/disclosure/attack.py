@@ -11,16 +11,19 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
 
 from recordwise.disclosure.bounds import TOLERANCE, feasible_intervals, unit
 from recordwise.disclosure.cells import ROOT, Cells, Dimension
 from recordwise.errors import ExtraError, ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.release.formats.csv import without_formulas
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.base import Mechanism
@@ -125,12 +128,19 @@ class Attack:
         except FileExistsError:
             raise ParameterError(parameter=str(file), problem="already exists", advice="Choose a new file.") from None
         headers, rows = self.rows()
+        # Codes are somebody else's texts, and a spreadsheet must not run them.
+        safe, width = iter(_safe([each for row in self.codes for each in row])), len(self.names)
         with open(opened, "w", newline="", encoding="utf-8") as out:
-            csv.writer(out).writerows([headers, *rows])
+            csv.writer(out).writerows([_safe(headers), *([*islice(safe, width), *row[width:]] for row in rows)])
         return file
 
     def __repr__(self) -> str:
         return f"<Attack on {len(self.codes):,} withheld cells: {OWNER_ONLY}>"
+
+
+def _safe(texts: Sequence[str]) -> list[Any]:
+    """Return texts none of which a spreadsheet runs as a formula."""
+    return list(without_formulas(pa.table({"text": pa.array(texts, pa.string())})).column("text").to_pylist())
 
 
 def _text(value: float) -> str:

@@ -407,6 +407,16 @@ class Ledger:
     def _unused(self) -> dict[int, int]:
         return unused_reserves(self._chain.rare(RESERVED), self._chain.event_index().used, self.period)
 
+    def _taken(self, query: str) -> int | None:
+        """Return the reserve that a revision uses: that of the same query, or the oldest if no such query made one."""
+        unused, made = self._unused(), dict[int, str]()
+        for each in self._chain.rare(RESERVED):
+            charged = self._chain.event(each.body["reserved_by"])
+            if each.body.get("period") == self.period and charged is not None:
+                made[each.sequence] = str(charged.body["query"])
+        own = [sequence for sequence, name in made.items() if name == query]
+        return min((each for each in own or unused if each in unused), default=None)
+
     def _kept(self, unused: Mapping[int, int]) -> Policy:
         return sum_of_reserves(self._chain.rare(RESERVED), unused, self._bands.tables()) if unused else Policy()
 
@@ -457,8 +467,8 @@ class Ledger:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             body |= {} if refines is None else {"refines": refines}
             body |= {} if step is None else {"step": step.to_json()}
-            if now[2] and (unused := self._unused()):
-                body["uses"] = min(unused)
+            if now[2] and (taken := self._taken(query)) is not None:
+                body["uses"] = taken
             event = self._chain.append("charged", body)
             if revisions:
                 self._chain.append(RESERVED, reserve_body(event, revisions))
@@ -562,10 +572,8 @@ class Ledger:
         """
         if self.budget is None:
             return spent + policy
-        unused = self._unused()
-        if revision and unused:
-            unused = {each: left - (each == min(unused)) for each, left in unused.items()}
-        kept = self._kept(unused)
+        unused, taken = self._unused(), self._taken(query) if revision else None
+        kept = self._kept({each: left - (each == taken) for each, left in unused.items()})
         reserve = self.reserve if reserve is None else reserve
         charged, policy = spent + policy, policy if revision else policy * (1 + reserve)
         after = spent + kept + policy

@@ -518,6 +518,8 @@ class Replicates:
         import pyarrow.csv
         import pyarrow.parquet
 
+        from recordwise.release.formats.csv import without_formulas
+
         file = Path(path)
         if file.exists():
             raise ParameterError(parameter="path", problem="exists already", advice="Give a new name.")
@@ -527,7 +529,7 @@ class Replicates:
             )
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix.lower() == ".csv":
-            pyarrow.csv.write_csv(self.table, file)
+            pyarrow.csv.write_csv(without_formulas(self.table), file)
         else:
             pyarrow.parquet.write_table(self.table, file)
         return file

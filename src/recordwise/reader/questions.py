@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError, SourceError
+from recordwise.errors import ParameterError, SourceError, expect_kind
 from recordwise.exact.arithmetic import FloatArray
 
 CODE, REGION, SHARE = "code", "region", "share"
@@ -115,7 +115,9 @@ def condition_of(given: "Mapping[str, Any] | str | Condition | None") -> Conditi
     if given is None or isinstance(given, Among | Not | Joined):
         return given
     if isinstance(given, str):
+        _require_letters([given], "where")
         return _Reader(given).condition()
+    expect_kind(given, (Mapping,), parameter="where", wanted="a condition as text, or codes by column")
     parts = [Among(column, _codes(column, codes)) for column, codes in given.items()]
     return Joined(tuple(parts), every=True) if len(parts) > 1 else next(iter(parts), None)
 
@@ -226,12 +228,7 @@ class Regions:
     @classmethod
     def of(cls, given: Any, column: str | None) -> "Regions":
         """Read a CSV file, a frame or a mapping of columns."""
-        if isinstance(given, str | Path):
-            columns = _file_columns(Path(given))
-        else:
-            columns = (
-                {k: list(v) for k, v in given.items()} if isinstance(given, Mapping) else pa.table(given).to_pydict()
-            )
+        columns = _columns(given)
         if len({len(each) for each in columns.values()}) > 1:
             raise ParameterError(parameter="regions", problem="has columns of different lengths")
         names = [name for name in columns if name not in (REGION, SHARE)]
@@ -243,9 +240,10 @@ class Regions:
         if any(each is None for name in (names[0], REGION) for each in columns[name]):
             raise ParameterError(parameter="regions", problem="has a line without a code or a region")
         codes, regions = tuple(map(str, columns[names[0]])), tuple(map(str, columns[REGION]))
+        _require_letters((*codes, *regions), "regions")
         try:
             shares = np.array([1.0 if s in (None, "") else float(s) for s in columns.get(SHARE, [1.0] * len(codes))])
-        except ValueError:
+        except (ValueError, TypeError):
             shares = np.array([np.nan])
         if not np.all(np.isfinite(shares) & (shares >= 0)):
             raise ParameterError(parameter="regions", problem="has a share that is no number of at least 0")
@@ -254,6 +252,25 @@ class Regions:
         if column is not None and own is not None and column != own:
             raise ParameterError(parameter="by", problem=f"differs from the column of the regions, '{own}'")
         return cls(column=own or column, codes=codes, regions=regions, shares=shares)
+
+
+def _columns(given: Any) -> dict[str, list[Any]]:
+    """Return the columns of a file, a mapping or a frame."""
+    if isinstance(given, str | Path):
+        return _file_columns(Path(given))
+    try:
+        found = given.items() if isinstance(given, Mapping) else pa.table(given).to_pydict().items()
+        return {name: list(values) for name, values in found}
+    except (TypeError, ValueError, AttributeError, pa.ArrowException):
+        raise ParameterError(
+            parameter="regions", problem="must be a CSV file, a frame, or a mapping of columns"
+        ) from None
+
+
+def _require_letters(texts: Sequence[str], parameter: str) -> None:
+    """Refuse halves of letters, which no table can hold."""
+    if any(not each.isascii() and re.search("[\ud800-\udfff]", each) for each in texts):
+        raise ParameterError(parameter=parameter, problem="has halves of letters, which no text has")
 
 
 def _file_columns(path: Path) -> dict[str, list[Any]]:
@@ -318,6 +335,7 @@ class Question:
 def _codes(column: str, given: Any) -> tuple[str, ...]:
     several = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
     codes = tuple(dict.fromkeys(map(str, several)))
+    _require_letters(codes, "where")
     if not codes:
         raise ParameterError(parameter="where", problem=f"names no code of '{column}'")
     return codes

@@ -1,11 +1,14 @@
 """A release for readers: named tables, and totals with exact errors."""
 
+import lzma
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +21,23 @@ if TYPE_CHECKING:
     from recordwise.reader.questions import Question
 
 DESCRIPTION = "release.json"
-MOST_BYTES = 2**34
-"""What the files of a zip may take when they are unpacked."""
+ENTRIES = (
+    "queries",
+    "measures",
+    "categories",
+    "lists",
+    "series",
+    "refinement",
+    "step",
+    "follows",
+    "confidence",
+    "firm",
+)
+"""What questions ask of it, read at once so that a damaged one is refused at once."""
+MOST_CERTAIN = 1 - 1e-12
+"""Above it the quantile of an interval is lost in roundings."""
+MOST_BYTES, MOST_TIMES = 2**34, 200
+"""What the files of a zip may take when they are unpacked: so many bytes, and so many times the zip."""
 
 
 @own_argument_errors
@@ -42,7 +60,13 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
 
     expect_kind(folder_or_zip, (str, Path), parameter="folder_or_zip", wanted="the path of a folder or a zip")
     with _folder(folder_or_zip) as place:
-        return ReaderRelease.of(load_release(place))
+        found = ReaderRelease.of(load_release(place))
+    try:
+        for entry in ENTRIES:
+            getattr(found.published, entry)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        raise SourceError(source=f"'{folder_or_zip}'", problem="its release.json is damaged") from None
+    return found
 
 
 def problems(folder_or_zip: str | Path) -> list[str]:
@@ -86,12 +110,12 @@ def _unpack(file: Path, folder: Path) -> None:
                 raise SourceError(source=f"'{file}'", problem="it does not hold exactly one release")
             home = PurePosixPath(found[0].filename).parent
             files = [e for e in packed.infolist() if PurePosixPath(e.filename).parent == home and not e.is_dir()]
-            if sum(each.file_size for each in files) > MOST_BYTES:
+            if sum(each.file_size for each in files) > min(MOST_BYTES, MOST_TIMES * file.stat().st_size):
                 raise SourceError(source=f"'{file}'", problem="its files are too large", advice="Unpack it first.")
             for each in files:
                 with packed.open(each) as source, (folder / PurePosixPath(each.filename).name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, OSError):
         raise SourceError(source=f"'{file}'", problem="it is neither a folder nor a zip of a release") from None
 
 
@@ -312,9 +336,10 @@ class ReaderRelease(Release):
         from recordwise.reader.asking import answer
 
         level = self.published.confidence if confidence is None else confidence
-        if not 0 < level < 1:
+        expect_kind(level, Real, parameter="confidence", wanted="a number between 0 and 1")
+        if not 0 < level <= MOST_CERTAIN:
             raise ParameterError(parameter="confidence", problem="must be between 0 and 1")
-        return answer(self, asked, level, self.models)
+        return answer(self, asked, float(level), self.models)
 
     def __repr__(self) -> str:
         return f"<{self.title}: {', '.join(self.names)}; {self.privacy_label}>"

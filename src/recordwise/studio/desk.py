@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TRADE, WORKING, BROKEN, BEGIN = "trade", "working", "failed", "begin"
 """How far the studio is: it shows a trade file, makes one, could not, or has no plan yet."""
 MOST_BYTES = 50_000_000
-PUBLIC, CONFIDENTIAL, SYNTHETIC = "public", "confidential", "synthetic"
+PUBLIC, SYNTHETIC = "public", "synthetic"
+DECLARED = (PUBLIC, SYNTHETIC, "past", "confidential")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +32,24 @@ class Subject:
 
     plan: Path
     records: Path | None = None
-    confidential: bool = False
-    """Whether records are neither public nor generated."""
+    declared: str = "confidential"
+    """What records are declared to be; without a word they are confidential."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The values of ``${name}`` in the plan."""
+
+    def __post_init__(self) -> None:
+        if self.declared not in DECLARED:
+            raise ParameterError(parameter="data", problem=f"must be one of {', '.join(DECLARED)}")
 
     @property
     def data(self) -> str:
         """What the records are."""
-        return SYNTHETIC if self.records is None else CONFIDENTIAL if self.confidential else PUBLIC
+        return SYNTHETIC if self.records is None else self.declared
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether records are neither declared public nor generated."""
+        return self.data not in (PUBLIC, SYNTHETIC)
 
     @property
     def trade_file(self) -> Path:
@@ -85,7 +95,7 @@ class Subject:
         """
         found = self.made_before()
         if found is not None:
-            if self.data == CONFIDENTIAL:
+            if self.is_confidential:
                 from recordwise.plan.file.read import load_plan
                 from recordwise.session.owner import enter_look
 
@@ -238,7 +248,7 @@ class Desk:
             "folder": self.folder.name or str(self.folder),
             "stage": stage,
             "problem": problem,
-            "label": "CONFIDENTIAL" if self.subject is not None and self.subject.data == CONFIDENTIAL else "",
+            "label": "CONFIDENTIAL" if self.subject is not None and self.subject.is_confidential else "",
             "first": None if self.first is None or stage != WORKING else self.first.result,
             "state": self._chosen() if stage == TRADE else None,
             "files": begin.record_files(self.folder) if stage == BEGIN else [],

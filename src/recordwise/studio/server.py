@@ -108,6 +108,8 @@ async def _body(request: "Request", **fields: type) -> dict[str, Any]:
     """Read a JSON object that has exactly these fields, each of its type."""
     try:
         found = json.loads(await request.body())
+        # Half a letter can be written in JSON, and nowhere else.
+        json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ParameterError(parameter="the request", problem="is not JSON") from None
     if not isinstance(found, dict) or found.keys() != fields.keys():

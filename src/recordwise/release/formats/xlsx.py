@@ -392,7 +392,7 @@ class _Writer:
             style = places.get(kind)
             if kind == "link":
                 sheet.write_url(row, column, f"internal:'{FIRST[1]}'!A1", string=value)
-            elif isinstance(value, str) and value.startswith("=") and kind != "input":
+            elif known is not None:
                 sheet.write_formula(row, column, value, style, known)
             else:
                 sheet.write_string(row, column, value, style)
@@ -557,7 +557,7 @@ LARGE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """The cells of the sheet: row, column, kind, text or formula, and its value as saved."""
+    """The cells of the sheet: row, column, kind, text or formula, and the saved value of a formula, None for text."""
 
     content: Content
     sheets: Mapping[str, str]
@@ -744,8 +744,8 @@ def _least(content: Content, table: DescribedTable, name: str) -> float | None:
 
 def _quoted(text: str) -> str:
     """A text in a formula, where texts are at most 255 characters."""
-    escaped = text.replace('"', '""')
-    return "&".join(f'"{escaped[at : at + LONGEST_TEXT]}"' for at in range(0, len(escaped), LONGEST_TEXT))
+    parts = [text[at : at + LONGEST_TEXT].replace('"', '""') for at in range(0, len(text), LONGEST_TEXT)]
+    return "&".join(f'"{each}"' for each in parts)
 
 
 def _same_entry(info: zipfile.ZipInfo) -> zipfile.ZipInfo:

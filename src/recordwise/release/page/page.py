@@ -36,7 +36,7 @@ from recordwise.release.page.results import headlines, results_json
 from recordwise.release.page.value_change import change_js, has_band, numbers_js
 from recordwise.release.page.view import View, payload
 from recordwise.release.published import CodeList, Published
-from recordwise.release.tables import PRIVATE, Accuracy, PagePart
+from recordwise.release.tables import PRIVATE, PagePart
 
 if TYPE_CHECKING:
     import jinja2
@@ -461,13 +461,14 @@ ADDED_UP = (
 
 
 def _tables(view: View) -> dict[str, Any]:
-    level, basic = view.published.confidence, dict[str, dict[str, Accuracy]]()
-    if view.release.basic_tables:
+    level, basic = view.published.confidence, bool(view.release.basic_tables)
+    accuracy = view.published.accuracy
+    if basic:
+        # Of numbers that were made to add up, those are shown: as drawn, coarse tables may be mostly noise.
         from recordwise.release.basic import basic_accuracy
 
-        # Of numbers that were made to add up, those are shown: as drawn, coarse tables may be mostly noise.
-        basic = basic_accuracy(view.release)
-    known = {table: found for table, found in (basic or view.published.accuracy).items() if found}
+        accuracy = basic_accuracy(view.release)
+    known = {table: found for table, found in accuracy.items() if found}
     return {
         "made_to_add_up": ADDED_UP if basic else "",
         "level": f"{share_text(level)}",
