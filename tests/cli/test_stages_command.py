@@ -7,7 +7,9 @@ import pytest
 
 from build import PLAN, write_records
 from recordwise.errors import OutputError
+from recordwise.policy.meaning import meaning
 from recordwise.release.files import load_release
+from recordwise.release.page.view import view_of
 from recordwise.release.release import Release
 
 FINAL = (
@@ -48,6 +50,29 @@ def test_a_final_release_pays_the_difference_and_every_command_says_so(place, ru
     assert "all stages" in run(*firm).output
     page = (place / "second" / "report.html").read_text()
     assert "answers are averages of both draws" in page
+
+
+def test_what_a_refined_release_tells_is_said_with_the_losses_of_all_stages(place, run):
+    """Averages of two draws tell what both cost; the further draws alone would say less than the truth."""
+    assert (
+        run("release", place / "final.toml", "--out", place / "second", "--refine", place / "first", "-y").exit_code
+        == 0
+    )
+    refined, record = load_release(place / "second"), {"emp": 20, "county": "01"}
+    assert (refined.policy.loss(record), view_of(refined, {}).release.policy.loss(record)) == pytest.approx((0.6, 1.2))
+    assert sum(part.policy.loss(record) for part in refined.parts) == pytest.approx(1.2)
+    assert refined.values is None
+    power = meaning(1.2).power
+    report = ("loss", place / "second" / "policy.json", "emp=20")
+    found = json.loads(run(*report, "--json").output)
+    assert (found["power_of_a_5_percent_test"], found["sentence"]) == (
+        pytest.approx(power),
+        found["all_stages"]["sentence"],
+    )
+    assert "told" not in found
+    assert found["all_stages"]["sentence"] in " ".join(run(*report).output.split())
+    page = (place / "second" / "report.html").read_text()
+    assert "losses on this page are those of all stages" in page
 
 
 def test_check_and_resume_know_the_stage_of_a_plan(place, run):

@@ -166,21 +166,23 @@ def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dic
 
 def report_of_file(path: Path, which: str, values: list[str], delta: float) -> dict[str, Any]:
     """Return what a policy file says about the loss of a record."""
-    from recordwise.policy.json import TIGHT
-    from recordwise.policy.series import needed_names
-
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
-    record = read_record(policy, values, read_bounds(path))
-    found = loss_report(policy, record, delta, read_lattice(path, which), read_values(path, which), words)
     refinement = None if described is None else described.refinement
-    if refinement is None or which != TIGHT:
-        return found
-    total = refinement.total.policy()
     # What was refined may name columns that the further draws do not depend on.
-    if set(needed_names(total)) - set(record):
+    total = policy if refinement is None else refinement.total.policy()
+    record = read_record(total, values, read_bounds(path))
+    told = read_values(path, which) if refinement is None else None
+    found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
+    if refinement is None:
         return found
-    return found | {"all_stages": loss_report(total, record, delta, refinement.total.lattice)}
+    return _with_stages(found, loss_report(total, record, delta, refinement.total.lattice))
+
+
+def _with_stages(found: dict[str, Any], total: dict[str, Any]) -> dict[str, Any]:
+    """Return a report whose words are those of all stages, which is what the averages of a refined release tell."""
+    words = {name: total[name] for name in ("sentence", "power_of_a_5_percent_test")}
+    return found | words | {"all_stages": total}
 
 
 def loss_report(
@@ -247,10 +249,11 @@ def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
 
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
-    for sentence in sentences(found):
+    for sentence in sentences(found.get("all_stages", found)):
         screen.paragraph(sentence)
     typer.echo("")
-    typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
+    further = ", of the further draws alone" if "all_stages" in found else ""
+    typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}{further}")
     at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
     typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
     if found["pure_epsilon"] is not None:
@@ -452,7 +455,7 @@ def show_firm(found: dict[str, Any]) -> None:
     from recordwise.exact.text import digits_text
 
     screen.heading(f"A firm with {found['establishments']:,} establishments")
-    for sentence in firm_sentences(found):
+    for sentence in firm_sentences(found.get("all_stages", found)):
         screen.paragraph(sentence)
     typer.echo("")
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}, {found['known']}")
@@ -774,7 +777,7 @@ def _firm(
     units = read_units(firm, known, joint.columns() if joint else (), read_lists(path), read_bounds(path))
     found = firm_loss_report(known, joint, units, delta)
     described = _described(path)
-    refinement = None if described is None or which != "tight" else described.refinement
+    refinement = None if described is None else described.refinement
     if refinement is None or refinement.total.firms is None:
         return found
-    return found | {"all_stages": firm_loss_report(refinement.total.policy(), refinement.total.firms, units, delta)}
+    return _with_stages(found, firm_loss_report(refinement.total.policy(), refinement.total.firms, units, delta))

@@ -93,9 +93,12 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="what it says about its noise does not add up to its policy")
     if not release.parts:
         return release
-    told = compose([part.policy for part in release.parts])
-    if told != release.policy:
+    told, refinement = compose([part.policy for part in release.parts]), release.published.refinement
+    # The page of a refined release is about all stages, which its averages tell.
+    if told != (release.policy if refinement is None else refinement.total.policy()):
         raise SourceError(source=f"'{folder}'", problem="the parts saved for its page do not add up to its policy")
+    if refinement is not None:
+        return release
     # The policy is equal, but its terms are in the order of the plan again, which is the order the page uses.
     return replace(release, policy=told)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,8 @@ class CarriedStage:
         return self.plan
 
     refines: None = None
+    unknown: ClassVar[tuple[str, ...]] = ("lattice", "stated_values")
+    """What leaving costs is drawn later, on another lattice: there is no one law of one release."""
 
     def check(self, ledger: Ledger, described: Any, exact: Sequence[TableTotals | FoundTotals]) -> None:
         """Read the old records again, and refuse totals other than those used last time."""

@@ -212,9 +212,7 @@ class Publisher:
             drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
             parts = page_parts(plan) if stage is None else stage.parts()
             own: Any = {"firms": firms, "lattice": lattice, "stated_values": value_policy(paid), "parts": parts}
-            if stage is not None and stage.step is not None:
-                # What leaving costs is drawn later, on another lattice: there is no one law of one release.
-                own |= {"lattice": None, "stated_values": None}
+            own |= {} if stage is None else dict.fromkeys(stage.unknown)
             drawn = replace(drawn, paper_policy=paper, **own)
             if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
                 return self._record(drawn, charge)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -210,6 +210,8 @@ class Stage:
     """As charged: the further draws alone."""
 
     step: None = None
+    unknown: ClassVar[tuple[str, ...]] = ("stated_values",)
+    """How closely a value can be told does not follow from the last of several draws."""
 
     @property
     def refines(self) -> int:
@@ -236,13 +238,8 @@ class Stage:
         return replace(prepared, drawn=tuple(drawn))
 
     def parts(self) -> tuple[PagePart, ...]:
-        """Return what the further draws cost, with the noise that is left."""
-        left = {(part.table, part.statistic): part for part in page_parts(self.plan)}
-        return tuple(
-            replace(part, noise=own.noise, mechanisms=own.mechanisms)
-            for part in page_parts(self.paid)
-            for own in (left[part.table, part.statistic],)
-        )
+        """Return what the averages tell: the losses of all stages, with the noise that is left."""
+        return page_parts(self.plan)
 
     def refinement(self, firms: FirmPolicy, lattice: LatticePolicy | None) -> Refinement:
         """Return what the release says about the one that it refines, and what all stages cost."""

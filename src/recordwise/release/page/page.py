@@ -228,7 +228,7 @@ def _stages(published: Published) -> dict[str, str]:
         return {}
     return {
         "Refines": f"release {found.digests[0]}, ledger entry {found.charge}: answers are averages of both draws, and the losses "
-        "on this page are those of the further draws alone",
+        "on this page are those of all stages; this release was charged the further draws alone",
         "Loss of all stages": policy_text(found.total.policy()),
     }
 

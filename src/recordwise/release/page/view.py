@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.json import policy_json_in_order
 from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, compose
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
 from recordwise.release.page.cells import PageTable, page_cells, page_content, with_titles
@@ -72,7 +72,18 @@ class View:
     """The periods of the series so far, with this one; empty outside a series."""
 
 
+def as_read(release: "Release") -> "Release":
+    """Return a release with the losses of what its tables tell: those of all stages where it refines another (T-STAGES)."""
+    if release.published.refinement is None:
+        return release
+    total = release.published.refinement.total
+    # In the order of the plan, where the parts are known.
+    policy = compose([part.policy for part in release.parts]) if release.parts else total.policy()
+    return replace(release, policy=policy, firms=total.firms, lattice=None, stated_values=None)
+
+
 def view_of(release: "Release", files: Mapping[str, str]) -> View:
+    release = as_read(release)
     content = page_content(release.content())
     labels = content.words.labels
     published = release.as_saved()
@@ -191,7 +202,7 @@ def why_no_band(parts: Sequence[PagePart]) -> str | None:
 
 def page_json(release: "Release", labels: Mapping[str, str]) -> dict[str, Any]:
     """Return labels and parts, with shared policies and curves written once."""
-    sizes, policies, curves = sizes_of(release), list[Any](), list[Any]()
+    sizes, policies, curves = sizes_of(as_read(release)), list[Any](), list[Any]()
     parts = []
     for part in release.parts:
         noises = []
