@@ -12,7 +12,11 @@ import pytest
 from scipy.stats import ncx2
 
 import recordwise as rw
-from recordwise.errors import ParameterError
+from mechanisms.kept_parts import PARTS
+from plan.test_identity import loaded
+from policy.several_measures import FOUR
+from recordwise.errors import ParameterError, PlanFileError
+from recordwise.exact.numbers import working_precision
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import _may_be, _record_of, period_problem, unused_reserves
 from recordwise.mechanisms.base import OUTSIDE
@@ -25,10 +29,13 @@ from recordwise.plan.statistics.base import NEAR, _radius
 from recordwise.plan.statistics.quantile import _noisy_column
 from recordwise.policy import ConditionColumn, Measure
 from recordwise.policy.bands import BandTable, _from_varints, _varints
+from recordwise.policy.dominance.curves import Difference
 from recordwise.policy.dominance.regions import _amount_options
+from recordwise.policy.evaluate.numpy import PRECISION
 from recordwise.policy.firms import any_of, tail_at
 from recordwise.policy.groups import GroupPair
 from recordwise.policy.render.latex import measure_latex
+from recordwise.policy.series import MOST_PARTS, Series
 from recordwise.session.checks import _one_up
 from recordwise.session.simulated import CellValues
 
@@ -216,6 +223,38 @@ def test_the_error_of_a_signed_transform_needs_the_two_parts_of_each_total(kept:
     signed = rw.LogTransform(offset=3, sigma="0.2", signed=True)
     with pytest.raises(ParameterError, match="kept"):
         signed.error_quantiles(np.array([3.0, 4.0]), confidence=0.9, kept=kept)
+
+
+def test_a_difference_of_two_curves_is_bounded_closely_over_one_step() -> None:
+    """Between two neighboring steps there is nothing, so that the ends decide."""
+    atoms = [atom for part in PARTS for _, atom in part.rho]
+    with working_precision(PRECISION):
+        for at, atom in enumerate(atoms):
+            for other in atoms[:at]:
+                found = Difference({atom: Fraction(1), other: Fraction(-1, 3)}, FOUR[1])
+                ends = max(found.lower(3), found.lower(4))
+                assert 0 <= float(found.upper(3, 4) - ends) < 0.1
+
+
+def test_noise_is_carried_in_up_to_a_thousand_parts() -> None:
+    assert Series(name="s", period="2025", carry=Fraction(999, 1000)).carry == Fraction(999, 1000)
+    for carry in (0, 1, Fraction(1, 1001), Fraction(1, MOST_PARTS + 1)):
+        with pytest.raises(ParameterError, match="carry"):
+            Series(name="s", period="2025", carry=carry)
+
+
+@pytest.mark.parametrize(
+    "grid, told",
+    [
+        ("{ bits = 6 }", "either log or linear"),
+        ("{ log = [1, 9], linear = [1, 9] }", "either log or linear"),
+        ("{ log = [1, 9, 80] }", "the two ends"),
+        ("{ linear = [1] }", "the two ends"),
+    ],
+)
+def test_a_grid_has_two_ends_in_one_way(grid: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanFileError, match=told):
+        loaded(tmp_path, ("grid = { log = [1, 1000], bits = 6 }", f"grid = {grid}"))
 
 
 def test_derived_measures_are_written_with_their_signs() -> None:

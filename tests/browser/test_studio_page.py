@@ -271,7 +271,7 @@ def test_the_plan_itself_is_shown_while_the_trade_file_is_made(chromium: Any, tm
     go_on = threading.Event()
 
     class Waiting(SampleSubject):
-        data = "confidential"
+        data, is_confidential = "confidential", True
 
         def first_look(self) -> dict[str, Any]:
             write_plan(tmp_path, rows=5)

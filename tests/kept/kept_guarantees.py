@@ -281,7 +281,10 @@ def of_owners() -> Iterator[tuple[str, Any]]:
                 leaves([found.number, found.total, found.largest, found.second, found.squares]),
             )
         counts = view.value_counts(["emp", "county"])
-        yield "values", leaves([len(counts.records), counts.records[:40]] if counts is not None else "none")
+        yield (
+            "values",
+            leaves([len(counts.records), sorted(counts.records.tolist())[-40:]] if counts is not None else "none"),
+        )
 
 
 def of_best_shares() -> Iterator[tuple[str, Any]]:

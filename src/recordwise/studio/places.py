@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import Noisy
-from recordwise.mechanisms.transformed import to_grid
+from recordwise.mechanisms.base import Mechanism, Noisy
+from recordwise.mechanisms.transformed import TransformedNoise, to_grid
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import NO_LOOK, Schema
@@ -234,7 +234,7 @@ class Drawn:
 
     def _scaled(
         self,
-        mechanism: Any,
+        mechanism: Mechanism,
         table: GoalTable,
         rows: Sequence[int],
         totals: FloatArray,
@@ -253,14 +253,14 @@ class Drawn:
             found[:, columns] = np.asarray(each.estimate(noisy).value, np.float64).reshape(DRAWS, len(columns))
         return found
 
-    def _standard(self, mechanism: Any, whole: Any, table: GoalTable) -> FloatArray:
+    def _standard(self, mechanism: TransformedNoise, whole: Any, table: GoalTable) -> FloatArray:
         """Return noise of a transform in multiples of its scale."""
         noisy = mechanism.release(whole, step=table.step, rng=Seeded(self.seed))
         exact = to_grid(mechanism.function, whole, noisy.step, noisy.grid)
         return np.asarray((noisy.points - exact).astype(np.float64) * float(noisy.grid / mechanism.noise_scale))
 
     def _served(
-        self, mechanism: Any, table: GoalTable, rows: Sequence[int], totals: FloatArray
+        self, mechanism: Mechanism, table: GoalTable, rows: Sequence[int], totals: FloatArray
     ) -> Iterator[tuple[Any, list[int], Any]]:
         """Yield each mechanism that draws for the places, the cells it draws for, and their totals in steps, for all draws."""
         part, place = table.part, {row: number for number, row in enumerate(rows)}
@@ -270,7 +270,7 @@ class Drawn:
             columns = [place[int(row)] for row in served]
             yield each, columns, np.tile(np.round(totals[columns] / float(part.step)).astype(np.int64), DRAWS)
 
-    def _once(self, mechanism: Any, table: GoalTable, rows: Sequence[int], totals: FloatArray) -> FloatArray:
+    def _once(self, mechanism: Mechanism, table: GoalTable, rows: Sequence[int], totals: FloatArray) -> FloatArray:
         """Return what a mechanism publishes."""
         found = np.zeros((DRAWS, len(rows)))
         for number, (each, columns, whole) in enumerate(self._served(mechanism, table, rows, totals)):

@@ -208,7 +208,7 @@ class Scalable:
         return np.asarray(np.sqrt(found[table.counted]))
 
 
-def has_widths(mechanism: Any) -> bool:
+def has_widths(mechanism: Mechanism) -> bool:
     """Return whether it is sized noise, all of it fat-tailed with a scale."""
     return mechanism.is_sized and all(map(has_width, mechanism.inside()))
 
