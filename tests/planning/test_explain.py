@@ -1,5 +1,6 @@
 """``planning.explain``: a plan on one page, whose numbers are those of the mechanisms and policies themselves."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_options_have_the_losses_that_they_are_named_after(page: Any) -> None:
     for each in others:
         assert each.loss * each.noise**2 == pytest.approx(today.loss, rel=0.03)
     assert others[0].reliable[0] <= others[-1].reliable[0]
+
+
+def test_names_of_a_plan_are_no_tags_of_its_page(page: Any) -> None:
+    hostile = replace(page, title="<img src=x onerror=alert(1)>", published=("</script><script>",))
+    for text in (hostile.markdown(), hostile.html()):
+        assert "<img" not in text
+        assert "<script" not in text
+        assert "&lt;img src=x" in text
 
 
 def test_the_page_has_no_formula_and_no_rho(page: Any) -> None:

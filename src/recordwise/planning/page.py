@@ -1,5 +1,6 @@
 """The page that explains a plan: its parts in words and tables, as Markdown and as HTML."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,7 +229,8 @@ class Explanation(Result):
                 headers, rows = each.rows
                 lines += [_line(headers), _line(["---"] * len(headers)), *map(_line, rows), ""]
             lines += [text for own in each.after for text in (own, "")]
-        return "\n".join(lines)
+        # Names of the plan are text, and no tags of the page that shows them.
+        return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", "\n".join(lines))
 
     def html(self) -> str:
         """Return the page as one HTML file that loads nothing."""
