@@ -5,8 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import recordwise as rw
+from recordwise.cli import app
 from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import firm_policy
@@ -32,10 +34,20 @@ RELEASES = {
         "external": "private-keys.ledger",
         "seeded": "private-keys.ledger",
     },
+    "0.3.0": {
+        "release": "establishments.ledger",
+        "2020": "years.ledger",
+        "2021": "years.ledger",
+        "2021-corrected": "years.ledger",
+        "preliminary": "utilities.ledger",
+        "final": "utilities.ledger",
+        "pure": "pure.ledger",
+    },
 }
 """The release folders of each version, and the ledger of each.
 
-0.2.0 has hierarchies, sized noise, a series and basic tables; 0.3.0.dev was written before 0.3.0 changed any format.
+0.2.0 has hierarchies, sized noise, a series and basic tables; 0.3.0.dev was written before 0.3.0 changed any format. 0.3.0 has
+carried, corrected and refined releases, a reserve, ids of two columns and a budget in pure epsilon.
 """
 VERSIONS = sorted(RELEASES)
 ALL = [(version, folder, ledger) for version, found in RELEASES.items() for folder, ledger in found.items()]
@@ -110,7 +122,7 @@ def test_policies_of_an_earlier_version_give_the_losses_they_gave(version):
             assert policy.delta(record) == pytest.approx(delta, rel=1e-13, abs=0)
 
 
-@pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev"])
+@pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev", "0.3.0"])
 def test_a_release_with_bands_gives_the_losses_it_gave(version):
     release = rw.read(FILES / version / "release")
     entries = json.loads((FILES / version / "losses.json").read_text())["losses"]
@@ -133,7 +145,7 @@ def released_before(old, text, changes=(), name="plan.toml"):
         return refused.value.state, len(session.history())
 
 
-@pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev"])
+@pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev", "0.3.0"])
 def test_what_an_earlier_version_charged_is_recognized_under_any_title_and_not_paid_twice(version, tmp_path):
     old = copied(version, tmp_path)
     text = (old / "plan.toml").read_text()
@@ -169,3 +181,37 @@ def test_what_an_earlier_version_charged_is_not_taken_for_another_release(tmp_pa
         own = release_identity(file.plan, plan_json(file.plan), firm_policy(file.plan).policy(), file.series)
         found.append([own.matches_charge(body) for body in charged])
     assert found == [[False, False], [False, False], [False, False], [True, False]]
+
+
+def test_stages_and_histories_of_an_earlier_version_give_the_losses_they_gave(tmp_path, monkeypatch):
+    old = copied("0.3.0", tmp_path)
+    kept = json.loads((old / "stage-losses.json").read_text())
+    history = kept.pop("history")
+    assert kept.keys() == RELEASES["0.3.0"].keys() - {"release"}
+    for folder, losses in kept.items():
+        policy = rw.read(old / folder).policy
+        for record, loss in losses:
+            assert policy.loss(record) == pytest.approx(loss, rel=1e-13, abs=0)
+    monkeypatch.chdir(old)
+    words = ["emp@2020=20", "emp@2021=22", "emp@2021/1=25", "county=02"]
+    told = CliRunner().invoke(app, ["loss", "years.ledger", *words, "--json"])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output) == history
+
+
+@pytest.mark.costly
+def test_noise_of_an_earlier_version_is_carried_on(tmp_path, monkeypatch):
+    """The digests of its totals are those of the same records today, so that a chain of years goes on."""
+    old = copied("0.3.0", tmp_path)
+    monkeypatch.chdir(old)
+    text = (
+        (old / "years.toml")
+        .read_text()
+        .replace("sigma = 2 }\nsum", "sigma = 3 }\nsum")
+        .replace("sigma = 8", "sigma = 11")
+    )
+    (old / "next.toml").write_text(text.replace("records${year}", "records2020"))
+    carried = ["--carry", "2021-corrected", "--old-records", "records2021-corrected.csv"]
+    done = CliRunner().invoke(app, ["release", "next.toml", "--set", "year=2022", *carried, "--out", "2022", "--yes"])
+    assert done.exit_code == 0, done.output
+    assert verify(old / "years.ledger", against=[old / "2021-corrected", old / "2022"]) == []
