@@ -83,6 +83,16 @@ def test_a_damaged_description_is_refused_when_it_is_read(folder: Path, tmp_path
         rw.read(place)
 
 
+def test_a_mechanism_that_is_no_table_is_refused_when_it_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(folder, tmp_path / "out"))
+    form = json.loads((place / "release.json").read_text())
+    for each in form["plan"][0]["statistics"]:
+        each["mechanism"] = "Gaussian"
+    (place / "release.json").write_text(json.dumps(form))
+    with pytest.raises(RecordwiseError):
+        rw.read(place).total(form["plan"][0]["statistics"][0]["name"])
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import recordwise as rw
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.cost import plan_policy
 from recordwise.studio.desk import Desk, Subject
-from recordwise.studio.form import plan_digest
+from recordwise.studio.form import plan_digest, records_digest
 from recordwise.studio.page import page_html, report_html, static_files
 from recordwise.studio.state import Event, StudioState, step
 from recordwise.studio.trade import Trade
@@ -176,11 +177,18 @@ def test_what_the_plan_itself_says_is_there_before_any_record(tmp_path: Path) ->
 def test_a_trade_file_of_confidential_records_is_a_look_each_time(tmp_path: Path) -> None:
     write_plan(tmp_path, rows=5, short=True)
     plan = tmp_path / "plan.toml"
+    records = tmp_path / "records.parquet"
     known = {"plan_digest": plan_digest(plan, {}), "data": "confidential", "generated": False}
-    subject = Subject(plan=plan, records=tmp_path / "records.parquet")
+    known |= {"records_digest": records_digest(records)}
+    subject = Subject(plan=plan, records=records)
     subject.trade_file.write_text(json.dumps(known))
     for times in (1, 2):
         assert json.loads(subject.make()) == known
         ledger = Ledger.existing(tmp_path / "small.ledger")
         assert dict(ledger.looks()) == {"studio": times}
         ledger.close()
+    elsewhere = tmp_path / "other" / "records.parquet"
+    elsewhere.parent.mkdir()
+    shutil.copy2(records, elsewhere)
+    assert Subject(plan=plan, records=elsewhere).made_before() is None, "older records are other ones all the same"
+    assert subject.made_before() is not None

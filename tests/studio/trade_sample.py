@@ -36,6 +36,7 @@ def sample_trade(**changed: Any) -> Trade:
         "title": "Establishments of five states",
         "plan": "plan.toml",
         "plan_digest": "0" * 64,
+        "records_digest": "",
         "data": "synthetic",
         "generated": True,
         "about": "establishments",

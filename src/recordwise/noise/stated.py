@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
+from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive, power_upper, rational, sqrt_upper
 from recordwise.noise.laws import AveragedLaw, GeneralizedGaussian, LatticeLaw, Polylog, discrete_gaussian
 
@@ -322,6 +323,8 @@ Form = Mapping[str, Any]
 
 def stated_noise(form: Form) -> StatedNoise | None:
     """Read noise as saved; None for a kind that its mechanism must read."""
+    if not isinstance(form, Mapping):
+        raise ParameterError(parameter="mechanism", problem="must be a table of its kind and parameters")
     read = READERS.get(str(form.get("kind")))
     return None if read is None else read(form)
 

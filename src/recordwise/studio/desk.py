@@ -74,9 +74,13 @@ class Subject:
                 return None
             text = file.read_text(encoding="utf-8")
             found = json.loads(text)
-            digest = form.plan_digest(self.plan, self.parameters)
-            same = found["plan_digest"] == digest and found["data"] == self.data
-            return text if same and found["generated"] == (self.records is None) else None
+            own = {
+                "plan_digest": form.plan_digest(self.plan, self.parameters),
+                "records_digest": form.records_digest(self.records),
+                "data": self.data,
+                "generated": self.records is None,
+            }
+            return text if all(found[name] == each for name, each in own.items()) else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 

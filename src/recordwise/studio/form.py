@@ -26,6 +26,15 @@ def plan_digest(plan: Path, parameters: Mapping[str, Any]) -> str:
     return hashlib.sha256(content + (json.dumps(given).encode() if given else b"")).hexdigest()
 
 
+def records_digest(records: str | Path | None) -> str:
+    """Return the SHA-256 digest of a file's place and time, by which a trade file knows its records; empty without one."""
+    if records is None:
+        return ""
+    files = [found := Path(records).resolve(), *(sorted(found.rglob("*")) if found.is_dir() else ())]
+    known = [(str(each), each.stat().st_mtime_ns) for each in files if each.exists()]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
 def write(value: Any) -> Any:
     """Return a value as what JSON can hold."""
     if dataclasses.is_dataclass(value):

@@ -55,7 +55,7 @@ from recordwise.policy.policy import Policy
 from recordwise.progress import Listener, listening, reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
-from recordwise.studio.form import plan_digest
+from recordwise.studio.form import plan_digest, records_digest
 from recordwise.studio.places import Drawn, State, chosen_places, state_of
 from recordwise.studio.profile import Profile, round_sizes
 from recordwise.studio.trade import (
@@ -134,7 +134,7 @@ def make_trade(
             step("expected errors")
             case = Case.of(file, session, origin, goal, seed)
             step("mechanisms")
-            found = _trade(case, generated=records is None)
+            found = _trade(case, records)
             if not baselines:
                 return found
             step("older rules")
@@ -560,7 +560,7 @@ def margin(ratios: FloatArray) -> float:
 # The whole file.
 
 
-def _trade(case: Case, *, generated: bool) -> Trade:
+def _trade(case: Case, records: str | Path | None) -> Trade:
     main = case.references[case.main]
     positions = ladder(main.within)
     profile = Profile.of(
@@ -582,8 +582,9 @@ def _trade(case: Case, *, generated: bool) -> Trade:
         title=title,
         plan=case.file.path.name,
         plan_digest=plan_digest(case.file.path, case.file.parameters),
+        records_digest=records_digest(records),
         data=case.origin,
-        generated=generated,
+        generated=records is None,
         about=case.words.labels.get("count", "records").lower(),
         statuses=case.cells.rules.names(),
         limits=tuple(limit for _, limit in case.cells.rules.limits),
