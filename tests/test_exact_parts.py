@@ -27,7 +27,7 @@ from recordwise.plan.file.node import _unescape
 from recordwise.plan.schema import Measure as PlanMeasure
 from recordwise.plan.statistics.base import NEAR, _radius
 from recordwise.plan.statistics.quantile import _noisy_column
-from recordwise.policy import ConditionColumn, Measure
+from recordwise.policy import ConditionColumn, Measure, constant
 from recordwise.policy.bands import BandTable, _from_varints, _varints
 from recordwise.policy.dominance.curves import Difference
 from recordwise.policy.dominance.regions import _amount_options
@@ -37,6 +37,7 @@ from recordwise.policy.groups import GroupPair
 from recordwise.policy.render.latex import measure_latex
 from recordwise.policy.series import MOST_PARTS, Series
 from recordwise.session.checks import _one_up
+from recordwise.session.session import check_reserve
 from recordwise.session.simulated import CellValues
 
 
@@ -234,6 +235,14 @@ def test_a_difference_of_two_curves_is_bounded_closely_over_one_step() -> None:
                 found = Difference({atom: Fraction(1), other: Fraction(-1, 3)}, FOUR[1])
                 ends = max(found.lower(3), found.lower(4))
                 assert 0 <= float(found.upper(3, 4) - ends) < 0.1
+
+
+def test_a_reserve_is_a_number_of_revisions_within_a_budget() -> None:
+    assert check_reserve(0, None) == 0
+    assert check_reserve(2, constant(1)) == 2
+    for reserve, budget in ((1, None), (-1, constant(1)), (True, constant(1)), (0.5, constant(1))):
+        with pytest.raises(ParameterError, match="reserve"):
+            check_reserve(reserve, budget)  # type: ignore[arg-type]
 
 
 def test_noise_is_carried_in_up_to_a_thousand_parts() -> None:

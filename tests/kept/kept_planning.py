@@ -7,6 +7,7 @@ from typing import Any
 
 import recordwise as rw
 from kept.leaves import leaves, table_leaves
+from plan.test_identity import loaded
 from planning.small_table import CODES, COUNTIES, opened, shape
 from planning.test_explain import PLAN
 from recordwise.planning import (
@@ -149,6 +150,9 @@ def of_plan_files() -> Iterator[tuple[str, Any]]:
         yield "check rows", leaves([found.rows()[1], found.expected_rows()])
         page = explain(folder / "plan.toml", rows=500, seed=3)
         yield "explain", leaves(page.to_json())
+        (folder / "every").mkdir()
+        every = check(loaded(folder / "every"), source=False)
+        yield "check, every field", leaves([every.to_json()["expected_error"], every.expected_rows()])
         (folder / "own").mkdir()
         whole = write_plan(folder / "own", rows=400)
         yield "check, whole", leaves(check(whole).to_json())
