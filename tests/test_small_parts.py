@@ -121,10 +121,11 @@ def test_the_latest_digest_of_a_charge_is_found_between_others_and_torn_lines(tm
     charge: Any = SimpleNamespace(sequence=3, head=SimpleNamespace(digest="abc"))
     path = tmp_path / "totals"
     assert _noted(path, charge) is None
-    first, second = ({"charge": 3, "head": "abc", "key": key} for key in ("00", "11"))
+    first, second = ({"charge": 3, "head": "abc", "key": key, "totals": {"q": "ff"}} for key in ("00", "11"))
     others = [{"charge": 4, "head": "abc"}, {"charge": 3, "head": "abd"}, {"charge": 3}, 7]
+    others += [second | {"key": "no digits"}, second | {"totals": None}]
     path.write_text("\n".join(map(json.dumps, [first, second, *others])) + '\n{"charge": 3, "hea')
-    assert _noted(path, charge) == second
+    assert _noted(path, charge) == {"key": "11", "totals": {"q": "ff"}}
     path.write_text("\n".join(map(json.dumps, others)))
     assert _noted(path, charge) is None
 

@@ -70,6 +70,10 @@ def test_what_a_refined_release_tells_is_said_with_the_losses_of_all_stages(plac
         found["all_stages"]["sentence"],
     )
     assert "told" not in found
+    alone = place / "policy.json"
+    alone.write_bytes((place / "second" / "policy.json").read_bytes())
+    away = json.loads(run("loss", alone, "emp=20", "--json").output)
+    assert (away["loss"], away["all_stages"]) == (found["loss"], found["all_stages"]), "a file away from its folder"
     assert found["all_stages"]["sentence"] in " ".join(run(*report).output.split())
     page = (place / "second" / "report.html").read_text()
     assert "losses on this page are those of all stages" in page

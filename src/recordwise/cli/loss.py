@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.inference import ValuePolicy
     from recordwise.plan.publication import Labels
     from recordwise.policy.firms import FirmPolicy
+    from recordwise.policy.json import PolicyFile
     from recordwise.policy.loss_law import LatticePolicy
     from recordwise.policy.policy import Policy
     from recordwise.release.published import Published
@@ -168,15 +169,22 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     """Return what a policy file says about the loss of a record."""
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
-    refinement = None if described is None else described.refinement
+    stages = _all_stages(path, described)
     # What was refined may name columns that the further draws do not depend on.
-    total = policy if refinement is None else refinement.total.policy()
+    total = policy if stages is None else stages.policy()
     record = read_record(total, values, read_bounds(path))
-    told = read_values(path, which) if refinement is None else None
+    told = read_values(path, which) if stages is None else None
     found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
-    if refinement is None:
-        return found
-    return _with_stages(found, loss_report(total, record, delta, refinement.total.lattice))
+    return found if stages is None else _with_stages(found, loss_report(total, record, delta, stages.lattice))
+
+
+def _all_stages(path: Path, described: "Published | None") -> "PolicyFile | None":
+    """Return what all stages of a refined release cost, which policy.json says away from its folder too."""
+    from recordwise.policy.json import PolicyFile
+
+    if described is not None and described.refinement is not None:
+        return described.refinement.total
+    return PolicyFile.load(path).all_stages
 
 
 def _with_stages(found: dict[str, Any], total: dict[str, Any]) -> dict[str, Any]:
@@ -776,8 +784,7 @@ def _firm(
     joint = read_firm_policy(path, which)
     units = read_units(firm, known, joint.columns() if joint else (), read_lists(path), read_bounds(path))
     found = firm_loss_report(known, joint, units, delta)
-    described = _described(path)
-    refinement = None if described is None else described.refinement
-    if refinement is None or refinement.total.firms is None:
+    stages = _all_stages(path, _described(path))
+    if stages is None or stages.firms is None:
         return found
-    return _with_stages(found, firm_loss_report(refinement.total.policy(), refinement.total.firms, units, delta))
+    return _with_stages(found, firm_loss_report(stages.policy(), stages.firms, units, delta))

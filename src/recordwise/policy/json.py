@@ -152,8 +152,9 @@ class PolicyFile:
         firms: "FirmPolicy | None" = None,
         lattice: "LatticePolicy | None" = None,
         values: Any = None,
+        all_stages: "PolicyFile | None" = None,
     ) -> "PolicyFile":
-        """Write the policies of a release."""
+        """Write the policies of a release, and of all stages of a refined one."""
         bands = [table.to_json() for table in tight.bands().values()]
         others = {
             PURE: None if tight.pure_problem() is not None else tight.pure().to_json(),
@@ -161,6 +162,7 @@ class PolicyFile:
             "firms": None if firms is None else firms.to_json(),
             "lattice": None if lattice is None else lattice.to_json(),
             "values": None if values is None else values.to_json(),
+            "all_stages": None if all_stages is None else dict(all_stages.form),
         }
         return cls(
             {"mark": privacy_label, TIGHT: tight.to_json(), PAPER: paper.to_json()}
@@ -225,6 +227,11 @@ class PolicyFile:
         from recordwise.policy.loss_law import LatticePolicy
 
         return LatticePolicy.from_json(self.form["lattice"], self.bands) if self.has("lattice") else None
+
+    @property
+    def all_stages(self) -> "PolicyFile | None":
+        """What a refined release and those it refines cost together; None of others."""
+        return PolicyFile(self.form["all_stages"]) if self.has("all_stages") else None
 
     @property
     def values_form(self) -> Any:

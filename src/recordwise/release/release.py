@@ -468,6 +468,7 @@ class Release:
             firms=self.firms,
             lattice=self.lattice,
             values=self.values,
+            all_stages=None if self.published.refinement is None else self.published.refinement.total,
         )
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
