@@ -16,7 +16,7 @@ from mechanisms.kept_parts import PARTS
 from plan.test_identity import loaded
 from policy.several_measures import FOUR
 from recordwise.errors import ParameterError, PlanFileError
-from recordwise.exact.numbers import working_precision
+from recordwise.exact.numbers import ball, working_precision
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import _may_be, _record_of, period_problem, unused_reserves
 from recordwise.mechanisms.base import OUTSIDE
@@ -28,8 +28,9 @@ from recordwise.plan.schema import Measure as PlanMeasure
 from recordwise.plan.statistics.base import NEAR, _radius
 from recordwise.plan.statistics.quantile import _noisy_column
 from recordwise.policy import ConditionColumn, Measure, constant
+from recordwise.policy.atoms import SelectionDelta
 from recordwise.policy.bands import BandTable, _from_varints, _varints
-from recordwise.policy.dominance.curves import Difference
+from recordwise.policy.dominance.curves import Difference, atom_growth
 from recordwise.policy.dominance.regions import _amount_options
 from recordwise.policy.evaluate.numpy import PRECISION
 from recordwise.policy.firms import any_of, tail_at
@@ -235,6 +236,14 @@ def test_a_difference_of_two_curves_is_bounded_closely_over_one_step() -> None:
                 found = Difference({atom: Fraction(1), other: Fraction(-1, 3)}, FOUR[1])
                 ends = max(found.lower(3), found.lower(4))
                 assert 0 <= float(found.upper(3, 4) - ends) < 0.1
+
+
+def test_the_delta_of_a_selection_is_constant_beyond_its_last_piece_and_not_before() -> None:
+    measure = Measure("emp")
+    atom = SelectionDelta(((measure, Fraction(10)),), ((1, Fraction(1, 8)), (3, Fraction(1, 4))))
+    with working_precision(PRECISION):
+        assert [atom_growth(atom, ball(Fraction(start))) is None for start in (10, 25, 35, 40)] == [True] * 4
+        assert atom_growth(atom, ball(Fraction(41))) is not None
 
 
 def test_a_reserve_is_a_number_of_revisions_within_a_budget() -> None:
