@@ -55,6 +55,10 @@ WRONG = {
         lambda: rw.Gaussian(**MISSPELLED),
         "'sigm' is no parameter of this mechanism: did you mean 'sigma'?",
     ),
+    "of another": (
+        lambda: LOOSE.Clamped(to=5, sigma=3),
+        r"'sigma' is no parameter of this mechanism\.$",
+    ),
     "of a session": (
         lambda: session(**OTHERS["measure"]),
         "'measure' is no argument of Session: did you mean 'measures'",
