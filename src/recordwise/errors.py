@@ -147,7 +147,7 @@ def near_name(name: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    folded = {each.casefold(): each for each in known}
+    folded = {each.casefold(): each for each in known if each != name}
     near = difflib.get_close_matches(str(name).casefold(), list(folded), n=1, cutoff=0.6)
     return f": did you mean '{folded[near[0]]}'?" if near else ""
 

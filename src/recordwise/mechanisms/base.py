@@ -125,8 +125,7 @@ def read_goals(kind: type[Goals], given: Mapping[str, Any]) -> dict[str, Any]:
     names = kind.__annotations__
     for name in given:
         if name not in names:
-            others = {*names, "rho", "sigma", "scale", "laplace_scale", "offset", "at", "noise"} - {name}
-            near = near_name(name, sorted(others))
+            near = near_name(name, (*names, "rho", "sigma", "scale", "laplace_scale", "offset", "at", "noise"))
             raise KindError(parameter=f"'{name}'", problem=f"is no parameter of this mechanism{near}")
     return {name: given.get(name) for name in names}
 
