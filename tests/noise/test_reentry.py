@@ -86,14 +86,17 @@ def alarms(act: Callable[[], object]) -> Iterator[list[str]]:
                 break
             frame = frame.f_back
         act()
-        # Only now, so that what is interrupted gets on.
-        signal.setitimer(signal.ITIMER_REAL, PAUSE)
+        # Only now, so that what is interrupted gets on; and never again for an alarm that was on its way at the end.
+        if not ended.is_set():
+            signal.setitimer(signal.ITIMER_REAL, PAUSE)
 
+    ended = threading.Event()
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, PAUSE)
     try:
         yield interrupted
     finally:
+        ended.set()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
