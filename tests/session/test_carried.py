@@ -485,26 +485,40 @@ def test_only_units_of_new_cells_count_as_ones_that_come(tmp_path):
     assert replace(step, fresh=None).loss(record, record) == pytest.approx(1.64 * came, rel=1e-6)
 
 
+def held(*sigmas):
+    """How far a sum of discrete Gaussian noises is off at most in 95 of 100 cases, by adding up their probabilities."""
+    steps = np.arange(-300, 301)
+    weights = [np.exp(-(steps**2) / (2 * sigma**2)) for sigma in sigmas]
+    law = np.convolve(*(each / each.sum() for each in weights))
+    middle = len(law) // 2
+    return next(reach for reach in range(middle) if law[middle - reach : middle + reach + 1].sum() >= 0.95)
+
+
 def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     years = Years(tmp_path)
     years.run(table([("02", 300), ("03", 400)]), "2020")
     years.run(table([("12", 310), ("03", 420)]), "2021", query=asked(cells=NEW_CELLS), crosswalk=CROSSWALK)
     before, now = (rw.read(tmp_path / name) for name in ("release1", "release2"))
+    earlier = before.total("emp", by="county")
+    first = dict(zip(earlier.labels, earlier.values))
     for given in (None, CROSSWALK):
         growth = now.growth("emp", before, by="county", crosswalk=given)
         # The smallest place may be left out, as it is not clearly different from 0.
         assert growth.labels[-2:] == ("03", "12")
-        assert growth.sds[-2:] == pytest.approx([4 * math.sqrt(0.4) / 400, 4 * math.sqrt(0.4) / 300], rel=0.1)
+        # The error of y' - r y over y, where y and y' have the variance 16 and the correlation .8.
+        r, y = growth.values[-2:] + 1, np.array([first["03"], first["02"]])
+        assert growth.sds[-2:] == pytest.approx(4 * np.sqrt(1 + r**2 - 1.6 * r) / y, rel=1e-9)
     for wrong in ({"crosswalk": {"county": [("03", "12")]}, "by": "county"}, {"where": "county = '03'"}):
         with pytest.raises(ParameterError, match="shares its noise"):
             now.growth("emp", before, **wrong)
     releases = [load_release(tmp_path / name) for name in ("release1", "release2")]
     history = releases[1].with_history(releases[0]).history
-    # Every cell has its value of before, under the code of now; changes are off by 1.96 times their sd.
+    # Every cell has its value of before, under the code of now.
     (columns,) = history.tables.values()
     assert None not in columns[3].values()
     (reaches,) = history.changes.values()
-    assert reaches == pytest.approx([1.96 * 2 * math.sqrt(0.4), 1.96 * 4 * math.sqrt(0.4)], rel=0.1)
+    # In fifths a change is off by noise of sigma and further noise of 5 * .6 sigma: the least number of them that holds 95 %.
+    assert reaches == pytest.approx([held(sigma, 3 * sigma) / 5 for sigma in (2, 4)], rel=1e-3)
     assert type(history).from_json(json.loads(json.dumps(history.to_json()))).changes == dict(history.changes)
     change = releases[1].change(releases[0], crosswalk=CROSSWALK)
     assert next(iter(change.tables.values())).column("emp_change_sd").to_pylist() == pytest.approx(
