@@ -137,7 +137,9 @@ def _table(numbers: Sequence[Number]) -> Iterator[str]:
 
 
 def _row(column: str) -> str:
-    """The columns of all cells of a tree, or of both ways to get a variance, share a row."""
+    """The columns of all cells of a tree, of both ways to get a variance, or of all changes, share a row."""
+    if "change of" in column:
+        return column.partition(" of")[0]
     kind, *rest = column.split(", ")
     if not column.startswith(("best", "fit")):
         return column
