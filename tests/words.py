@@ -2,7 +2,7 @@
 
     python tests/words.py [COMMIT]
 
-prints them beside those of a commit, with the longest paragraph and sentence.
+prints them next to those of a commit, with the longest paragraph and sentence.
 """
 
 import re
