@@ -9,6 +9,7 @@ import pytest
 from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.policy import (
     ConditionColumn,
+    Measure,
     Policy,
     additive,
     among,
@@ -16,6 +17,7 @@ from recordwise.policy import (
     constant,
     gaussian_sum,
     selection,
+    split,
 )
 from recordwise.policy.conditions import EVERY
 from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint, same_cell, taken_part
@@ -90,8 +92,6 @@ def test_the_second_bound_of_a_cell_counts_where_it_is_smaller(kind: str, policy
 
 
 def test_positive_and_negative_values_are_summed_apart() -> None:
-    from recordwise.policy import Measure
-
     signed = split(F(1, 100), {Measure("net", signed=True): 25})
     units = {"county": ["01", "01", "01"], "net": [30, -10, -12]}
     part = FirmPart(policy=signed, cells=(COUNTY,), joint=Joint(kind="signs", measure="net"))
