@@ -82,7 +82,7 @@ def test_how_fast_exponents_grow(function: Any, degree: Any, convex: bool, limit
         (log(log(x + 3) + 1), lambda v: 0.0),
         (log(x + 3) ** "1/2", lambda v: 0.0),
     ],
-    ids=str,
+    ids=["square", "root", "log", "squared log", "log of log", "root of log"],
 )
 def test_slopes_on_the_scale_of_logarithms(function: Any, slope: Any) -> None:
     for point in (1.0, 7.0, 300.0):
