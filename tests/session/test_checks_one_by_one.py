@@ -100,7 +100,7 @@ SIZED = rw.Keys.of({"county": ["1", "2"], "s": [5, 900]}, size={"emp": "s"}, siz
 def test_what_a_sized_release_promises_depends_on_its_sizes_and_its_ledger() -> None:
     sized = rw.query().group_by("county", keys=SIZED).sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=50))
     plain = rw.query().group_by("county", keys=SIZED).sum("emp", rw.Gaussian(sigma=5))
-    ledger: Any = SimpleNamespace(series=None, amendments=lambda: (), budget=constant(1), history=lambda: [])
+    ledger: Any = SimpleNamespace(series=None, amendments=lambda: (), budget=constant(1), history=list)
     assert checks.promise(planned(plain), ledger) == ""
     assert checks.promise(planned(BY.count(rw.Gaussian(sigma=1))), ledger) == ""
     assert checks.promise(planned(sized), ledger) == checks.FROM_ELSEWHERE
