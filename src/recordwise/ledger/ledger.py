@@ -405,9 +405,10 @@ class Ledger:
         known = self._latest_terms()
         return () if known is None else Amendment.all_in(known.body, self._bands.tables())
 
-    def reserved(self) -> Policy:
-        """What is kept for revisions of the period, which no other release may use."""
-        return self._kept(self._unused())
+    def reserved(self, *, revising: str | None = None) -> Policy:
+        """What is kept for revisions of the period, next to the one that a revision of the named query uses."""
+        taken = None if revising is None else self._taken(revising)
+        return self._kept({each: left - (each == taken) for each, left in self._unused().items()})
 
     def _unused(self) -> dict[int, int]:
         return unused_reserves(self._chain.rare(RESERVED), self._chain.event_index().used, self.period)

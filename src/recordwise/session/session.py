@@ -431,9 +431,13 @@ class Session:
         """The sum of everything charged so far."""
         return self._ledger.spent()
 
-    def reserved(self) -> Policy:
-        """What the ledger keeps for revisions of this period, which no other release may use."""
-        return self._ledger.reserved()
+    def reserved(self, *, revising: str | None = None) -> Policy:
+        """What the ledger keeps for revisions of this period, which no other release may use.
+
+        Args:
+            revising: The names of the statistics of a revision, which uses the reserve of its own release.
+        """
+        return self._ledger.reserved(revising=revising)
 
     def remaining(self, record: Mapping[str, Any]) -> float:
         """Return the loss the budget leaves a record next to what is reserved; infinite without one.
