@@ -4,9 +4,10 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -312,6 +313,7 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
         )
     check_period(earlier, ledger.series)
     charge = charge_of_release(earlier, ledger)
+    plan = with_shares_of(plan, earlier, bare_form)
     forms = [_counterpart(each, earlier) for each in plan_json(plan)]
     refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
     paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
@@ -375,6 +377,31 @@ def bare_form(form: Mapping[str, Any]) -> Any:
         for each in form.get("statistics", ())
     ]
     return json.loads(json.dumps([form.get("where"), tables, statistics]))
+
+
+def with_shares_of(plan: Plan, earlier: Release, shape: Callable[[Mapping[str, Any]], Any]) -> Plan:
+    """Return the plan with the shares of an earlier release in the queries for which both have the best ones.
+
+    They may have been found from other lists, or by another version.
+    """
+    made = []
+    for query, form in zip(plan.queries, plan_json(plan)):
+        known = [] if query.best is None or "shares" not in form else list(earlier.published.plan_forms)
+        same = [each for each in known if each.get("shares") == form["shares"]]
+        if any(shape(each) == shape(form) for each in same):
+            same = []
+        same = [each for each in same if shape(_without_shares(each)) == shape(_without_shares(form))]
+        if same and query.best is not None:
+            found = tuple(tuple(each.share for each in axis) for axis in query.axes)
+            stated = query.with_shares(*(Fraction(each["share"]) for each in same[0]["tables"]))
+            query = replace(stated, best=replace(query.best, found=found, tables=stated.table_shares))
+        made.append(query)
+    return replace(plan, queries=tuple(made))
+
+
+def _without_shares(form: Mapping[str, Any]) -> dict[str, Any]:
+    tables = [{name: entry for name, entry in each.items() if name != "share"} for each in form["tables"]]
+    return {**form, "tables": tables}
 
 
 def known_mechanisms(form: Mapping[str, Any]) -> dict[str, Any]:
