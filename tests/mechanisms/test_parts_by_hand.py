@@ -1,6 +1,7 @@
 """Parts of mechanisms by hand, by sums over every outcome and by quadrature, and at their limits."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from statistics import NormalDist
@@ -81,6 +82,14 @@ def test_ends_are_rounded_outward_at_the_last_digit_of_their_decade() -> None:
         math.inf,
     ]
     assert base.clean_difference(np.array([1e300]), np.array([1.0])).tolist() == [1e300]
+
+
+def test_differences_of_decimals_are_decimals() -> None:
+    numbers = ("0.1", "-0.7", "1.1", "-12345.6", "1000.1", "-987654321.3", "0.0003", "-5")
+    for left in numbers:
+        for right in numbers:
+            found = base.clean_difference(np.array([float(left)]), np.array([float(right)]))
+            assert float(found[0]) == float(Decimal(left) - Decimal(right))
 
 
 def test_steps_and_confidences_are_within_their_limits() -> None:
