@@ -11,7 +11,7 @@ import recordwise as rw
 from recordwise.errors import ParameterError, PlanError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms import fat_tailed, gaussian, transformed
-from recordwise.mechanisms.combined import Refined
+from recordwise.mechanisms.combined import Refined, refine
 from recordwise.mechanisms.sized import as_grouped
 from recordwise.mechanisms.transformed import Root, root_of
 from recordwise.noise import Seeded
@@ -213,8 +213,8 @@ def test_the_most_noise_that_meets_a_goal_just_meets_it() -> None:
 def test_fat_tailed_noise_by_hand() -> None:
     half = rw.GeneralizedGaussian(shape="1/2", scale=3)
     assert half.shared(F(1, 2)).scale == 12
-    assert half.resized(F(5)).scale == 15
-    assert half.with_scale_times(F(1, 7)).scale == F(428571, 10**6)
+    assert half.resized(F(5)).width == 15
+    assert half.with_scale_times(F(1, 7)).width == F(428571, 10**6)
     assert half.lattice() == F(1, 512)
     assert half.lattice("1/4") == F(1, 512)
     assert rw.GeneralizedGaussian(shape="1/2", scale=3000).lattice() == 1
@@ -297,6 +297,50 @@ def test_transforms_by_hand() -> None:
     assert curve.zero[0] == pytest.approx(math.log(8))
     assert signed.noisy_curve(noisy) is None
     assert rw.LogTransform(offset=8, laplace_scale="1/4").noisy_curve(noisy) is None
+
+
+def test_a_further_draw_has_what_is_missing_and_no_less_variance() -> None:
+    made = refine(G(sigma=5), G(sigma=4))
+    assert isinstance(made, Refined)
+    assert made.more == G(sigma="6.66667")
+    assert float(made.noise_sigma or 0) == pytest.approx(4, rel=1e-6)
+    split = refine(rw.UnitSplit(at=10, rho="0.1"), rw.UnitSplit(at=10, rho="0.3"))
+    assert isinstance(split, Refined)
+    assert split.more == rw.UnitSplit(at=10, rho="0.2")
+    clamped = refine(rw.Clamped(to=10, rho="0.1"), rw.Clamped(to=10, rho="0.4"))
+    assert isinstance(clamped, Refined)
+    assert clamped.more == rw.Clamped(to=10, rho="0.3")
+    again = refine(made, G(sigma=3))
+    assert isinstance(again, Refined)
+    assert float(again.more.noise_sigma or 0) == pytest.approx(1 / math.sqrt(1 / 9 - 1 / 16), rel=1e-5)
+    bent = refine(rw.LogTransform(offset=3, sigma="0.5"), rw.LogTransform(offset=3, sigma="0.4"))
+    assert isinstance(bent, Refined)
+    assert bent.more == rw.LogTransform(offset=3, sigma="0.666667")
+    sized = refine(rw.Sized(G(sigma=5), floor=9), rw.Sized(G(sigma=4), floor=9))
+    assert isinstance(sized, rw.Sized)
+    assert (sized.mechanism, sized.floor, sized.low) == (made, 9, None)
+    grouped = refine(
+        rw.ByGroup("a", {"x": G(sigma=5)}, default=G(sigma=5)), rw.ByGroup("a", {"x": G(sigma=4)}, default=G(sigma=4))
+    )
+    assert grouped.inside() == (made, made)
+    for before, after in (
+        (G(sigma=5), G(sigma=5)),
+        (G(sigma=5), G(sigma=6)),
+        (rw.UnitSplit(at=10, rho="0.1"), rw.UnitSplit(at=10, rho="0.1")),
+        (rw.UnitSplit(at=10, rho="0.1"), rw.UnitSplit(at=11, rho="0.3")),
+        (rw.Clamped(to=10, rho="0.1"), rw.Clamped(to=11, rho="0.3")),
+        (rw.LogTransform(offset=3, sigma="0.5"), rw.LogTransform(offset=4, sigma="0.4")),
+        (rw.LogTransform(offset=3, laplace_scale="0.4"), rw.LogTransform(offset=3, laplace_scale="0.3")),
+        (G(sigma=5), rw.UnitSplit(at=10, rho="0.3")),
+        (LAPLACE, LAPLACE.resized(F(1, 2))),
+        (rw.Sized(G(sigma=5), floor=9), rw.Sized(G(sigma=4), floor=8)),
+        (rw.Sized(G(sigma=5), floor=9), rw.Sized(G(sigma=4), floor=9, low=G(sigma=4))),
+        (rw.ByGroup("a", {"x": G(sigma=5)}), rw.ByGroup("a", {"y": G(sigma=4)})),
+        (rw.ByGroup("a", {"x": G(sigma=5)}), rw.ByGroup("b", {"x": G(sigma=4)})),
+        (rw.ByGroup("a", {"x": G(sigma=5)}), rw.ByGroup("a", {"x": G(sigma=4)}, default=G(sigma=4))),
+    ):
+        with pytest.raises(ParameterError):
+            refine(before, after)
 
 
 def test_what_was_not_given_is_as_if_it_were_the_usual() -> None:

@@ -504,11 +504,11 @@ def test_distinct_numbers_and_empty_cells() -> None:
         key_selection.distinct_below(4, -1, Seeded(1))
     law = SelectionLaw(sigma=F(5), threshold=3)
     occupied = np.array([1, 2, 7])
-    found = key_selection.passing_empty_cells(60, occupied, law, Seeded(8))
-    assert len(found.positions) == len(found.noisy) > 5
-    assert not set(found.positions.tolist()) & {1, 2, 7}
-    assert int(found.noisy.min()) >= 3
-    assert int(found.positions.max()) < 60
+    empty = key_selection.passing_empty_cells(60, occupied, law, Seeded(8))
+    assert len(empty.positions) == len(empty.noisy) > 5
+    assert not set(empty.positions.tolist()) & {1, 2, 7}
+    assert int(empty.noisy.min()) >= 3
+    assert int(empty.positions.max()) < 60
     everything = key_selection.passing_empty_cells(
         6, np.array([0, 3]), SelectionLaw(sigma=F(1), threshold=-50), Seeded(1)
     )
