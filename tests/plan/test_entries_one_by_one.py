@@ -87,7 +87,7 @@ TOPS: dict[str, str] = {
     'table = "t"': "is only for a source that starts with postgresql",
     'csv = { delimiter = 5 }': "text",
     'tuning_reasons = "x"': "tuning_reason",
-    'stage = {}': "needs one of refine, carry and revise",
+    'stage = {}': "needs one of refine, carry, revise and tier_of",
     'stage = { refine = "a", revise = "b" }': "has refine and revise",
     'stage = { refine = "a", old_records = "b" }': "is of the same records",
     'stage = { revise = "a" }': "needs old_records",
