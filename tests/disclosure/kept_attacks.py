@@ -77,7 +77,7 @@ def of_methods() -> Told:
                 f"{seed}, {percent} percent",
                 rule if isinstance(rule, str) else [rule.sensitive(found), rule.protection(found)],
             )
-        methods = {
+        methods: dict[str, Any] = {
             "suppressed": Suppression(rules),
             "coarser": Coarsening(rules),
             "rounded": Rounding(3),

@@ -70,6 +70,7 @@ class Scored(Noisy):
     """Scores that are given, for the set of slopes alone."""
 
     __slots__ = ("given",)
+    given: Any
 
     def scores(self) -> Any:
         return self.given

@@ -11,14 +11,14 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.exact.text import factor_text
+from recordwise.exact.text import GREAT_LOG_ODDS, factor_text
 from recordwise.noise import Seeded
 from recordwise.policy import constant, gaussian_sum
 from recordwise.release.formats import records, xlsx
 from recordwise.release.formats.csv import LARGEST, _as_integers
 from recordwise.release.page import page, results
 from recordwise.release.page.charts import MOST_DIGITS, _brief
-from recordwise.release.page.questions import GREAT_LOG_ODDS, LIMITLESS, SENTENCES, Band, details, lead
+from recordwise.release.page.questions import LIMITLESS, SENTENCES, Band, details, lead
 from release.rich_releases import plain, rich
 
 
