@@ -316,7 +316,7 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     ),
     "public tier": lambda: tier_subject("public tier", Gaussian(sigma=14), Gaussian(sigma=20)),
     "public tier on few steps": lambda: tier_subject(
-        "public tier on few steps", Gaussian(sigma="0.45"), Gaussian(sigma="0.64")
+        "public tier on few steps", Gaussian(sigma="0.36"), Gaussian(sigma="0.51")
     ),
     "found keys, alone": alone,
     "found keys, beside others": beside_others,
