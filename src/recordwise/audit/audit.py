@@ -298,7 +298,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> PublishedCells
         first = None
         if subject.first is not None:
             first = load_release(session.run(subject.first(keys)).save(folder / f"first{run}"))
-        stage = {"tier_of": first} if subject.tier else {"refine": first}
+        stage: dict[str, Any] = {"tier_of": first} if subject.tier else {"refine": first}
         release = session.run(subject.ask(keys), **stage, fixed_in_advance=True)
         release.save(out)
         published = read_published_cells(out, layout)
