@@ -199,6 +199,13 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coarsening:
+    """The finer release that a public tier is made from."""
+
+    release: Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """A plan whose tables refine those of a release."""
 

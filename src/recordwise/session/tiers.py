@@ -22,6 +22,7 @@ from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
 from recordwise.session.stages import (
     UNSPENT,
+    Coarsening,
     bare_form,
     charge_of_release,
     check_cells,
@@ -35,13 +36,6 @@ TIER = "tier_of"
 
 def _refused(problem: str, advice: str = "Publish it by a plan of its own.") -> ParameterError:
     return ParameterError(parameter=TIER, problem=problem, advice=f"{UNSPENT} {advice}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coarsening:
-    """The finer release that a public tier is made from."""
-
-    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
