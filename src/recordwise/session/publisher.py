@@ -190,7 +190,8 @@ class Publisher:
         terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
         terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step}
         with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
-            note_totals(self.ledger, charge, described, exact)
+            if self.ledger.on_disk:
+                note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(
                 publish_table(plan, each.table, *_reveal(each), ready, rng, confidence=confidence)
