@@ -66,8 +66,6 @@ def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[
 
     A disk that refuses them does not stop the release, which then cannot be refined.
     """
-    if not ledger.on_disk:
-        return
     words = np.empty(KEY_BYTES // 8, np.uint64)
     Secure().fill(words)
     key = words.tobytes()
