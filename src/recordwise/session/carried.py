@@ -73,6 +73,7 @@ class CarriedStage:
         return self.plan
 
     refines: None = None
+    tier_of: ClassVar[None] = None
     unknown: ClassVar[tuple[str, ...]] = ("lattice", "stated_values")
     """What leaving costs is drawn later, on another lattice: there is no one law of one release."""
 
