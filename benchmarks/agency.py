@@ -352,7 +352,7 @@ def growth_lines(points: list[dict[str, Any]]) -> list[str]:
         "| varied | cells | drawing | fitting | rounding |",
         "|---|---|---|---|---|",
     ]
-    for each in points:
+    for each in _ends(points):
         times = " | ".join(f"{each[stage]:.2f}" for stage in STAGES)
         lines.append(f"| {each['at']} {each['varied']} | {each['cells']:,} | {times} |")
     slopes = []
@@ -360,6 +360,12 @@ def growth_lines(points: list[dict[str, Any]]) -> list[str]:
         own = [each for each in points if each["varied"] == what]
         slopes.append(f"{growth_of(own[0], own[-1]):.1f} with more {what}")
     return [*lines, "", f"Fitting grows with the published cells to the power of {' and '.join(slopes)}."]
+
+
+def _ends(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first and the last point of what is varied."""
+    kinds = [[each for each in points if each["varied"] == kind] for kind in dict.fromkeys(x["varied"] for x in points)]
+    return [end for own in kinds for end in (own[0], own[-1])]
 
 
 def growth_of(first: dict[str, Any], last: dict[str, Any]) -> float:

@@ -2,7 +2,7 @@
 
     python tests/words.py [COMMIT]
 
-prints them beside those of a commit, with the longest paragraph and sentence.
+prints them next to those of a commit, with the longest paragraph and sentence.
 """
 
 import re
@@ -35,7 +35,7 @@ def paragraphs(text: str) -> Iterator[str]:
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     for block in re.split(r"\n\s*\n", prose):
         for item in re.split(r"\n(?=\s*(?:[-*]|\d+\.) )", block.strip("\n")):
-            lines = [line for line in item.split("\n") if not re.match(r"\s*(?:\||#|!\[|<)|    ", line)]
+            lines = [line for line in item.split("\n") if not re.match(r"\s*(?:\||#|\[?!\[|<)|    ", line)]
             if lines:
                 yield " ".join(" ".join(lines).split())
 

@@ -31,10 +31,9 @@ INTRODUCTION = f"""\
 How often does a published interval hold the exact number? At least as often as it states, and the closer the better. A row has
 the lowest and the highest share over all mechanisms and sizes of cells, with standard errors. "Wide" counts the numbers that hold
 over two points more often than stated (less is better), with the letter of their [reason](#reasons). None is below its level by
-more than three standard errors. [What an interval means](consistent.md#what-an-interval-means) has the definitions.
+more than three standard errors.
 
-[coverage.csv](assets/coverage.csv) has every number. `{COMMAND}` writes both; `make test-slow PART=experiments` measures again with
-other noise, at a false-alarm rate of 1e-9 for each number and side.
+[coverage.csv](assets/coverage.csv) has every number, written by `{COMMAND}`.
 """
 
 
@@ -138,7 +137,9 @@ def _table(numbers: Sequence[Number]) -> Iterator[str]:
 
 
 def _row(column: str) -> str:
-    """The columns of all cells of a tree, or of both ways to get a variance, share a row."""
+    """The columns of all cells of a tree, of both ways to get a variance, or of all changes, share a row."""
+    if "change of" in column:
+        return column.partition(" of")[0]
     kind, *rest = column.split(", ")
     if not column.startswith(("best", "fit")):
         return column

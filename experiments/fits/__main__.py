@@ -1,4 +1,4 @@
-"""``python -m experiments.fits [COUNTIES]``: tables of which docs/consistent.md has a part."""
+"""``python -m experiments.fits [COUNTIES]``: how far off fitted columns are, and how often their intervals hold."""
 
 import sys
 from collections.abc import Sequence

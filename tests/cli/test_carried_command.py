@@ -2,9 +2,14 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import recordwise as rw
+from recordwise.noise import Seeded
+from recordwise.planning import rehearse
 
 PLAN = """\
 dataset = "small"
@@ -118,3 +123,80 @@ def test_a_renamed_code_is_carried_on_by_a_public_list(place, run):
     assert "has not the columns before and now" in refused.output
     words = ["--crosswalk", f"county={place / 'codes.csv'}", "--out", place / "x", "--yes"]
     assert "is for --carry" in run("release", place / "plan.toml", "--set", "year=2021", *words).output
+
+
+# 3,000 cells: a squared error in units of its variance has mean 1, and that of 3,000 of them a standard deviation of at most
+# sqrt(2/3000) = 0.026; six of those are 0.16, a false alarm below 1e-8 for each number. Fresh noise has changes of five times the
+# variance at carry 0.8.
+MANY = [f"{number:04d}" for number in range(3000)]
+WIDE = PLAN.replace('["01", "02"]', json.dumps(MANY)).replace("sigma = 2 }\nsum", "sigma = 5 }\nsum")
+SIX = 0.16
+
+
+def rehearsed_errors(path, parameters, records, out):
+    """The rehearsal of a plan on given records, and the errors of both of its releases."""
+    made = rehearse(path, out=out, records=records, data="synthetic", seed=5, parameters=parameters)
+    table = pq.read_table(records)
+    count = np.bincount(np.asarray(table.column("county").to_pylist(), int), minlength=len(MANY))
+    size = np.bincount(
+        np.asarray(table.column("county").to_pylist(), int), np.asarray(table.column("emp")), minlength=len(MANY)
+    )
+    exact = {"count": count, "sum_emp": size}
+    errors = {
+        name: [release.table.column(name).to_numpy() - true for release in (made.before, made.release)]
+        for name, true in exact.items()
+    }
+    return made, errors
+
+
+def wide_records(path, shift=0):
+    chance = np.random.default_rng(3)
+    table = {"id": np.arange(9000), "county": chance.choice(MANY, 9000), "emp": chance.integers(0, 30, 9000) + shift}
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+@pytest.mark.parametrize("entry", ["carry", "revise"])
+def test_a_year_is_rehearsed_before_the_year_before_was_published(entry, tmp_path):
+    revision = "revision = 1" if entry == "revise" else "revision = 0"
+    stage = f'\n[stage]\n{entry} = "2020"\nold_records = "records2020.parquet"\n'
+    (tmp_path / "early.toml").write_text(PLAN.replace("revision = 0", revision) + stage)
+    made = rehearse(tmp_path / "early.toml", out=tmp_path / "tried", rows=50, parameters={"year": "2021"})
+    assert made.before is None
+    assert any("is not there yet" in each for each in made.notes())
+
+
+@pytest.mark.costly
+def test_a_rehearsal_of_a_carried_year_and_of_a_correction_has_the_errors_of_the_real_ones(tmp_path, run):
+    for year in ("2020", "2021"):
+        wide_records(tmp_path / f"records{year}.parquet")
+    (tmp_path / "plan.toml").write_text(WIDE)
+    arguments = ("release", tmp_path / "plan.toml", "--set", "year=2020", "--out", tmp_path / "2020", "--yes")
+    assert run(*arguments).exit_code == 0
+    (tmp_path / "later.toml").write_text(WIDE + LATER)
+    year = {"year": "2021"}
+    records = tmp_path / "records2021.parquet"
+    made, errors = rehearsed_errors(tmp_path / "later.toml", year, records, tmp_path / "carried")
+    assert not made.before.private
+    assert made.release.published.step.kind == "carry"
+    assert any("0.63 of the standard deviation of a level" in each for each in made.notes())
+    for name, sigma in (("count", 5), ("sum_emp", 8)):
+        before, now = errors[name]
+        for error, variance in ((before, sigma**2), (now, sigma**2), (now - before, 2 * sigma**2 * 0.2)):
+            assert np.mean(error**2) == pytest.approx(variance, rel=SIX)
+    done = run("release", tmp_path / "later.toml", "--set", "year=2021", "--out", tmp_path / "2021", "--yes")
+    assert done.exit_code == 0, done.output
+    corrected = WIDE.replace("revision = 0", "revision = 1").replace("sigma = 5 }\nsum", "sigma = 6 }\nsum")
+    stage = '\n[stage]\nrevise = "2021"\nold_records = "records2021.parquet"\n'
+    (tmp_path / "corrected.toml").write_text(corrected.replace("sigma = 8", "sigma = 10") + stage)
+    made, errors = rehearsed_errors(tmp_path / "corrected.toml", year, records, tmp_path / "revised")
+    assert made.release.published.step.kind == "revise"
+    for name, sigma, wanted in (("count", 5, 6), ("sum_emp", 8, 10)):
+        before, now = errors[name]
+        for error, variance in ((before, sigma**2), (now, wanted**2), (now - before, wanted**2 - sigma**2)):
+            assert np.mean(error**2) == pytest.approx(variance, rel=SIX)
+
+
+def test_the_test_of_rehearsed_errors_rejects_fresh_noise():
+    drawn = [rw.Gaussian(sigma=5).release(np.zeros(3000, int), rng=Seeded(each)).values() for each in (1, 2)]
+    assert np.mean((drawn[1] - drawn[0]) ** 2) != pytest.approx(2 * 5**2 * 0.2, rel=SIX)

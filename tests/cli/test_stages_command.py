@@ -98,9 +98,40 @@ def test_check_and_resume_know_the_stage_of_a_plan(place, run):
     assert "different folders" in other.output
 
 
+def test_a_public_tier_is_made_from_the_release_for_researchers_and_every_command_says_so(place, run):
+    coarser = PLAN.replace("rho = 0.1 }", "rho = 0.025 }").replace("rho = 0.5 }", "rho = 0.125 }")
+    (place / "public.toml").write_text(coarser + "\n[examples]\nshop = { emp = 20 }\n")
+    (place / "stage.toml").write_text((place / "public.toml").read_text() + '\n[stage]\ntier_of = "first"\n')
+    told = json.loads(run("check", place / "stage.toml", "--json").output)
+    assert [each["loss"] for each in told["examples"]] == pytest.approx([0.15], rel=1e-4)
+    assert any("nothing is charged" in each for each in told["warnings"])
+    tried = run("rehearse", place / "stage.toml", "--rows", "200", "--out", place / "tried")
+    assert "noise on top of noise" in tried.output.replace("\n", " "), tried.output
+    arguments = ["release", place / "public.toml", "--tier-of", place / "first", "--yes"]
+    full = OutputError(folder="second", problem="cannot be written", advice="")
+    with patch.object(Release, "save", side_effect=full):
+        assert run(*arguments, "--out", place / "tier").exit_code != 0
+    done = run(*arguments, "--out", place / "tier", "--resume")
+    assert "nothing was charged" in " ".join(done.output.split())
+    assert run("ledger", "verify", place / "small.ledger", "--against", place / "first", place / "tier").exit_code == 0
+    for more in ((), ("--again",)):
+        assert run("release", place / "stage.toml", "--out", place / "third", "--yes", *more).exit_code != 0
+    shown = run("ledger", "show", place / "small.ledger", "--plan", place / "public.toml")
+    assert "a tier of charge 2: nothing is charged" in " ".join(shown.output.split())
+    losses = json.loads(run("ledger", "show", place / "small.ledger", "--plan", place / "public.toml", "--json").output)
+    assert [each["loss"] for each in losses["charges"]["shop"]] == pytest.approx([0.6, 0])
+    assert [each.get("tier") for each in losses["charges"]["shop"]] == [None, 2]
+    found = json.loads(run("loss", place / "tier" / "policy.json", "emp=20", "--json").output)
+    assert found["loss"] == pytest.approx(0.15, rel=1e-4)
+    assert found["epsilon_from"] == "the zCDP loss"
+    page = (place / "tier" / "report.html").read_text()
+    assert "learns at most what that entry charged" in page
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
+        ('tier_of = "first"\nold_records = "records.parquet"', "leave old_records out"),
         ('carry = "first"', "needs old_records"),
         ('revise = "first"\nrefine = "first"', "refine and revise, and there is no proof"),
         ('refine = "first"\nold_records = "records.parquet"', "leave old_records out"),

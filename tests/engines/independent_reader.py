@@ -271,6 +271,8 @@ class Reader:
             except (csv.Error, ValueError):
                 raise Refused("no CSV") from None
             headers.add(tuple(header))
+            # Blanks around a name do not count, unless it is declared with them.
+            header = [name if name in names else name.strip() for name in header]
             folded = [name.casefold() for name in header]
             if len(headers) > 1 or len(set(folded)) < len(folded) or not set(names) <= set(header):
                 raise Refused("another header")

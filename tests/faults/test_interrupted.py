@@ -195,10 +195,22 @@ def test_a_release_interrupted_at_forty_random_moments_keeps_true_books(folder) 
     assert 130 in interrupted_at_random(folder, 40)
 
 
+BUSY = (
+    "import threading\n"
+    "start = threading.Thread.start\n"
+    "def late(thread):\n"
+    "    start(thread)\n"
+    "    time.sleep(0.2)\n"
+    "threading.Thread.start = late\n"
+)
+"""As on a busy machine: the interrupt is repeated while Python still reports that the first one was lost."""
+
+
 @pytest.mark.process
-def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
+@pytest.mark.parametrize("machine", ["", BUSY], ids=["idle", "busy"])
+def test_an_interrupt_in_a_callback_of_python_is_not_lost(machine) -> None:
     code = (
-        "import os, signal, sys, time\n"
+        f"import os, signal, sys, time\n{machine}"
         "from recordwise.cli.failing import ends_well\n"
         "from recordwise.cli.failing import run\n"
         "class Last:\n"

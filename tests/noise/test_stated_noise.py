@@ -10,12 +10,14 @@ from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.functions import x
 from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.combined import Carried, Refined
+from recordwise.mechanisms.gaussian import Tiered
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.noise.stated import READERS, stated_noise
 
 LAPLACE = rw.GeneralizedGaussian(shape=1, scale="0.1")
 REFINED = Refined(before=rw.Gaussian(sigma=3), more=rw.Gaussian(sigma="1.7"))
 CARRIED = Carried(more=rw.Gaussian(sigma=3), before=rw.Gaussian(sigma=5), carry="4/5", leave="4/5")
+TIER = Tiered(before=rw.Gaussian(sigma=3), more=rw.Gaussian(sigma="1.7"))
 KINDS = [
     rw.Gaussian(sigma="0.3"),
     rw.Gaussian(rho="0.1"),
@@ -46,6 +48,9 @@ KINDS = [
     Carried(more=rw.Gaussian(sigma=4), before=CARRIED, carry="4/5"),
     Carried(more=rw.Gaussian(sigma=4), before=REFINED, carry=1),
     Carried(more=rw.Gaussian(sigma=4), leave="1/2"),
+    TIER,
+    Tiered(before=rw.UnitSplit(at=50, rho="0.3"), more=rw.Gaussian(sigma="0.7")),
+    rw.Sized(TIER, floor=100),
 ]
 SHARES = [Fraction(1), Fraction(1, 3), Fraction(8, 1105)]
 SIZES = [Fraction(100), Fraction(200), Fraction(400)]

@@ -1,15 +1,18 @@
 """What is left of a budget, the largest share of a plan that it covers, and the budget that a plan without one gets."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import build
 import recordwise as rw
 from planning.small_table import opened, shape
 from recordwise.errors import BudgetError
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.file import load_plan
+from recordwise.plan.file import PlanFile, load_plan
 from recordwise.plan.file.write import toml_text
+from recordwise.planning.explain import _budget
 from recordwise.planning.losses import Left, left_of
 from recordwise.planning.new_plan import proposed_budget
 
@@ -107,3 +110,30 @@ def test_a_proposed_budget_covers_the_plan_once(tmp_path, query) -> None:
     assert budget is not None
     assert budget.dominates(policy)
     assert not budget.dominates(policy + rw.policy.constant("1e-4"))
+
+
+def test_what_is_left_for_a_revision_is_next_to_the_reserve_of_its_own_release(tmp_path: Path) -> None:
+    """Two releases with a reserve each; before, a revision was given the oldest one, whoever had made it."""
+
+    def plan(name: str, rho: int, revision: int) -> PlanFile:
+        """A plan of one count, as a file."""
+        text = build.PLAN[: build.PLAN.index("count =")]
+        text = text.replace("budget = [{ rho = 100 }, { rho = 100, at = { emp = 1 } }]", "budget = [{ rho = 10 }]")
+        text = f'{text}count = {{ kind = "Gaussian", rho = {rho}, as = "{name}" }}\n'
+        series = f'\n[series]\nname = "s"\nperiod = "2026"\nrevision = {revision}\n'
+        (tmp_path / f"{name}{revision}.toml").write_text("reserve = { revisions = 1 }\n" + text + series)
+        return load_plan(tmp_path / f"{name}{revision}.toml")
+
+    build.write_records(tmp_path / "records.parquet", 60)
+    for name, rho in (("large", 4), ("small", 1)):
+        file = plan(name, rho, 0)
+        with rw.Session.from_plan(file) as session:
+            session.run(*file.plan.queries)
+    for name, rho, fits in (("small", 1, True), ("small", 4, False), ("large", 4, True)):
+        file = plan(name, rho, 1)
+        cost = rw.policy.constant(rho)
+        assert ("does not cover it" not in _budget(file, cost)) is fits
+        with rw.Session.from_plan(file) as session:
+            assert (left_of(session, file).refused(cost) is None) is fits
+        with rw.Session.from_plan(file, data="synthetic") as session:
+            assert (left_of(session, file).refused(cost) is None) is fits

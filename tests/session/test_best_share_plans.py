@@ -1,19 +1,23 @@
 """share = "best": found before anything is charged, from public lists alone, the same again, and stated where it is used."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import recordwise as rw
-from build import PLAN, records, session, write_records
+from build import PLAN, generous, records, session, write_records
 from recordwise.errors import AlreadyReleasedError, ParameterError, PlanFileError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.plan.plan import Plan
+from recordwise.release.files import load_release
 from recordwise.session.checks import with_sizes
 from recordwise.session.shares import best_shares
 
@@ -74,6 +78,80 @@ def test_a_retry_is_recognized_although_other_shares_would_be_found(
     monkeypatch.setattr(module, "best_shares", lambda *given, **more: other)
     with session(records(200), tmp_path / "l") as opened, pytest.raises(AlreadyReleasedError):
         opened.run(asked(), refuse_repeat=True)
+
+
+def crossed(rho: str = "0.5") -> Any:
+    """Crossing levels with sizes that make shares of tables worth it."""
+    cells = {"county": ["01"] * 3 + ["02"] * 3 + ["03"] * 3, "naics": ["111", "112", "221"] * 3}
+    sizes = [10, 20000, 100, 50, 400, 3, 900, 30, 5000]
+    keys = rw.Keys.of({**cells, "size": sizes}, size={"emp": "size"}, sized_on="public: a list")
+    found = rw.query().levels((), "county", share="best").levels((), "naics", share="best", keys=keys)
+    return found.sum("emp", rw.UnitSplit(at=20, rho=rho))
+
+
+@contextmanager
+def products() -> Iterator[None]:
+    """Shares of crossing levels as versions before found them: always products."""
+
+    def found(*given: Any, **more: Any) -> Any:
+        return replace(best_shares(*given, **more), tables=())
+
+    with patch("recordwise.session.shares.best_shares", found):
+        yield
+
+
+def stated_shares(plan: Any) -> list[Fraction]:
+    return [Fraction(each["share"]) for each in plan[0]["tables"]]
+
+
+def test_tables_of_crossing_levels_have_shares_of_their_own_and_are_recognized(tmp_path: Path) -> None:
+    with session(records(200), tmp_path / "l") as opened:
+        (query,) = with_sizes(Plan(schema=opened.schema, queries=(crossed(),))).queries
+        assert query.best is not None
+        assert query.best.tables == query.table_shares
+        assert sum(query.table_shares) == 1
+        opened.run(crossed(), refuse_repeat=True)
+        (stated,) = opened.history()[-2].body["details"]
+        assert stated["shares"] == "best"
+        assert stated_shares([stated]) == shares(query)
+        for same in (crossed(), query):
+            with pytest.raises(AlreadyReleasedError):
+                opened.run(same, refuse_repeat=True)
+        opened.run(query.with_shares(*query.table_shares), refuse_repeat=True)
+        text = rw.planning.plan_text(
+            (query,), opened.schema, dataset="small", source="records.parquet", ledger="l", tuned_on="synthetic"
+        ).text
+    assert text.count('share = "best"') == 2
+    assert "table_share" not in text
+    goal = query.with_share_goal({100: "0.1"})
+    assert goal.has_best_shares
+    assert not goal.table_shares
+
+
+def test_a_charge_for_products_of_shares_is_recognized_and_resumed(tmp_path: Path) -> None:
+    with products(), session(records(200), tmp_path / "l") as opened:
+        drawn = opened.run(crossed(), refuse_repeat=True, keep=True)
+    with session(records(200), tmp_path / "l") as opened:
+        with pytest.raises(AlreadyReleasedError):
+            opened.run(crossed(), refuse_repeat=True)
+        resumed = opened.unfinished.resume(crossed())
+    assert resumed is not None
+    assert resumed.digest == drawn.digest
+    assert stated_shares(resumed.published.plan_forms) == stated_shares(drawn.published.plan_forms)
+
+
+def test_a_release_with_products_of_shares_is_refined_with_its_own(tmp_path: Path) -> None:
+    with session(records(200), tmp_path / "l", generous()) as opened:
+        with products():
+            opened.run(crossed("0.1")).save(tmp_path / "first")
+        first = load_release(tmp_path / "first")
+        refined = opened.run(crossed("0.4"), refine=first)
+        now = with_sizes(Plan(schema=opened.schema, queries=(crossed("0.4"),))).queries[0]
+        with pytest.raises(ParameterError, match="the same condition"):
+            opened.run(crossed("0.9").with_share_goal({100: "0.1"}), refine=first)
+    kept = stated_shares(refined.published.plan_forms)
+    assert kept == stated_shares(first.published.plan_forms) != shares(now)
+    assert refined.published.plan_forms[0]["shares"] == "best"
 
 
 def test_shares_that_were_changed_after_they_were_found_are_another_release(tmp_path: Path) -> None:

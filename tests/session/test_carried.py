@@ -607,3 +607,15 @@ def test_a_wrong_crosswalk_is_refused_and_nothing_is_spent(pairs, words, tmp_pat
         years.run(table([HERE]), "2021", crosswalk=pairs)
     with pytest.raises(ParameterError, match="for noise that is carried on"):
         years.run(table([HERE]), "2020", 1, query=asked(3), crosswalk=CROSSWALK)
+
+
+def test_best_shares_stay_those_of_the_first_period(tmp_path):
+    """Cells are listed anew every year, and other shares would be found."""
+    years, found = Years(tmp_path), []
+    for period, cells in (("2020", CELLS), ("2021", [*CELLS, "11", "12"])):
+        keys = rw.Keys.of({"county": cells})
+        query = rw.query().levels(rw.prefix("county", [1, 2]), share="best", keys=keys)
+        release = years.run(table([HERE]), period, query=query.sum("emp", rw.Gaussian(sigma=4), alias="emp"))
+        found.append([each["share"] for each in release.published.plan_forms[0]["tables"]])
+    assert found[0] == found[1]
+    assert verify(tmp_path / "years.ledger", against=[tmp_path / "release2"]) == []

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 AGAIN = 0.01
-"""Seconds until a lost interrupt is repeated: the callback has ended by then."""
+"""Seconds until a lost interrupt is repeated, again and again until it arrives where it can be handled."""
 STOPPED = "interrupted. No partial files were left behind; what the ledger shows as charged stays spent."
 
 
@@ -32,7 +33,7 @@ class Interrupts:
     """Handles the signal as Python does, and remembers that it came."""
 
     def __init__(self) -> None:
-        self.seen = False
+        self.seen = self._lost = False
         # A shell that starts a command in the background makes it ignore the signal; leave that unchanged.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self)
@@ -41,6 +42,12 @@ class Interrupts:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
+        while frame is not None:
+            if frame.f_code is Interrupts.repeat_lost.__code__:
+                # Raised here it would be lost for good; the thread that repeats it comes again.
+                return
+            frame = frame.f_back
+        self._lost = False
         raise KeyboardInterrupt
 
     def repeat_lost(self, failure: "UnraisableHookArgs") -> None:
@@ -48,9 +55,14 @@ class Interrupts:
         if not issubclass(failure.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(failure)
             return
-        again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
+        self._lost = True
+        threading.Thread(target=self._repeat, daemon=True).start()
+
+    def _repeat(self) -> None:
+        time.sleep(AGAIN)
+        while self._lost:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(AGAIN)
 
 
 def run(command: Callable[[], object]) -> None:

@@ -162,12 +162,14 @@ def _charges(record: dict[str, Any], events: "list[Event]") -> list[dict[str, An
         known = not set(needed_names(policy)) - set(record)
         loss = None if not known or policy.is_pure else float(policy.loss(record))
         about: dict[str, Any] = {
-            name: event.body[name] for name in ("period", "revision", "refines") if name in event.body
+            name: event.body[name] for name in ("period", "revision", "refines", "tier") if name in event.body
         }
         if event.sequence in steps:
             step = steps[event.sequence]
             about |= {"step": step.kind, "follows": step.follows}
             about |= {"staying": step.unchanged(record)} if known and step.kind != "start" else {}
+        if "tier" in about:
+            about["tier"] = about["tier"]["of"]
         rows.append({"charge": event.sequence, **about, "loss": loss})
     return rows
 
@@ -177,7 +179,7 @@ def _show_charges(rows: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import digits_text
 
-    if any(row.get("refines") or row.get("revision") or row.get("step") for row in rows):
+    if any(row.get(name) for row in rows for name in ("refines", "revision", "step", "tier")):
         stays = any("staying" in row for row in rows)
         cells = []
         for row in rows:
@@ -220,6 +222,9 @@ def _version(body: dict[str, Any]) -> str:
     """The period of a charge, its revision, and what it refines."""
     revision = f", revision {body['revision']}" if body.get("revision") else ""
     refines = f", refines charge {body['refines']}" if "refines" in body else ""
+    tier = body.get("tier")
+    if tier is not None:
+        refines = f", a tier of charge {tier['of'] if isinstance(tier, dict) else tier}: nothing is charged"
     step = body.get("step") or {}
     form = step if isinstance(step, dict) else {"kind": step, "follows": body.get("follows")}
     follows = f", {STEPS[form['kind']]} charge {form['follows']}" if form.get("follows") else ""

@@ -45,6 +45,14 @@ def release(
         Path | None,
         typer.Option("--revise", help="The folder of a release whose records were corrected.", show_default=False),
     ] = None,
+    tier_of: Annotated[
+        Path | None,
+        typer.Option(
+            "--tier-of",
+            help="The folder of a finer release, from which a public tier is made: nothing is charged.",
+            show_default=False,
+        ),
+    ] = None,
     old_records: Annotated[
         Path | None,
         typer.Option("--old-records", help="What that release was made from, as it was.", show_default=False),
@@ -80,7 +88,8 @@ def release(
         raise ParameterError(
             parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
-    file = with_stage(load_with_parameters(plan, given), old_records, refine=refine, carry=carry, revise=revise)
+    folders = {"refine": refine, "carry": carry, "revise": revise, "tier_of": tier_of}
+    file = with_stage(load_with_parameters(plan, given), old_records, **folders)
     file = with_crosswalk(file, crosswalk or [])
     before = [load_release(folder) for folder in file.earlier]
     # The page shows the change since the period whose noise is carried on.
@@ -101,7 +110,7 @@ def release(
 
 
 def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | None) -> "PlanFile":
-    """Return the plan as one that refines, carries on or revises the release in a folder."""
+    """Return the plan as one that refines, carries on, revises or is made from the release in a folder."""
     from dataclasses import replace
 
     from recordwise.plan.file.read import STAGES, PlannedStage
@@ -114,7 +123,7 @@ def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | Non
     same = [name for name, folder in named.items() if known.get(name) and known[name].resolve() == folder.resolve()]
     if len(named) > 1 or (any(known.values()) and not same):
         raise ParameterError(
-            parameter=f"--{next(iter(named))}",
+            parameter=f"--{next(iter(named)).replace('_', '-')}",
             problem="and [stage] of the plan name different folders"
             if len(named) == 1
             else "is given with another stage",
@@ -147,7 +156,7 @@ def with_crosswalk(file: "PlanFile", given: Sequence[str]) -> "PlanFile":
 
 
 def stage_releases(file: "PlanFile") -> dict[str, Any]:
-    """Return the release that a plan refines, carries on or revises, by that word."""
+    """Return the release that a plan refines, carries on, revises or is made from, by that word."""
     from recordwise.plan.file.read import STAGES
     from recordwise.release.files import load_release
 
@@ -316,6 +325,11 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
     if done.published.refinement is not None:
         screen.paragraph(
             f"Answers are averages with those of charge {done.published.refinement.charge}; only the difference was charged."
+        )
+    if done.published.tier_of is not None:
+        screen.paragraph(
+            f"A tier of charge {done.published.tier_of[1]}: noise was added to its answers once, and nothing was charged. "
+            "Its losses are those of readers who do not see that release."
         )
     if done.published.step is not None:
         screen.paragraph(SAID[done.published.step.kind])

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import (
+    WASTED,
     AlreadyReleasedError,
     BudgetError,
     DrawingError,
@@ -156,6 +157,10 @@ AMEND = (
     "recordwise ledger amend PLAN --reason TEXT."
 )
 LONGEST_REASON = 500
+ONE_TIER = (
+    "Nothing was drawn. A tier is made once, with all its tables: those who see several lose more than each of them says. Finish "
+    "that one by --resume, or publish other tables by a plan of their own."
+)
 FOLLOWED = "Nothing was spent. Finish that release (--resume), or publish this one with fresh noise."
 DECLARE = (
     "Nothing was spent: carry and staying of [series] are part of the budget, declared before the first charge. State them as "
@@ -400,9 +405,10 @@ class Ledger:
         known = self._latest_terms()
         return () if known is None else Amendment.all_in(known.body, self._bands.tables())
 
-    def reserved(self) -> Policy:
-        """What is kept for revisions of the period, which no other release may use."""
-        return self._kept(self._unused())
+    def reserved(self, *, revising: str | None = None) -> Policy:
+        """What is kept for revisions of the period, next to the one that a revision of the named query uses."""
+        taken = None if revising is None else self._taken(revising)
+        return self._kept({each: left - (each == taken) for each, left in self._unused().items()})
 
     def _unused(self) -> dict[int, int]:
         return unused_reserves(self._chain.rare(RESERVED), self._chain.event_index().used, self.period)
@@ -437,14 +443,17 @@ class Ledger:
         refuse_repeat: bool = False,
         refines: int | None = None,
         step: Step | None = None,
+        tier_of: int | None = None,
         locks: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
         released, and ``refuse_repeat`` refuses one that was charged before; ``refines`` the charge whose answers are refined;
-        ``step`` what a unit pays by its records before and now (T-SERIES); ``locks`` keeps the lock of whoever draws it.
+        ``step`` what a unit pays by its records before and now (T-SERIES); ``tier_of`` the charge whose answers a public tier is
+        made from, of which the policy is told and nothing charged (T-TIER); ``locks`` keeps the lock of whoever draws it.
         """
+        told, policy = policy, policy if tier_of is None else Policy()
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
         known = self.spent(), self.reserved(), self._is_revision(release)
@@ -453,21 +462,23 @@ class Ledger:
             if refuse_repeat and release is not None and self.charge_of(release) is not None:
                 raise self.already(release)
             self.check_step(step, query=query)
+            self.check_tier(tier_of)
             now = self.spent(), self.reserved(), self._is_revision(release)
             if now != known:
                 after = self._admit(now[0], policy, query, revision=now[2])
-            revisions = 0 if now[2] or self.budget is None else self.reserve
+            revisions = 0 if now[2] or self.budget is None or tier_of is not None else self.reserve
             stated = self._identity["schema"] if schema is None else schema
             self._bind(stated, reserves=revisions > 0)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
-            body |= {"schema": stated, **self._bands.new(policy)} | (
+            body |= {"schema": stated, **self._bands.new(told)} | (
                 {} if release is None else {"release": release.digest}
             )
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             body |= {} if refines is None else {"refines": refines}
             body |= {} if step is None else {"step": step.to_json()}
-            if now[2] and (taken := self._taken(query)) is not None:
+            body |= {} if tier_of is None else {"tier": {"of": tier_of, "policy": told.to_json()}}
+            if now[2] and tier_of is None and (taken := self._taken(query)) is not None:
                 body["uses"] = taken
             event = self._chain.append("charged", body)
             if revisions:
@@ -504,6 +515,7 @@ class Ledger:
         refuse_repeat: bool = False,
         refines: int | None = None,
         step: Step | None = None,
+        tier_of: int | None = None,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw.
 
@@ -512,7 +524,8 @@ class Ledger:
         """
         with ExitStack() as locks:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
-            charge = self.charge(policy, **terms, refuse_repeat=refuse_repeat, refines=refines, step=step, locks=locks)
+            terms |= {"refuse_repeat": refuse_repeat, "refines": refines, "step": step, "tier_of": tier_of}
+            charge = self.charge(policy, **terms, locks=locks)
             try:
                 yield charge
             except BaseException as error:
@@ -521,6 +534,15 @@ class Ledger:
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
                     raise DrawingError(kind=type(error).__name__) from None
                 raise
+
+    def check_tier(self, of: int | None) -> None:
+        """Refuse a second public tier of a charge: readers of several lose more than each of them says."""
+        for event in self._chain.events() if of is not None else ():
+            if event.kind == "charged" and event.body.get("tier", {}).get("of") == of:
+                state = state_of(as_charge(event), self._chain)
+                if state != WASTED:
+                    problem = f"has a public tier of charge {of} already (entry {event.sequence}): {state}"
+                    raise LedgerError(path=self.path, problem=problem, advice=ONE_TIER)
 
     def check_step(self, step: Step | None, *, query: str) -> None:
         """Refuse a draw that follows a release a second time, or that costs those who stay more than was declared."""

@@ -1,7 +1,7 @@
-"""Answers made of several draws: averages of two, and noise carried over from an earlier answer."""
+"""Answers made of several draws: averages of two, more noise on an answer, and noise carried over from an earlier one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -26,7 +26,7 @@ from recordwise.mechanisms.base import (
     read_step,
     whole_totals,
 )
-from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+from recordwise.mechanisms.gaussian import Clamped, Gaussian, Tiered, UnitSplit
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import AveragedLaw, discrete_gaussian
@@ -346,20 +346,62 @@ def refine(before: Mechanism, after: Mechanism) -> Mechanism:
     Raises:
         ParameterError: There is no proof for these mechanisms, or there is nothing to draw.
     """
+    return _inside(before, after, lambda one, other: Refined(before=one, more=_further(one, other)))
+
+
+def _inside(before: Mechanism, after: Mechanism, made: Callable[[Mechanism, Mechanism], Mechanism]) -> Mechanism:
+    """Return the mechanism made of two, or of each pair inside sized ones or those by group."""
     if isinstance(before, Sized) and isinstance(after, Sized):
         if (before.floor, before.low_below, before.low is None) != (after.floor, after.low_below, after.low is None):
             raise _unrefined("has another floor or another mechanism for the lowest bands")
-        low = None if before.low is None or after.low is None else refine(before.low, after.low)
-        return Sized(refine(before.mechanism, after.mechanism), floor=after.floor, low=low, low_below=after.low_below)
+        low = None if before.low is None or after.low is None else _inside(before.low, after.low, made)
+        inner = _inside(before.mechanism, after.mechanism, made)
+        return Sized(inner, floor=after.floor, low=low, low_below=after.low_below)
     if isinstance(before, ByGroup) and isinstance(after, ByGroup):
         groups, others = dict(before.values), dict(after.values)
         same = (before.by, before.length, before.default is None) == (after.by, after.length, after.default is None)
         if not same or list(groups) != list(others):
             raise _unrefined("has other groups")
-        default = None if before.default is None or after.default is None else refine(before.default, after.default)
-        values = [(group, refine(groups[group], each)) for group, each in after.values]
+        default = (
+            None if before.default is None or after.default is None else _inside(before.default, after.default, made)
+        )
+        values = [(group, _inside(groups[group], each, made)) for group, each in after.values]
         return ByGroup(after.by, values, default=default, length=after.length)
-    return Refined(before=before, more=_further(before, after))
+    return made(before, after)
+
+
+def coarsen(before: Mechanism, after: Mechanism) -> Mechanism:
+    """Return the mechanism that makes answers of the variance of ``after`` from those of ``before`` (T-TIER).
+
+    Args:
+        before: The mechanism of the finer answers.
+        after: One of the same kind with more noise.
+
+    Raises:
+        ParameterError: There is no proof for these mechanisms, or there is nothing to add.
+    """
+    return _inside(before, after, _coarsened)
+
+
+def _coarsened(before: Mechanism, after: Mechanism) -> Mechanism:
+    for each, of in ((before, " in the finer release"), (after, "")):
+        if not isinstance(each, Gaussian | UnitSplit | Clamped):
+            raise _unrefined(f"is {type(each).__name__}{of}, {UNCOARSENED}")
+        if isinstance(each.at, By | Mapping):
+            raise _unrefined("has thresholds that differ by group or measure, so that cells have no one variance")
+    if type(before) is not type(after) or _shape(before) != _shape(after):
+        raise _unrefined("is of another kind, threshold or bound than in the finer release")
+    wanted, known = after.noise_sigma, before.noise_sigma
+    assert wanted is not None
+    assert known is not None
+    if wanted <= known:
+        raise _unrefined("must have more noise than in the finer release: the difference is what is drawn")
+    return Tiered(before=before, more=Gaussian(sigma=short(sqrt_upper(wanted**2 - known**2), up=True)))
+
+
+UNCOARSENED = (
+    "and there is a law of the sum for one draw of Gaussian noise alone, not for averages, carried or other noise"
+)
 
 
 def _further(before: Mechanism, after: Mechanism) -> Mechanism:
@@ -513,6 +555,13 @@ class Carried(Mechanism):
         if self.before is None or not self.carry:
             return last
         return tuple((sigma, weight * self.carry, parts) for sigma, weight, parts in _weighted(self.before)) + last
+
+    @property
+    def change_part(self) -> float:
+        """The standard deviation of a change from the earlier answer, as a part of that of this one."""
+        assert self.before is not None
+        *_, (last, _, _) = self.draws()
+        return math.sqrt(((1 - self.carry) ** 2 * _variance(self.before) + last**2) / self.noise_variance)
 
     def change_reach(self, step: Number, confidence: float) -> float:
         """Return a bound on the error of the change from the earlier answer to this one.

@@ -1,4 +1,4 @@
-"""Gaussian noise for counts and sums: Gaussian, Clamped, UnitSplit, and their base.
+"""Gaussian noise for counts and sums: Gaussian, Clamped, UnitSplit, their base, and the noise of a public tier.
 
 Counts are calibrated by a rho, sums by a sigma.
 """
@@ -45,8 +45,9 @@ from recordwise.mechanisms.base import (
     whole_totals,
 )
 from recordwise.mechanisms.calibration import gaussian_variance, loss_for, only_goal, solve
-from recordwise.noise.laws import DiscreteGaussian, LatticeLaw, discrete_gaussian
+from recordwise.noise.laws import AveragedLaw, DiscreteGaussian, LatticeLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
+from recordwise.noise.two_draws import half_width, loss_factor
 from recordwise.policy.columns import Measure
 from recordwise.policy.constructors import By, clamped_sum, constant, gaussian_sum, split
 from recordwise.policy.policy import Policy, compose
@@ -597,3 +598,152 @@ def _thresholds(at: Thresholds) -> Fraction | By | Mapping[Measure | str, Fracti
 
 def _threshold(value: Number | By, parameter: str) -> Fraction | By:
     return value if isinstance(value, By) else positive(value, parameter=parameter)
+
+
+# A noisier answer made from a published one, for a public tier (T-TIER, docs/theory/series.md).
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Tiered(Mechanism):
+    """An answer with further noise on top of that of a finer one (T-TIER).
+
+    The policy is that of the sum of both draws, for whoever sees it without the finer answer. ``release`` makes both; a public tier
+    has ``continuing`` of the finer answers, which draws the further noise alone. Made by ``combined.coarsen``.
+
+    Args:
+        before: The mechanism of the finer answer.
+        more: The further noise.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("before", "mechanism of the finer answer", read="mechanism", needed=True),
+        Parameter("more", "further noise", read="mechanism", needed=True),
+    )
+    words: ClassVar[str] = "Gaussian noise, with more of it than in a finer release"
+
+    before: Mechanism
+    more: Mechanism
+
+    def __init__(self, *, before: Mechanism, more: Mechanism) -> None:
+        object.__setattr__(self, "before", before)
+        object.__setattr__(self, "more", more)
+
+    def variances(self, step: Number = 1) -> tuple[Fraction, Fraction]:
+        """Return the variance parameter of each draw, in squared lattice steps."""
+        first, second = self.before.noise_sigma, self.more.noise_sigma
+        assert first is not None
+        assert second is not None
+        return (first / read_step(step)) ** 2, (second / read_step(step)) ** 2
+
+    @property
+    def noise_sigma(self) -> Fraction:
+        """The sigma of both draws together, rounded up."""
+        return sqrt_upper(sum(self.variances(), Fraction(0)))
+
+    @property
+    def sigma(self) -> Fraction:
+        """The same."""
+        return self.noise_sigma
+
+    @property
+    def to(self) -> Fraction | None:  # type: ignore[override]
+        """The bound of clamped contributions."""
+        return self.before.to
+
+    @property
+    def loss_of_sum(self) -> bool:
+        """Whether the policy at a sum bounds the joint loss."""
+        return self.before.loss_of_sum
+
+    def as_one(self, step: Number = 1) -> GaussianNoise:
+        """Return one draw that costs at least as much as the sum of both, on this lattice."""
+        factor = loss_factor(*self.variances(step)) / sum(self.variances(), Fraction(0))
+        return (
+            Gaussian(sigma=1 / sqrt_upper(factor))
+            if self.to is None
+            else Clamped(to=self.to, rho=self.to**2 * factor / 2)
+        )
+
+    def continuing(self, earlier: FloatArray) -> "OnTop":
+        """Return the mechanism that adds the further noise to published answers.
+
+        Args:
+            earlier: The published answers of the cells, on the lattice.
+        """
+        return OnTop(before=self.before, more=self.more, earlier=earlier)
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Draw both."""
+        return self.more.release(self.before.release(totals, step=step, rng=rng).points, step=step, rng=rng)
+
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
+        """Return the answers with intervals from the law of the sum."""
+        reach = half_width(*self.variances(noisy.grid), read_confidence(confidence))
+        return additive_estimates(noisy, float(self.variance(0.0, step=noisy.grid)), reach, confidence)
+
+    def noisy_curve(self, noisy: Noisy) -> NoisyCurve:
+        """Return the answers as they are: noise was added to the totals themselves."""
+        return Gaussian(sigma=self.noise_sigma).noisy_curve(noisy)
+
+    def drawn_law(self, step: Number) -> Any:
+        """Return the law of an answer in lattice steps, and the lattice."""
+        laws = [each._law(read_step(step)) for each in (self.before, self.more) if isinstance(each, GaussianNoise)]
+        return AveragedLaw(tuple((law, 1.0) for law in laws)), read_step(step)
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """Return the loss of the sum of both draws, which no paper has."""
+        return self.as_one(Measure.of(measure).step).policy(measure)
+
+    def policy_of_count(self) -> Policy:
+        """Return the loss of the sum of both draws of a count."""
+        return self.as_one().policy_of_count()
+
+    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
+        """Return the loss of the sum of both draws."""
+        return self.as_one(step).loss_at_shift(shift, step=step)
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """Return the same, whatever else is in the cell."""
+        return self.loss_at_shift(contribution, step=step)
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return the variance of an answer, from the laws that are drawn."""
+        law, lattice = self.drawn_law(step)
+        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return zeros."""
+        return np.zeros(np.shape(total))
+
+    def shared(self, share: Fraction) -> "Tiered":
+        """The same with each draw at a share of its loss."""
+        return Tiered(before=self.before.at_share(share), more=self.more.at_share(share))
+
+    def resized(self, size: Fraction) -> "Tiered":
+        """The same with both draws in proportion to a size."""
+        return Tiered(before=self.before.resized(size), more=self.more.resized(size))
+
+
+class OnTop(Tiered):
+    """Noisier answers of cells whose finer answers were drawn before; totals of records are not read."""
+
+    __slots__ = ("earlier",)
+    earlier: FloatArray
+
+    def __init__(self, *, before: Mechanism, more: Mechanism, earlier: FloatArray) -> None:
+        Tiered.__init__(self, before=before, more=more)
+        object.__setattr__(self, "earlier", earlier)
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Add the further noise to the finer answers."""
+        points = self.earlier / float(read_step(step))
+        whole = np.rint(points)
+        if np.any(np.abs(points - whole) > OFF_LATTICE) or np.any(np.abs(whole) >= WHOLE_FLOATS):
+            raise ParameterError(
+                parameter="tier_of", problem="has answers that are no whole numbers of steps, or too large to read back"
+            )
+        return self.more.release(whole.astype(np.int64), step=step, rng=rng)
+
+
+OFF_LATTICE, WHOLE_FLOATS = 1e-3, 2.0**52
+"""How far a float may be from its lattice point, in steps; and from where on floats have none between whole numbers."""

@@ -15,7 +15,7 @@ from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import Answers, Mechanism, Parameter
 from recordwise.mechanisms.combined import Carried, Refined
 from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
-from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
+from recordwise.mechanisms.gaussian import Clamped, Gaussian, Tiered, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
@@ -87,8 +87,8 @@ def mechanism_kind(name: str) -> type[Mechanism] | None:
 def mechanism_from_json(form: Mapping[str, Any]) -> Mechanism | None:
     """Read a mechanism back from ``parameter_json``, None if unknown."""
     name = str(form.get("kind"))
-    # Releases state how they refine or follow others; no plan does.
-    kind = {each.__name__: each for each in (Refined, Carried)}.get(name) or mechanism_kind(name)
+    # Releases state how they refine, follow or add noise to others; no plan does.
+    kind = {each.__name__: each for each in (Refined, Carried, Tiered)}.get(name) or mechanism_kind(name)
     if kind is None:
         return None
     stored = {each.stored: each for each in kind.parameters if each.role != "goal"}

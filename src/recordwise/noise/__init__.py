@@ -7,6 +7,7 @@ In reading order:
 - ``randomness``: random bits: the only use of the system's entropy
 - ``laws``: what every law on the integers can do, the laws by name, and the binomial law
 - ``probabilities``: probabilities and moments as enclosures
+- ``two_draws``: the sum of two Gaussian draws, and what it tells
 - ``sampler``: the table of a law, draws in bulk, and exact decisions for the few that stay open
 - ``stated``: noise as a release states it
 - ``kernel``: the same attempts as machine code, loaded late

@@ -334,7 +334,8 @@ def _box_width(weights: Weights, start: int, x: int, radius: int) -> int:
     in it; the smaller the weights are relative to the first, the wider a box may be.
     """
     allowed = 2 + weights.growth(start, x) / 2
-    width = max(radius, min(x, int(allowed * weights.spread(x))))
+    # A spread may be beyond every float.
+    width = max(radius, min(x, int(Fraction(allowed) * weights.spread(x))))
     while width > radius and weights.growth(x, x + width) > allowed:
         width = max(radius, width // 2)
     return width

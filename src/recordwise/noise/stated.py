@@ -188,6 +188,25 @@ class StatedCarried(GaussianDraws):
         return replace(self, more=self.more.at_share(share), before=before)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTier(GaussianDraws):
+    """Noise on top of that of a finer answer (T-TIER)."""
+
+    before: GaussianDraws
+    more: GaussianDraws
+
+    def draws(self) -> tuple[Draw, ...]:
+        """Those of both."""
+        return (*self.before.draws(), *self.more.draws())
+
+    def _shared(self, share: Fraction) -> Self:
+        return replace(self, before=self.before.at_share(share), more=self.more.at_share(share))
+
+    def at_size(self, size: Fraction) -> "StatedTier":
+        """Both draws as shares of a size."""
+        return replace(self, before=self.before.at_size(size), more=self.more.at_size(size))
+
+
 ROUNDED = Fraction(1_000_001, 1_000_000) ** 10
 """Above the roundings of sigmas at a share of a level."""
 
@@ -371,7 +390,8 @@ def _refined(form: Form) -> StatedNoise | None:
     before, more = (stated_noise(form[name]) for name in ("before", "more"))
     if not isinstance(before, GaussianDraws) or not isinstance(more, GaussianDraws):
         return None
-    return StatedRefined(before=before, more=more)
+    made = StatedTier if form["kind"] == "Tiered" else StatedRefined
+    return made(before=before, more=more)
 
 
 def _carried(form: Form) -> StatedNoise | None:
@@ -405,4 +425,5 @@ READERS: Mapping[str, Callable[[Form], StatedNoise | None]] = {
     "ByGroup": _groups,
     "Refined": _refined,
     "Carried": _carried,
+    "Tiered": _refined,
 }

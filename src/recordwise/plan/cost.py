@@ -630,7 +630,8 @@ class Part:
         known = [each for each in found if each is not None]
         sigmas, times = tuple(sigma for sigma, _ in known), {each for _, each in known}
         unsaid = self.bands is None and len(known) > 1
-        if len(known) < len(found) or len(times) > 1 or (unsaid and min(sigmas) <= COARSEST):
+        # None at all where no cell has a threshold; the plan is refused with its cells.
+        if not known or len(known) < len(found) or len(times) > 1 or (unsaid and min(sigmas) <= COARSEST):
             return None
         return sigmas, times.pop()
 

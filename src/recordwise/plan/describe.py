@@ -106,7 +106,7 @@ def plan_json(plan: Plan) -> list[dict[str, Any]]:
             {
                 **({"name": query.name} if query.name else {}),
                 **({"title": query.title} if query.title else {}),
-                **({"shares": _best(query.best)} if query.best is not None and query.best.holds(query.axes) else {}),
+                **({"shares": _best(query.best)} if query.best is not None and query.has_best_shares else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in tables if each.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
@@ -545,7 +545,7 @@ def _table(plan: Plan, table: PlannedTable) -> Any:
 
 def _share(query: Query, level: Level) -> str:
     """Return the share of a table; for the best shares that they are, so that finding them again elsewhere changes nothing."""
-    if query.best is None or query.table_shares or not query.best.holds(query.axes):
+    if query.best is None or not query.has_best_shares:
         return fraction_text(level.share)
     return f"{_best(query.best)} for complete keys" if query.best.complete else _best(query.best)
 

@@ -227,10 +227,13 @@ class Best:
     """The relative error that cells of at least some size may have, by this size; none for the same error in all classes."""
     found: tuple[tuple[Fraction, ...], ...] | None = None
     """The shares along each axis, once they are found."""
+    tables: tuple[Fraction, ...] = ()
+    """Those of the tables, where they are not the products of these."""
 
-    def holds(self, axes: tuple[tuple[Choice, ...], ...]) -> bool:
-        """Return whether axes have the shares that were found, or wait for them."""
-        return self.found is None or self.found == tuple(tuple(each.share for each in own) for own in axes)
+    def holds(self, axes: tuple[tuple[Choice, ...], ...], tables: tuple[Fraction, ...]) -> bool:
+        """Return whether axes and tables have the shares that were found, or wait for them."""
+        own = self.found is None or self.found == tuple(tuple(each.share for each in axis) for axis in axes)
+        return own and tables == self.tables
 
 
 @dataclass(frozen=True, slots=True)

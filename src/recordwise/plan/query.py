@@ -223,7 +223,12 @@ class Query:
         }
         if not read:
             raise ParameterError(parameter="share_goal", problem="must name a size and an error: { 1000 = 0.05 }")
-        return replace(self, best=replace(self.best, goal=tuple(sorted(read.items())), found=None))
+        return replace(self, best=Best(complete=self.best.complete, goal=tuple(sorted(read.items()))), table_shares=())
+
+    @property
+    def has_best_shares(self) -> bool:
+        """Whether its shares are the best ones, found or waited for, and were not changed since."""
+        return self.best is not None and self.best.holds(self.axes, self.table_shares)
 
     def with_shares(self, *shares: Number) -> "Query":
         """Give each table a share of its own, where levels of several codes cross.

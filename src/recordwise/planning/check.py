@@ -46,7 +46,7 @@ from recordwise.plan.describe import (
     unrecognizable,
 )
 from recordwise.plan.file.node import hiding
-from recordwise.plan.file.read import STAGES, PlanFile, load_plan
+from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
@@ -62,7 +62,6 @@ from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release
 from recordwise.release.formats import formats_named
 from recordwise.release.release import Release
-from recordwise.session.carried import read_following
 from recordwise.session.checks import (
     check_release_sizes,
     explain_refusal,
@@ -71,11 +70,14 @@ from recordwise.session.checks import (
     size_sources,
     with_sizes,
 )
-from recordwise.session.session import plan_ledger, stage_of
+from recordwise.session.session import plan_ledger, planned_stage
 from recordwise.session.shares import BestShares, best_shares, public_sizes
-from recordwise.session.stages import Refining, read_stage
 
 DELTA = 1e-5
+FREE = (
+    "nothing is charged: noise is added to a release that was charged in full, once; losses are those of readers who see this tier "
+    "alone, and whoever also sees that release loses what it cost"
+)
 LEAST_SHARE = 0.0005
 """Smaller relative errors look the same."""
 NOT_LOOKED_AT = "not looked at"
@@ -276,7 +278,7 @@ def check(
         with hiding(given.hidden):
             state = source_state(given.source, given.plan.schema, engine=given.engine)
     file = with_known_sizes(given)
-    paid, total = _stage_of(file)
+    paid, total, charged = _stage_of(file)
     policy, paper = plan_policy(paid), plan_policy(paid, tight=False)
     last = load_release(file.earlier[-1]) if file.earlier else None
     return Check(
@@ -285,28 +287,20 @@ def check(
         policy=policy,
         examples=tuple(_losses(file, policy, paper, total)),
         expected=expected_errors(file.plan, examples=file.examples, last=last),
-        refusal=_refusal(file, policy),
+        refusal=_refusal(file, policy) if charged else None,
         sizes=_sizes_of(file),
         shares=tuple(_best_shares(file)),
-        warnings=(*_warnings(file), *_cheaper(file, last)),
+        warnings=(*(() if charged else (FREE,)), *_warnings(file), *_cheaper(file, last)),
         years=TenYears.of(file),
     )
 
 
-def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None]:
-    """Return what a plan pays for, and where it refines a release what both cost together (T-STAGES)."""
-    folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
-    earlier = {name: load_release(folder) for name, folder in folders.items() if folder is not None}
-    fixed = file.stage is not None and file.stage.fixed_in_advance
-    pairs = None if file.stage is None else file.stage.crosswalk
-    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed, crosswalk=pairs)
-    if asked is None:
-        return file.plan, None
-    with plan_ledger(file) as ledger:
-        if isinstance(asked, Refining):
-            stage = read_stage(file.plan, asked, ledger)
-            return stage.paid, plan_policy(stage.plan)
-        return read_following(file.plan, asked, ledger).plan, None
+def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None, bool]:
+    """Return what a plan pays for, where it refines a release what both cost together, and whether anything is charged."""
+    stage = planned_stage(file)
+    if stage is None:
+        return file.plan, None, True
+    return stage.paid, plan_policy(stage.plan) if stage.refines is not None else None, stage.tier_of is None
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:

@@ -18,6 +18,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, coarse_share_text, digits_text, share_text, whole_text
 from recordwise.mechanisms.inference import ValuePolicy, ValueWindow
 from recordwise.plan.cost import value_policy
+from recordwise.plan.describe import query_names
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.keys.hierarchies import with_hierarchy_labels
 from recordwise.plan.publication import Labels, StatusRules
@@ -573,16 +574,20 @@ def _scaled_to(session: Session, cells: Cells, sample: Sample, target: float) ->
 
 def _budget(file: PlanFile, policy: Policy) -> str:
     """Return what the budget allows, in words."""
+    if file.stage is not None and file.stage.tier_of is not None:
+        return "Nothing is charged: noise is added to a release that was charged before."
     if file.budget is None:
         return "No budget is declared, so nothing limits what later releases cost."
     with plan_ledger(file) as ledger:
-        if not _allows(ledger, policy):
+        # A revision uses the reserve of its own release (T-RESERVE).
+        named = query_names(file.plan)
+        if not _allows(ledger, policy, named):
             if not ledger.spent().rho:
                 return "The budget does not cover this release."
             kept = ", but a reserve is kept for a revision" if ledger.reserved().rho else ""
             return f"The budget was charged before, for this release or another: what is left does not cover it once more{kept}."
         reserved = bool(file.reserve) and (file.series is None or file.series.revision == 0)
-        revision = "covers" if reserved or _allows(ledger, policy + policy) else "does not cover"
+        revision = "covers" if reserved or _allows(ledger, policy + policy, named) else "does not cover"
     when = "of the period" if file.series is not None else "of the dataset"
     later = (
         "Every later period has a budget of its own, and no budget limits the sum over the years."
@@ -592,9 +597,9 @@ def _budget(file: PlanFile, policy: Policy) -> str:
     return f"The budget {when} covers this release and {revision} a revision in full. {later}"
 
 
-def _allows(ledger: Any, policy: Policy) -> bool:
+def _allows(ledger: Any, policy: Policy, named: str) -> bool:
     try:
-        ledger.check(policy, query="the plan")
+        ledger.check(policy, query="the plan", named=named)
     except BudgetError:
         return False
     return True

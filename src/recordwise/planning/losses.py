@@ -19,13 +19,13 @@ from recordwise.ledger.ledger import amount_bounds
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.combined import carried_from
 from recordwise.plan.cost import firm_policy
-from recordwise.plan.describe import schema_json
+from recordwise.plan.describe import query_names, schema_json
 from recordwise.plan.expressions import And, Compare, Field, Predicate
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.result import Rows
-from recordwise.planning.scope import PlanLike, with_statistic
+from recordwise.planning.scope import PlanLike, read_queries, with_statistic
 from recordwise.policy.dominance.prove import Verdict, complete_witness, witness_words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.meaning import power_gaussian
@@ -476,9 +476,10 @@ def left_of(session: Session, plan: PlanLike, *, new_budget: bool = False) -> Le
             is_new=is_new,
             reserve=reserve,
         )
+    named = "; ".join(", ".join(each.alias for each in query.statistics) for query in read_queries(plan))
     return Left(
         budget=session.budget,
-        refused=lambda policy: _refused(session, policy * (1 + reserve)),
+        refused=lambda policy: _refused(session, policy * (1 + reserve), named),
         is_new=not _charged(session.history()),
         reserve=reserve,
     )
@@ -515,18 +516,19 @@ def _refused_by_ledger(file: PlanFile, policy: Policy) -> BudgetError | None:
         return None
     try:
         with plan_ledger(file) as ledger:
-            ledger.check(policy, query="the plan")
+            ledger.check(policy, query="the plan", named=query_names(file.plan))
     except BudgetError as error:
         return error
     return None
 
 
-def _refused(session: Session, policy: Policy) -> BudgetError | None:
+def _refused(session: Session, policy: Policy, named: str) -> BudgetError | None:
     if session.budget is None:
         return None
     is_first = session.series is None or session.series.revision == 0
     policy = policy * (1 + session.reserve if is_first else 1)
-    after = session.spent() + session.reserved() + policy
+    # A revision uses the reserve of its own release (T-RESERVE).
+    after = session.spent() + session.reserved(revising=None if is_first else named) + policy
     verdict = proof(session.budget, after, session.schema)
     if verdict:
         return None

@@ -30,6 +30,7 @@ ENTRIES = (
     "refinement",
     "step",
     "follows",
+    "tier_of",
     "confidence",
     "firm",
 )

@@ -422,21 +422,13 @@ class Refinement:
     @classmethod
     def read(cls, form: Form) -> "Refinement":
         """Read the entry."""
-        return cls(
-            digests=tuple(map(str, form["digests"])),
-            charge=int(form["charge"]),
-            fixed_in_advance=bool(form["fixed_in_advance"]),
-            total=PolicyFile(form["total"]),
-        )
+        fixed, total, charge = bool(form["fixed_in_advance"]), PolicyFile(form["total"]), int(form["charge"])
+        return cls(digests=tuple(map(str, form["digests"])), charge=charge, fixed_in_advance=fixed, total=total)
 
     def to_json(self) -> dict[str, Any]:
         """Write the entry."""
-        return {
-            "digests": list(self.digests),
-            "charge": self.charge,
-            "fixed_in_advance": self.fixed_in_advance,
-            "total": dict(self.total.form),
-        }
+        own = {"charge": self.charge, "fixed_in_advance": self.fixed_in_advance}
+        return {"digests": list(self.digests), **own, "total": dict(self.total.form)}
 
 
 class AboutPlan(TypedDict, total=False):
@@ -458,6 +450,7 @@ class AboutPlan(TypedDict, total=False):
     """What a draw of a series costs by a unit's records before and now (T-SERIES)."""
     follows: Sequence[str]
     """The digests of the releases that it follows, the latest first."""
+    tier_of: Form
 
 
 @dataclass(frozen=True, eq=False)
@@ -490,8 +483,8 @@ class Published:
             form |= {"parameters": dict(tuning.parameters)} if tuning.parameters else {}
         if ledger is not None:
             form |= {"guarantee": ledger.guarantee, "budget": ledger.budget}
-            form |= {} if ledger.bands is None else {"budget_bands": ledger.bands}
-            form |= {"ledger_storage": ledger.storage}
+            bands = {} if ledger.bands is None else {"budget_bands": ledger.bands}
+            form |= {**bands, "ledger_storage": ledger.storage}
         if looks is not None:
             form |= {"looked_at_records": bool(looks), "looks": dict(looks)}
         series, refinement, step = about.get("series"), about.get("refinement"), about.get("step")
@@ -507,6 +500,7 @@ class Published:
             "refines": None if refinement is None else refinement.to_json(),
             "step": None if step is None else step.to_json(),
             "follows": list(about.get("follows", ())) or None,
+            "tier_of": about.get("tier_of"),
             "declared_elsewhere": [each.to_json() for each in about.get("declared", ())] or None,
         }
         return cls(form | {name: entry for name, entry in others.items() if entry is not None})
@@ -555,8 +549,15 @@ class Published:
         return Refinement.read(self.form["refines"]) if "refines" in self.form else None
 
     def lineage(self, digest: str) -> frozenset[str]:
-        """Return the digests of a release and of all that it refines or follows, whose noise it shares."""
-        return frozenset((digest, *(() if self.refinement is None else self.refinement.digests), *self.follows))
+        """Return the digests of a release and of all that it refines, follows or was made from, whose noise it shares."""
+        finer, refined = self.form.get("tier_of"), () if self.refinement is None else self.refinement.digests
+        return frozenset((digest, *refined, *self.follows, *([] if finer is None else [str(finer["digest"])])))
+
+    @property
+    def tier_of(self) -> tuple[str, int] | None:
+        """The digest and the charge of the finer release that it was made from; None unless it is a tier."""
+        found = self.form.get("tier_of")
+        return (str(found["digest"]), int(found["charge"])) if found else None
 
     @cached_property
     def step(self) -> Step | None:
@@ -783,6 +784,7 @@ def as_saved(
 ) -> Published:
     """Return release.json but for the page and the digests of files: no row count, no exact totals."""
     said = {"units": dict(words.units), "publication": words.publication.to_json()}
+    errors = {table.name: {name: each.to_json() for name, each in accuracy(table).items()} for table in tables}
     return Published(
         {
             "recordwise_release": FORMAT,
@@ -793,8 +795,6 @@ def as_saved(
             # Labels are with what is saved for the page.
             **{name: found for name, found in said.items() if found},
             "flags": {table.name: table.flags() for table in tables},
-            "accuracy": {
-                table.name: {name: each.to_json() for name, each in accuracy(table).items()} for table in tables
-            },
+            "accuracy": errors,
         }
     )

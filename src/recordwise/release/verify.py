@@ -210,7 +210,12 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
         "release.json states a different digest": (release.digest, entry.body["digest"]),
         "release.json carries a different privacy label": (release.privacy_label, entry.body["mark"]),
         "policy.json carries a different privacy label": (policies.privacy_label, entry.body["mark"]),
-        "policy.json states a different policy": (policies.tight_form, charged["policy"]),
+        # A tier states the loss of its own law; its charge is 0 (T-TIER).
+        "policy.json states a different policy": (policies.tight_form, charged.get("tier", charged)["policy"]),
+        "release.json is a tier of a different charge": (
+            None if release.tier_of is None else release.tier_of[1],
+            charged.get("tier", {}).get("of"),
+        ),
         "release.json states another step of the series": (
             release.form.get("step"),
             charged.get("step"),

@@ -31,7 +31,15 @@ from recordwise.release.change import renamed_cells
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
-from recordwise.session.stages import UNSPENT, Following, bare_form, charge_of_release, check_totals, known_mechanisms
+from recordwise.session.stages import (
+    UNSPENT,
+    Following,
+    bare_form,
+    charge_of_release,
+    check_totals,
+    known_mechanisms,
+    with_shares_of,
+)
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
@@ -65,6 +73,7 @@ class CarriedStage:
         return self.plan
 
     refines: None = None
+    tier_of: ClassVar[None] = None
     unknown: ClassVar[tuple[str, ...]] = ("lattice", "stated_values")
     """What leaving costs is drawn later, on another lattice: there is no one law of one release."""
 
@@ -167,6 +176,7 @@ def read_following(plan: Plan, following: Following, ledger: Ledger, *, private:
         charge = charge_of_release(earlier, ledger, kind=kind)
     carry = Fraction(1) if kind == REVISE else Fraction(series.carry or 0)
     leave = Fraction(0) if kind == REVISE else Fraction(series.carry or 0)
+    plan = plan if earlier is None else with_shares_of(plan, earlier, _shape)
     forms = [None if earlier is None else _counterpart(each, earlier, kind) for each in plan_json(plan)]
     queries = [_with(query, form, carry, leave, kind) for query, form in zip(plan.queries, forms)]
     made = Plan(schema=plan.schema, queries=tuple(queries))

@@ -226,7 +226,7 @@ def with_shares(plan: Plan) -> Plan:
     for number, query in enumerate(plan.queries):
         if query.best is not None and query.best.found is None:
             shares = best_shares(plan, number, goal=dict(query.best.goal) or None, complete=query.best.complete)
-            made[number] = replace(shares.applied(query), best=replace(query.best, found=shares.axes))
+            made[number] = shares.applied(query)
     return replace(plan, queries=tuple(made))
 
 

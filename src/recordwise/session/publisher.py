@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import pyarrow as pa
 
@@ -50,12 +50,13 @@ from recordwise.session.checks import (
     with_sizes,
     without_counts,
 )
-from recordwise.session.stages import Following, Refining, Stage, note_totals, read_stage
+from recordwise.session.stages import Coarsening, Following, Refining, Stage, note_totals, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
     from recordwise.plan.external import SplitRows
     from recordwise.session.carried import CarriedStage
+    from recordwise.session.tiers import TierStage
 
 
 # What a release says about the series it belongs to: its period and revision, what it revises, and the losses of all
@@ -122,12 +123,29 @@ def published_series(ledger: Ledger, charge: Charge, revises: Sequence[EarlierRe
 
 
 Progress = Callable[[str], object]
+Asked: TypeAlias = Refining | Following | Coarsening
+"""The release that another one is made with, and how."""
+Stages: TypeAlias = "Stage | CarriedStage | TierStage"
+"""The same, matched with a plan."""
 UNNAMED = (
     "They would pay for it a second time. List the cells or give a product of columns, give parameters values, or run without "
     "refuse_repeat and keep, and see to it yourself that it is run only once."
 )
 STEPS = 4
 """Reading, charging, drawing, recording."""
+
+
+def matched_stage(plan: Plan, asked: Asked, ledger: Ledger, *, private: bool | None = None) -> "Stages":
+    """Match a plan with the release that it refines, follows or is made from."""
+    if isinstance(asked, Coarsening):
+        from recordwise.session.tiers import read_tier
+
+        return read_tier(plan, asked, ledger, private=private)
+    if isinstance(asked, Refining):
+        return read_stage(plan, asked, ledger, private=private)
+    from recordwise.session.carried import read_following
+
+    return read_following(plan, asked, ledger, private=private)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +173,7 @@ class Publisher:
         tell: Progress,
         refuse_repeat: bool = False,
         keep: bool = False,
-        refining: Refining | Following | None = None,
+        refining: Asked | None = None,
     ) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
 
@@ -176,21 +194,22 @@ class Publisher:
             policy = firms.policy()
         paper, lattice = plan_policy(paid, tight=False), lattice_policy(paid)
         revises = revised_releases(self.ledger)
-        self._check_budget(paid, policy, identity)
+        tier_of = None if stage is None else stage.tier_of
+        self._check_budget(paid, policy, identity, tier_of)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
-            exact = self._covered_totals(plan, names.declared_names())
+            exact = self._totals(plan, names.declared_names(), stage)
             if stage is not None:
                 stage.check(self.ledger, described, exact)
             prepared = [(each, _prepare(plan, each, confidence, stage)) for each in exact]
         tell("charging the ledger")
         terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
-        terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step}
+        terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step, "tier_of": tier_of}
         with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
-            if self.ledger.on_disk:
+            if tier_of is None and self.ledger.on_disk:
                 note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(
@@ -221,29 +240,25 @@ class Publisher:
         return self._record(drawn, charge)
 
     def _stages(
-        self, plan: Plan, refining: Refining | Following | None, *, private: bool | None = None
-    ) -> "tuple[Plan, Plan, Stage | CarriedStage | None]":
+        self, plan: Plan, refining: Asked | None, *, private: bool | None = None
+    ) -> "tuple[Plan, Plan, Stages | None]":
         """Return the plan as published and as paid, which differ where it refines a release."""
         plan = with_sizes(plan)
         if refining is None:
             return plan, plan, None
-        stage: Stage | CarriedStage
-        if isinstance(refining, Following):
-            from recordwise.session.carried import read_following
-
-            stage = read_following(plan, refining, self.ledger, private=private)
-        else:
-            stage = read_stage(plan, refining, self.ledger, private=private)
+        stage = matched_stage(plan, refining, self.ledger, private=private)
         return stage.plan, stage.paid, stage
 
-    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
-        """Refuse what the budget does not cover, with what would fit."""
+    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None, tier_of: int | None) -> None:
+        """Refuse what the budget does not cover, with what would fit; or a second tier, of which nothing is charged."""
+        if tier_of is not None:
+            return self.ledger.check_tier(tier_of)
         try:
             self.ledger.check(policy, query=query_names(plan), release=identity)
         except BudgetError as refusal:
             raise explain_refusal(refusal, plan, self.ledger) from None
 
-    def resume(self, plan: Plan, refining: Refining | Following | None = None) -> Release | None:
+    def resume(self, plan: Plan, refining: Asked | None = None) -> Release | None:
         """Return the charged and drawn release of a plan not yet saved.
 
         None if the plan was never charged.
@@ -261,18 +276,18 @@ class Publisher:
         self.ledger.settle()
         return release
 
-    def waiting(self, plan: Plan, refining: Refining | Following | None = None) -> bool:
+    def waiting(self, plan: Plan, refining: Asked | None = None) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
         charge = self.ledger.charge_of(self.identity(plan, refining))
         return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
 
-    def finish(self, plan: Plan, refining: Refining | Following | None = None) -> None:
+    def finish(self, plan: Plan, refining: Asked | None = None) -> None:
         """Remove the tables stored for a release whose folder is complete."""
         charge = self.ledger.charge_of(self.identity(plan, refining))
         if charge is not None and self.ledger.on_disk:
             files.forget(self.ledger, charge)
 
-    def identity(self, plan: Plan, refining: Refining | Following | None = None) -> ReleaseIdentity:
+    def identity(self, plan: Plan, refining: Asked | None = None) -> ReleaseIdentity:
         """What a plan releases."""
         published, paid, _ = self._stages(plan, refining)
         policy = firm_policy(paid).policy()
@@ -281,7 +296,7 @@ class Publisher:
         return found
 
     def _identity(
-        self, plan: Plan, described: Any, policy: Policy, *, needed: bool, refining: Refining | Following | None = None
+        self, plan: Plan, described: Any, policy: Policy, *, needed: bool, refining: Asked | None = None
     ) -> ReleaseIdentity | None:
         """Return a plan's release identity; None if unrecognizable and not ``needed``."""
         reason = unrecognizable(plan)
@@ -292,6 +307,12 @@ class Publisher:
             return None
         refines = None if refining is None or refining.release is None else refining.release.digest
         return release_identity(plan, described, policy, self.ledger.series, refines=refines)
+
+    def _totals(
+        self, plan: Plan, names: tuple[str, ...], stage: "Stages | None"
+    ) -> "tuple[TableTotals | FoundTotals, ...]":
+        """Return the exact totals; a tier is made from noisy answers and reads no record."""
+        return self._covered_totals(plan, names) if stage is None or stage.tier_of is None else stage.totals()
 
     def _covered_totals(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """Return the exact totals if the published cells contain the records."""
@@ -385,7 +406,7 @@ def _today() -> str:
 
 
 def _prepare(
-    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: "Stage | CarriedStage | None"
+    plan: Plan, exact: TableTotals | FoundTotals, confidence: float, stage: "Stages | None"
 ) -> PreparedTable | None:
     """Return the mechanism of every cell; None if keys are selected."""
     if isinstance(exact, TableTotals):

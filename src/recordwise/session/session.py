@@ -41,8 +41,8 @@ from recordwise.progress import shown, steps
 from recordwise.release.published import Tuning
 from recordwise.release.release import Release
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
-from recordwise.session.publisher import STEPS, Progress, Publisher
-from recordwise.session.stages import Following, Refining
+from recordwise.session.publisher import STEPS, Asked, Progress, Publisher, Stages, matched_stage
+from recordwise.session.stages import Coarsening, Following, Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -64,6 +64,7 @@ class Unfinished:
         refine: Release | None = None,
         carry: Release | None = None,
         revise: Release | None = None,
+        tier_of: Release | None = None,
     ) -> Release | None:
         """Return the charged and drawn release of queries not yet saved.
 
@@ -74,6 +75,7 @@ class Unfinished:
             refine: The release that they refine, if any.
             carry: The release of the period before whose noise they carry, if any.
             revise: The release that they revise, if any.
+            tier_of: The finer release that they are made from, if any.
 
         Returns:
             The release, or None if these queries were never charged for this period.
@@ -81,7 +83,9 @@ class Unfinished:
         Raises:
             AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
         """
-        return self._publisher.resume(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
+        return self._publisher.resume(
+            self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise, tier_of=tier_of)
+        )
 
     def waiting(
         self,
@@ -89,6 +93,7 @@ class Unfinished:
         refine: Release | None = None,
         carry: Release | None = None,
         revise: Release | None = None,
+        tier_of: Release | None = None,
     ) -> bool:
         """Return whether the drawn tables of queries wait to be saved.
 
@@ -97,11 +102,14 @@ class Unfinished:
             refine: The release that they refine, if any.
             carry: The release of the period before whose noise they carry, if any.
             revise: The release that they revise, if any.
+            tier_of: The finer release that they are made from, if any.
 
         Returns:
             True until ``finish``, if the disk took them.
         """
-        return self._publisher.waiting(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
+        return self._publisher.waiting(
+            self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise, tier_of=tier_of)
+        )
 
     def finish(
         self,
@@ -109,6 +117,7 @@ class Unfinished:
         refine: Release | None = None,
         carry: Release | None = None,
         revise: Release | None = None,
+        tier_of: Release | None = None,
     ) -> None:
         """Remove the stored tables of a release whose files are complete.
 
@@ -117,10 +126,13 @@ class Unfinished:
             refine: The release that they refine, if any.
             carry: The release of the period before whose noise they carry, if any.
             revise: The release that they revise, if any.
+            tier_of: The finer release that they are made from, if any.
         """
-        self._publisher.finish(self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise))
+        self._publisher.finish(
+            self._plan_of(queries), self._stage(refine=refine, carry=carry, revise=revise, tier_of=tier_of)
+        )
 
-    def _stage(self, **given: Any) -> Refining | Following | None:
+    def _stage(self, **given: Any) -> Asked | None:
         return stage_of(self._publisher.ledger.series, **given)
 
 
@@ -130,19 +142,21 @@ def stage_of(
     refine: Release | None = None,
     carry: Release | None = None,
     revise: Release | None = None,
+    tier_of: Release | None = None,
     fixed_in_advance: bool = False,
     crosswalk: Mapping[str, Any] | None = None,
-) -> Refining | Following | None:
-    """Return what a release refines or follows; the first one of a series with carried noise begins it."""
+) -> Asked | None:
+    """Return what a release refines, follows or is made from; the first one of a series with carried noise begins it."""
     if crosswalk and carry is None:
         raise ParameterError(
             parameter="crosswalk",
             problem="is for noise that is carried on",
             advice="Nothing was spent. Give it with carry; corrected records have the codes of before.",
         )
-    named = [name for name, given in (("refine", refine), ("carry", carry), ("revise", revise)) if given is not None]
+    asked = {"refine": refine, "carry": carry, "revise": revise, "tier_of": tier_of}
+    named = [name for name, given in asked.items() if given is not None]
     carried = series is not None and series.carry is not None
-    if len(named) > 1 or (refine is not None and carried):
+    if len(named) > 1 or (carried and (refine is not None or tier_of is not None)):
         raise ParameterError(
             parameter=named[0],
             problem=f"and {named[1] if len(named) > 1 else 'carried noise'} together have no proof",
@@ -150,6 +164,8 @@ def stage_of(
         )
     if refine is not None:
         return Refining(release=refine, fixed_in_advance=fixed_in_advance)
+    if tier_of is not None:
+        return Coarsening(release=tier_of)
     if carry is not None or revise is not None:
         kind, release = (CARRY, carry) if revise is None else (REVISE, revise)
         return Following(kind=kind, release=release, crosswalk=dict(crosswalk or {}))
@@ -414,9 +430,16 @@ class Session:
         """The sum of everything charged so far."""
         return self._ledger.spent()
 
-    def reserved(self) -> Policy:
-        """What the ledger keeps for revisions of this period, which no other release may use."""
-        return self._ledger.reserved()
+    def reserved(self, *, revising: str | None = None) -> Policy:
+        """What the ledger keeps for revisions of this period, which no other release may use.
+
+        Args:
+            revising: The names of the statistics of a revision, which uses the reserve of its own release.
+
+        Returns:
+            The policy.
+        """
+        return self._ledger.reserved(revising=revising)
 
     def remaining(self, record: Mapping[str, Any]) -> float:
         """Return the loss the budget leaves a record next to what is reserved; infinite without one.
@@ -488,6 +511,7 @@ class Session:
         revise: Release | None = None,
         old_records: Any = None,
         crosswalk: Mapping[str, Any] | None = None,
+        tier_of: Release | None = None,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -516,6 +540,8 @@ class Session:
             old_records: With ``carry`` and ``revise``: the records that the earlier release was made from, as they were.
             crosswalk: With ``carry``: for key columns whose codes changed, pairs of an earlier and a later code. Cells whose codes
                 were only renamed carry their noise on; those of codes that were split or merged draw afresh.
+            tier_of: A finer release of the same queries, such as one for researchers: a public tier is made from its answers by
+                adding noise, once. No record is read and nothing is charged; the tier states the loss of its own law (T-TIER).
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -547,6 +573,7 @@ class Session:
             refine=refine,
             carry=carry,
             revise=revise,
+            tier_of=tier_of,
             fixed_in_advance=fixed_in_advance,
             crosswalk=crosswalk,
         )
@@ -562,7 +589,7 @@ class Session:
             )
 
     @contextmanager
-    def _old_records(self, stage: Refining | Following | None, source: Any) -> Iterator[Refining | Following | None]:
+    def _old_records(self, stage: Asked | None, source: Any) -> Iterator[Asked | None]:
         """Open the records that a release was made from, where it is followed."""
         if not isinstance(stage, Following) or stage.release is None:
             yield stage
@@ -704,3 +731,19 @@ def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
         yield ledger
     finally:
         ledger.close()
+
+
+def planned_stage(file: "PlanFile") -> "Stages | None":
+    """Return what a plan file refines, follows or is made from, matched with its release; None where it stands alone."""
+    from recordwise.plan.file.read import STAGES
+    from recordwise.release.files import load_release
+
+    folders = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
+    earlier = {name: load_release(folder) for name, folder in folders.items() if folder is not None}
+    fixed = file.stage is not None and file.stage.fixed_in_advance
+    pairs = None if file.stage is None else file.stage.crosswalk
+    asked = stage_of(file.series, **earlier, fixed_in_advance=fixed, crosswalk=pairs)
+    if asked is None:
+        return None
+    with plan_ledger(file) as ledger:
+        return matched_stage(with_sizes(file.plan), asked, ledger)

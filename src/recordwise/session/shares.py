@@ -2,13 +2,12 @@
 
 A cell counts by its relative error in the best linear fit of all tables of its query. Cells of one table and one size class
 (a power of ten) count together, by the mean of their relative variances over what the goal allows their class; the shares make the
-largest of these means as small as possible. No record is read.
+largest of these means as small as possible (``split``). No record is read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,18 @@ from recordwise.postprocess.linear import AnswerTree, Crossing, tree_of
 from recordwise.release.nesting import cell_axes, finest_of, fitted_cells
 from recordwise.release.published import CodeLists, Groups, read_groups
 from recordwise.release.tables import ReleasedTable
+from recordwise.session.split import Split, least_product, least_split, product_of
 
 LEAST_SHARE = Fraction(1, 1000)
 """No level gets less, so that its own answers stay of use; it costs the others a thousandth."""
+LEAST_TABLE = Fraction(1, 10_000)
+"""The same for a table of its own share, of which there are more."""
 DIGITS = 3
 """Of every share but the largest, which takes what is left."""
 NEARLY = 1.05
 """A variance this much larger is not worth a change."""
+PRODUCT = 1.005
+"""Nor is one this much larger worth a share for each table, instead of one for each level of each axis."""
 
 Sizes = Callable[[PlannedTable, Drawable], FloatArray | None]
 Goal = Mapping[Number, Number]
@@ -52,6 +56,8 @@ class BestShares:
     """What decided: counts and sums, by published name."""
     axes: tuple[tuple[Fraction, ...], ...]
     """The shares along each axis of the query, each adding up to 1."""
+    tables: tuple[Fraction, ...] = ()
+    """The share of each table, where levels cross and products of ``axes`` need more; else empty."""
     now: float
     """The variance that the query's own shares need for the goal, divided by that of these."""
     equal: float
@@ -68,12 +74,14 @@ class BestShares:
         Returns:
             A new query.
         """
-        return with_axis_shares(query, self.axes)
+        best = None if query.best is None else replace(query.best, found=self.axes, tables=self.tables)
+        return replace(with_axis_shares(query, self.axes), table_shares=self.tables, best=best)
 
     def text(self) -> str:
         """In words."""
+        named = [("table_share", self.tables)] if self.tables else [("share", own) for own in self.axes if len(own) > 1]
         lists = " and ".join(
-            f"share = [{', '.join(share_text(float(each), 2) for each in own)}]" for own in self.axes if len(own) > 1
+            f"{name} = [{', '.join(share_text(float(each), 2) for each in own)}]" for name, own in named
         )
         own = "" if self.now < NEARLY else f"; those of the plan need {digits_text(self.now, 3)} times as much"
         alike = "" if self.sized else ", taking the cells of the finest table as alike"
@@ -91,6 +99,7 @@ class BestShares:
             "now": self.now,
             "equal": self.equal,
             "shares": shares,
+            **({"table_shares": [float(each) for each in self.tables]} if self.tables else {}),
             "sized": self.sized,
         }
 
@@ -100,9 +109,10 @@ def best_shares(
 ) -> BestShares:
     """Return the shares over the tables of a query that need the least noise for a goal.
 
-    Errors are those of the best linear fit of all tables, by its exact variances, at sizes that are public. Along one
-    axis the shares are the best there are; along several they are a product, and the best that a search finds. Where
-    statistics differ, none needs much more than with shares of its own. They follow from the plan alone.
+    Errors are those of the best linear fit of all tables, by its exact variances, at sizes that are public. The shares
+    are the best there are, up to a hundredth of the variance; where levels cross, one for each table, unless products of
+    one for each level do. Where statistics differ, none needs much more than with shares of its own. They follow from
+    the plan alone.
 
     Args:
         plan: The plan, with the sizes of earlier releases read.
@@ -133,29 +143,58 @@ def best_shares(
     if not parts:
         even = tuple(tuple(Fraction(1, length) for _ in range(length)) for length in lengths)
         return BestShares(query=query, variables=(), axes=even, now=1.0, equal=1.0, sized=False)
-    starts = [_shares(own), np.full(len(tables), 1 / len(tables)), _alone(parts[0]), _of_one(parts[0])]
-    found = [least_split(each, lengths, starts) for each in parts]
-    best, scale = found[0], [1.0]
+    least = float(LEAST_TABLE if _crosses(lengths) else LEAST_SHARE)
+    found = [least_split(each, _alone(each), least) for each in parts]
+    worst, best = _Worst(parts, [1.0] if len(parts) == 1 else [each.cost for each in found]), found[0]
     if len(parts) > 1:
-        scale = [float(np.max(each(_product(split)))) for each, split in zip(parts, found)]
-        starts += [_product(each) for each in found]
-        best = least_split(
-            lambda at: np.concatenate([each(at) / by for each, by in zip(parts, scale)]), lengths, starts
-        )
-    axes = [rounded_shares(each) for each in best]
-
-    def worst(at: FloatArray) -> float:
-        return max(float(np.max(each(at))) / by for each, by in zip(parts, scale))
-
-    least = worst(_product([np.array([float(share) for share in each]) for each in axes]))
+        known = [each.tangents * each.cost for each in found]
+        best = least_split(worst.costs, found[0].shares, least, known)
+    axes, free = _exact(best, lengths, worst)
+    needed = worst(_shares(replace(with_axis_shares(own, axes), table_shares=free)))
     return BestShares(
         query=query,
         variables=tuple(name for each in parts for name in each.variables),
-        axes=tuple(map(tuple, axes)),
-        now=worst(_shares(own)) / least,
-        equal=worst(np.full(len(tables), 1 / len(tables))) / least,
+        axes=axes,
+        tables=free,
+        now=worst(_shares(own)) / needed,
+        equal=worst(np.full(len(tables), 1 / len(tables))) / needed,
         sized=any(each.sized for each in parts),
     )
+
+
+def _crosses(lengths: Sequence[int]) -> bool:
+    return sum(length > 1 for length in lengths) > 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Worst:
+    """The largest cost of shares for all statistics, each beside the least that it needs by itself."""
+
+    parts: "Sequence[ShareCost]"
+    scale: Sequence[float]
+    known: dict[bytes, float] = field(default_factory=dict)
+
+    def costs(self, shares: FloatArray) -> FloatArray:
+        return np.concatenate([each(shares) / by for each, by in zip(self.parts, self.scale)])
+
+    def __call__(self, shares: FloatArray) -> float:
+        if (at := shares.tobytes()) not in self.known:
+            self.known[at] = float(np.max(self.costs(shares)))
+        return self.known[at]
+
+
+Axes = tuple[tuple[Fraction, ...], ...]
+
+
+def _exact(best: Split, lengths: Sequence[int], worst: _Worst) -> tuple[Axes, tuple[Fraction, ...]]:
+    """Return the best shares as exact fractions: along each axis, and of the tables where these need measurably less."""
+    if not _crosses(lengths):
+        own = rounded_shares(best.shares, LEAST_SHARE)
+        return tuple(own if length > 1 else (Fraction(1),) for length in lengths), ()
+    axes = tuple(rounded_shares(each, LEAST_SHARE) for each in least_product(best, lengths, float(LEAST_SHARE)))
+    free = rounded_shares(best.shares, LEAST_TABLE)
+    by_axis = product_of([np.array(each, np.float64) for each in axes])
+    return axes, () if worst(by_axis) <= PRODUCT * worst(np.array(free, np.float64)) else free
 
 
 def with_best_shares(plan: Plan, queries: Sequence[int], *, goal: Goal | None = None, complete: bool = False) -> Plan:
@@ -379,112 +418,6 @@ def _proportional(one: ShareCost, other: ShareCost) -> bool:
     )
 
 
-# The search: sequential linear programs for the largest of smooth functions, over logarithms of the shares along each axis.
-
-
-ROUNDS = 80
-WIDEST, NARROWEST = 1.0, 2e-4
-"""How far logarithms of shares move in one round."""
-ENOUGH = 1e-5
-"""A gain of the logarithm of the cost that is not worth another round."""
-STEP = 1e-4
-
-
-def least_split(
-    costs: Callable[[FloatArray], FloatArray], lengths: Sequence[int], starts: Sequence[FloatArray]
-) -> list[FloatArray]:
-    """Return the shares along each axis for which the largest cost is smallest.
-
-    Args:
-        costs: The costs, as a function of the shares of the tables.
-        lengths: The number of levels of each axis.
-        starts: Shares of the tables to begin from; of the product along the axes, the closest is taken.
-
-    Returns:
-        The shares of each axis.
-    """
-
-    def value(point: FloatArray) -> FloatArray:
-        return np.log(costs(_product(_axes(point, lengths))))
-
-    points = [_logarithms(each, lengths) for each in starts]
-    values = [value(each) for each in points]
-    first = min(range(len(points)), key=lambda n: float(values[n].max()))
-    return _axes(_descend(value, points[first], values[first], lengths), lengths)
-
-
-def _descend(
-    value: Callable[[FloatArray], FloatArray], point: FloatArray, now: FloatArray, lengths: Sequence[int]
-) -> FloatArray:
-    width, slopes = WIDEST, None
-    for _ in range(ROUNDS):
-        if slopes is None:
-            slopes = np.stack([(value(point + STEP * unit) - now) / STEP for unit in np.eye(len(point))], axis=1)
-        moved, lowest = _linear_program(slopes, now, point, width, lengths)
-        if now.max() - lowest < ENOUGH:
-            break
-        then = value(moved)
-        if then.max() < now.max():
-            good = now.max() - then.max() > (now.max() - lowest) / 2
-            point, now, slopes = moved, then, None
-            width = min(2 * width, WIDEST) if good else width / 2
-        else:
-            width /= 3
-        if width < NARROWEST:
-            break
-    return point
-
-
-def _linear_program(
-    slopes: FloatArray, now: FloatArray, point: FloatArray, width: float, lengths: Sequence[int]
-) -> tuple[FloatArray, float]:
-    """Return the point nearby where the largest of linear functions is lowest, and its value."""
-    from scipy.optimize import linprog
-
-    count, axis = len(point), np.repeat(np.arange(len(lengths)), lengths)
-    # Shares along an axis go on adding up to 1, to first order.
-    sums = np.where(axis == np.arange(len(lengths))[:, None], np.exp(point), 0.0)
-    low = np.clip(np.log(float(LEAST_SHARE)) - point, -width, 0.0)
-    found = linprog(
-        np.append(np.zeros(count), 1.0),
-        A_ub=np.hstack([slopes, -np.ones((len(slopes), 1))]),
-        b_ub=-now,
-        A_eq=np.hstack([sums, np.zeros((len(lengths), 1))]),
-        b_eq=np.zeros(len(lengths)),
-        bounds=[*((least, width) for least in low.tolist()), (None, None)],
-        method="highs",
-    )
-    assert found.x is not None
-    assert found.fun is not None
-    return _at_least(point + found.x[:count], lengths), float(found.fun)
-
-
-def _at_least(point: FloatArray, lengths: Sequence[int]) -> FloatArray:
-    """Return the logarithms of shares that add up to 1 along each axis, none below the least."""
-    own = [np.maximum(each, float(LEAST_SHARE)) for each in _axes(point, lengths)]
-    return np.asarray(np.log(np.concatenate([each / each.sum() for each in own])))
-
-
-def _axes(point: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
-    """Return the shares along each axis."""
-    parts = np.split(point, np.cumsum(lengths)[:-1]) if lengths else []
-    raised = [np.exp(each - each.max()) for each in parts]
-    return [each / each.sum() for each in raised]
-
-
-def _product(axes: Sequence[FloatArray]) -> FloatArray:
-    """Return the shares of the tables."""
-    return np.asarray(reduce(lambda one, other: np.outer(one, other).ravel(), axes, np.ones(1)))
-
-
-def _logarithms(shares: FloatArray, lengths: Sequence[int]) -> FloatArray:
-    """Return the logarithms of the sums of some shares along each axis."""
-    grid = np.asarray(shares).reshape(lengths)
-    others = [tuple(at for at in range(len(lengths)) if at != axis) for axis in range(len(lengths))]
-    own = [np.maximum(grid.sum(axis=each), 1e-12) for each in others]
-    return _at_least(np.log(np.concatenate(own)), lengths)
-
-
 def _shares(query: Query) -> FloatArray:
     return np.array([float(level.share) for level in query.tables()])
 
@@ -501,17 +434,11 @@ def _alone(cost: ShareCost) -> FloatArray:
     return np.asarray(need / need.sum())
 
 
-def _of_one(cost: ShareCost) -> FloatArray:
-    """Return the shares that give the finest table all they can."""
-    finest = int(cost.level[0])
-    return np.asarray(np.arange(int(cost.level.max()) + 1) == finest, np.float64)
-
-
-def rounded_shares(shares: FloatArray) -> list[Fraction]:
+def rounded_shares(shares: FloatArray, least: Fraction) -> tuple[Fraction, ...]:
     """Return shares with three digits that add up to exactly 1; the largest takes what is left."""
-    parts = [max(Fraction(f"{share:.{DIGITS}g}"), LEAST_SHARE) for share in shares.tolist()]
+    parts = [max(Fraction(f"{share:.{DIGITS}g}"), least) for share in shares.tolist()]
     parts[int(np.argmax(shares))] += 1 - sum(parts)
-    return parts
+    return tuple(parts)
 
 
 def with_axis_shares(query: Query, shares: Sequence[Sequence[Fraction]]) -> Query:

@@ -4,9 +4,10 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,9 +34,10 @@ from recordwise.policy.series import Series
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.published import Refinement
 from recordwise.release.release import Release
-from recordwise.release.tables import PagePart, page_parts
+from recordwise.release.tables import PagePart, digest_of, page_parts, without_fits
 
 UNSPENT = "Nothing was spent."
+AS_SAVED = f"{UNSPENT} Use the folder as it was saved."
 OWN_PLAN = f"{UNSPENT} Publish it by a plan of its own."
 DECLARED = (
     f"{UNSPENT} What was published may decide how much to refine only within a declared budget. If this stage was planned "
@@ -196,6 +198,13 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coarsening:
+    """The finer release that a public tier is made from."""
+
+    release: Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """A plan whose tables refine those of a release."""
 
@@ -208,6 +217,7 @@ class Stage:
     """As charged: the further draws alone."""
 
     step: None = None
+    tier_of: ClassVar[None] = None
     unknown: ClassVar[tuple[str, ...]] = ("stated_values",)
     """How closely a value can be told does not follow from the last of several draws."""
 
@@ -226,14 +236,7 @@ class Stage:
 
     def continuing(self, prepared: PreparedTable, table: PlannedTable) -> PreparedTable:
         """Return a table whose draws continue the published answers."""
-        data = self.refining.release[table_name(self.plan, table)]
-        drawn = [
-            replace(
-                each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served)
-            )
-            for each in prepared.drawn
-        ]
-        return replace(prepared, drawn=tuple(drawn))
+        return continue_answers(prepared, table, self.plan, self.refining.release)
 
     def parts(self) -> tuple[PagePart, ...]:
         """Return what the averages tell: the losses of all stages, with the noise that is left."""
@@ -254,6 +257,16 @@ class Stage:
         total = PolicyFile.of(policy, policy, privacy_label=earlier.privacy_label, firms=all_firms, lattice=joint)
         stages = (earlier.digest, *(() if known is None else known.digests))
         return Refinement(digests=stages, charge=self.charge.sequence, fixed_in_advance=fixed, total=total)
+
+
+def continue_answers(prepared: PreparedTable, table: PlannedTable, plan: Plan, earlier: Release) -> PreparedTable:
+    """Return a table whose draws continue the answers that a release has for it."""
+    data = earlier[table_name(plan, table)]
+    drawn = [
+        replace(each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served))
+        for each in prepared.drawn
+    ]
+    return replace(prepared, drawn=tuple(drawn))
 
 
 def _continuing(drawn: PreparedStatistic, own: CellMechanism, data: pa.Table, *, single: bool) -> CellMechanism:
@@ -304,11 +317,9 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
         raise _refused(
             "cannot be refined where keys are selected: which cells are listed was decided by the first draw"
         )
-    series = ledger.series
-    period = (None, 0) if series is None else (series.period, series.revision)
-    if (earlier.published.series.period or None, earlier.published.series.revision) != period:
-        raise _refused("is of another period or revision")
+    check_period(earlier, ledger.series)
     charge = charge_of_release(earlier, ledger)
+    plan = with_shares_of(plan, earlier, bare_form)
     forms = [_counterpart(each, earlier) for each in plan_json(plan)]
     refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
     paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
@@ -318,8 +329,15 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
         plan=Plan(schema=plan.schema, queries=tuple(refined)),
         paid=Plan(schema=plan.schema, queries=tuple(paid)),
     )
-    _check_cells(stage)
+    check_cells(stage.plan, earlier)
     return stage
+
+
+def check_period(earlier: Release, series: Series | None, *, kind: str = "refine") -> None:
+    """Refuse a release of another period or revision."""
+    period = (None, 0) if series is None else (series.period, series.revision)
+    if (earlier.published.series.period or None, earlier.published.series.revision) != period:
+        raise _refused("is of another period or revision", kind=kind)
 
 
 def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine") -> Charge:
@@ -332,11 +350,16 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
         )
     if closed[-1].body.get("mark") != earlier.privacy_label:
         raise _refused("carries another privacy label than in the ledger", OWN_PLAN, kind)
+    drawn = {table.name: without_fits(table.data, earlier.published.added) for table in earlier.tables}
+    if digest_of(drawn, earlier.policy) != earlier.digest:
+        raise _refused("has other tables than those that were released", AS_SAVED, kind)
     charged = events[int(closed[-1].body["charge"]) - 1]
+    if "tier" in charged.body:
+        raise _refused("is a public tier", f"{UNSPENT} Use the release that it was made from.", kind)
     # The digest of a release is of its tables and its policy. What was drawn, and paid for leaving, is what the ledger says.
     said = [json.dumps(each, sort_keys=True) for each in (charged.body.get("details"), [*earlier.published.plan_forms])]
     if said[0] != said[1]:
-        raise _refused("describes other mechanisms than the ledger", f"{UNSPENT} Use the folder as it was saved.", kind)
+        raise _refused("describes other mechanisms than the ledger", AS_SAVED, kind)
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 
@@ -363,6 +386,31 @@ def bare_form(form: Mapping[str, Any]) -> Any:
         for each in form.get("statistics", ())
     ]
     return json.loads(json.dumps([form.get("where"), tables, statistics]))
+
+
+def with_shares_of(plan: Plan, earlier: Release, shape: Callable[[Mapping[str, Any]], Any]) -> Plan:
+    """Return the plan with the shares of an earlier release in the queries for which both have the best ones.
+
+    They may have been found from other lists, or by another version.
+    """
+    made = []
+    for query, form in zip(plan.queries, plan_json(plan)):
+        known = [] if query.best is None or "shares" not in form else list(earlier.published.plan_forms)
+        same = [each for each in known if each.get("shares") == form["shares"]]
+        if any(shape(each) == shape(form) for each in same):
+            same = []
+        same = [each for each in same if shape(_without_shares(each)) == shape(_without_shares(form))]
+        if same and query.best is not None:
+            found = tuple(tuple(each.share for each in axis) for axis in query.axes)
+            stated = query.with_shares(*(Fraction(each["share"]) for each in same[0]["tables"]))
+            query = replace(stated, best=replace(query.best, found=found, tables=stated.table_shares))
+        made.append(query)
+    return replace(plan, queries=tuple(made))
+
+
+def _without_shares(form: Mapping[str, Any]) -> dict[str, Any]:
+    tables = [{name: entry for name, entry in each.items() if name != "share"} for each in form["tables"]]
+    return {**form, "tables": tables}
 
 
 def known_mechanisms(form: Mapping[str, Any]) -> dict[str, Any]:
@@ -397,15 +445,15 @@ def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
     return replace(query, statistics=tuple(each.with_mechanisms(chosen, drawn) for each in query.statistics))
 
 
-def _check_cells(stage: Stage) -> None:
+def check_cells(plan: Plan, earlier: Release, *, kind: str = "refine") -> None:
     """Refuse tables whose cells are not those that were published."""
-    earlier = {table.name: table for table in stage.refining.release.tables}
-    for table in stage.plan.tables():
-        name = table_name(stage.plan, table)
-        cells, known = stage.plan.cells(table), earlier[name]
+    known = {table.name: table for table in earlier.tables}
+    for table in plan.tables():
+        name = table_name(plan, table)
+        cells, found = plan.cells(table), known[name]
         same = not table.shape.groups or (
-            tuple(cells.column_names) == known.keys
-            and table_digest(cells) == table_digest(known.data.select(list(known.keys)))
+            tuple(cells.column_names) == found.keys
+            and table_digest(cells) == table_digest(found.data.select(list(found.keys)))
         )
         if not same:
-            raise _refused(f"has other cells in {name}")
+            raise _refused(f"has other cells in {name}", kind=kind)

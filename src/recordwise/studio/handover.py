@@ -16,6 +16,7 @@ from recordwise.exact.text import screen_number, screen_whole
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import query_names
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.file.write import PlanText
 from recordwise.plan.query import Query
@@ -336,10 +337,11 @@ class Exact:
         if self.file.budget is None:
             return {"budget": "no budget is declared", "years": "no budget"}
         with plan_ledger(self.file) as ledger:
+            named = query_names(self.file.plan)
 
             def refused(times: int) -> BudgetError | None:
                 try:
-                    ledger.check(policy * times, query="the plan", reserve=0)
+                    ledger.check(policy * times, query="the plan", named=named, reserve=0)
                 except BudgetError as error:
                     return error
                 return None

@@ -87,7 +87,7 @@ def single_units_tree(
     tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
 ) -> exp.Select:
     """Return the losses of firms of one unit."""
-    used = replace(_used_schema(tables, schema), firm=None)
+    used = replace(_used_schema(tables, schema), firm=None, collapse=None)
     names = [*used.column_names(), *used.measure_names()]
     counted = exp.select(*map(column, names), aliased(exp.Count(this=exp.Star()), TIMES)).from_(RECORDS)
     counted = counted.where(exp.Not(this=_in_several(schema, several)))
@@ -214,11 +214,12 @@ class FirmCells:
             losses.append(exp.Case(ifs=[exp.If(this=nothing, true=zero.copy())], default=loss))
         return sum_tree(losses)
 
-    def _over_cells(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
+    def _over_cells(self, tree: exp.Expr, joined: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
         """Rewrite a formula over a record's columns for a cell's."""
-        groups = {each.name: self.aggregate(exp.Min(this=column(each.name))) for each in part.policy.columns()}
+        names = sorted({each.name for each in part.policy.columns()})
+        groups = {each: self.aggregate(exp.Min(this=column(each))) for each in names}
         groups |= {each.key: self.aggregate(exp.Min(this=band_sql(each))) for each in part.policy.bands().values()}
-        known = groups | names
+        known = groups | joined
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
 
     def at_total(self, tree: exp.Expr, measure: str) -> exp.Expr:

@@ -186,11 +186,12 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """The release that a plan refines, carries on or revises."""
+    """The release that a plan refines, carries on, revises or is made from."""
 
     refine: Path | None = None
     carry: Path | None = None
     revise: Path | None = None
+    tier_of: Path | None = None
     old_records: PlanSource | None = field(default=None, repr=False)
     """What the release was made from, where it is carried on or revised."""
     fixed_in_advance: bool = False
@@ -199,7 +200,7 @@ class PlannedStage:
     """By column, pairs of an earlier and a later code, where noise is carried on."""
 
 
-STAGES = ("refine", "carry", "revise")
+STAGES = ("refine", "carry", "revise", "tier_of")
 STAGE = (
     *(Entry(name, Node.text) for name in STAGES),
     Entry("old_records", Node.text),
@@ -223,20 +224,22 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def _stage(node: Node, file: "Reading") -> PlannedStage | None:
-    """Read ``[stage]``: the folder of the release that is refined, carried on or revised."""
+    """Read ``[stage]``: the folder of the release that is refined, carried on, revised or made noisier."""
     given = node.entries(STAGE)
     named = [name for name in STAGES if name in given]
     if len(named) != 1:
         node.problem(
-            "needs one of refine, carry and revise: the folder of the release that is refined, carried on or revised"
+            "needs one of refine, carry, revise and tier_of: the folder of the release that is refined, carried on, revised or "
+            "made noisier"
             if not named
             else f"has {' and '.join(named)}, and there is no proof for them together"
         )
         return None
-    if (named[0] == "refine") == ("old_records" in given):
+    same = named[0] in ("refine", "tier_of")
+    if same == ("old_records" in given):
         given[named[0]].problem(
             "is of the same records, so leave old_records out"
-            if named[0] == "refine"
+            if same
             else "needs old_records, the records that the earlier release was made from"
         )
         return None

@@ -388,11 +388,11 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
     if query.groups:
         form["group_by"] = [_group(group) for group in query.groups]
     if query.axes:
-        best = query.best is not None and query.best.holds(query.axes)
+        best = query.has_best_shares
         form["levels"] = [_axis(axis) | ({"share": BEST} if best else {}) for axis in query.axes]
         if best and query.best is not None and query.best.goal:
             form["share_goal"] = {fraction_text(size): error for size, error in query.best.goal}
-    if query.table_shares:
+    if query.table_shares and not query.has_best_shares:
         form["table_share"] = list(query.table_shares)
     if query.groups or query.axes:
         form["keys"] = keys

@@ -134,7 +134,8 @@ def _radius(bend: float, confidence: float) -> float:
     from recordwise.mechanisms.base import OUTSIDE
 
     miss = (1 - confidence - OUTSIDE) / 2
-    if miss <= 0:
+    if 1 - miss >= 1:
+        # Nothing is left, or less than a float tells apart from nothing, as at a confidence of 0.999.
         return math.inf
     if bend == 0:
         return NormalDist().inv_cdf(1 - miss)

@@ -648,7 +648,7 @@ def public_split(plan: Plan, queries: Sequence[Query], number: int, best: Best) 
         return None
     if not shares.variables:
         return None
-    return replace(shares.applied(made[number]), best=replace(best, found=shares.axes))
+    return shares.applied(made[number])
 
 
 def read_fits(plan: PlanLike | None, fitted: bool | None, complete: bool | None) -> tuple[bool, bool]:

@@ -14,28 +14,32 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import OutputError, ParameterError, RecordwiseError
-from recordwise.exact.text import brief_text, share_text
+from recordwise.exact.text import brief_text, digits_text, share_text
 from recordwise.exact.text import figure as number_text
+from recordwise.mechanisms.combined import Carried
+from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.noise.randomness import Secure, Seeded
 from recordwise.plan.file.read import BasicOutputs, PlanFile, load_plan
 from recordwise.plan.publication import StatusRules
+from recordwise.plan.query import Query
 from recordwise.plan.schema import NO_LOOK
 from recordwise.plan.sources import DUCKDB
+from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import SizeClass, TenYears, losses_by_size
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
+from recordwise.policy.series import CARRY, REVISE
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
 from recordwise.release.dictionary import has_status, statuses
-from recordwise.release.files import load_release
 from recordwise.release.formats.registry import formats_named, require_storable
 from recordwise.release.release import Release
 from recordwise.session import Session
+from recordwise.session.carried import CarriedStage
 from recordwise.session.checks import Coverage, with_sizes
 from recordwise.session.owner import enter_look
-from recordwise.session.session import plan_ledger
-from recordwise.session.stages import Refining, read_stage
+from recordwise.session.session import planned_stage
 
 # A session on generated or given records in place of a plan's own, with a temporary ledger. The plan's source is not
 # opened. Its ledger is not touched either, unless the given records are confidential: then it notes the look.
@@ -53,6 +57,7 @@ def on_other_records(
     seed: int = 0,
     data: str = "confidential",
     command: str = "rehearse",
+    revision: int = 0,
 ) -> Iterator[tuple[PlanFile, Session]]:
     """Open a session on generated records, or on other ones.
 
@@ -64,6 +69,7 @@ def on_other_records(
         data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before they
             are opened, whatever file they are in.
         command: What the look is called in the ledger.
+        revision: That of the series.
 
     Yields:
         The plan with its new source, and the session.
@@ -80,12 +86,12 @@ def on_other_records(
         source = Path(made) / "records.parquet" if records is None else Path(records)
         if records is None:
             write_records(sized, source, usual_rows(sized.plan) if rows is None else rows, seed=seed)
-        changed = _in_rehearsal(sized, source, Path(made) / "rehearsal.ledger")
+        changed = _in_rehearsal(sized, source, Path(made) / "rehearsal.ledger", revision)
         with Session.from_plan(changed) as session:
             yield changed, session
 
 
-def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
+def _in_rehearsal(file: PlanFile, source: Path, ledger: Path, revision: int) -> PlanFile:
     """Return the plan with another source, ledger and names."""
     words, publication = file.words, file.words.publication
     titled = replace(publication, title=f"{TITLE}: {publication.title or file.dataset}")
@@ -94,7 +100,7 @@ def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
         source=(str(source),),
         ledger=ledger,
         dataset=f"{TITLE}: {file.dataset}",
-        series=None if file.series is None else replace(file.series, revision=0),
+        series=None if file.series is None else replace(file.series, revision=revision),
         max_outside=None,
         engine=DUCKDB,
         spark=None,
@@ -144,6 +150,8 @@ class Rehearsal(Result):
     losses: tuple[SizeClass, ...]
     coverage: tuple[Coverage, ...]
     problems: tuple[str, ...]
+    before: Release | None = None
+    """NOT PRIVATE: the rehearsed release whose noise is carried on or corrected, on the same records."""
 
     @property
     def privacy_label(self) -> str:
@@ -267,26 +275,70 @@ def rehearse(
     file, folder = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {})), Path(out)
     if folder.exists():
         raise OutputError(folder=str(folder), problem="already exists", advice="Choose a new folder.")
-    file = _refined(file)
+    stage = None if _is_too_early(file) else planned_stage(replace(file, plan=with_sizes(file.plan)))
+    file = file if stage is None or isinstance(stage, CarriedStage) else replace(file, plan=stage.plan)
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     clock = Clock(steps(STAGES))
     with ExitStack() as stack:
         with clock("generating records" if records is None else "opening records"):
-            other = on_other_records(file, records=records, rows=rows, seed=seed or 0, data=data)
+            revision = int(isinstance(stage, CarriedStage) and stage.following.kind == REVISE)
+            other = on_other_records(file, records=records, rows=rows, seed=seed or 0, data=data, revision=revision)
             changed, session = stack.enter_context(other)
-        origin = "synthetic" if records is None else data
-        return _rehearsed(
-            changed, session, folder, clock, _noise(seed, given=records is not None), records is not None, origin
-        )
+        origin, noise = "synthetic" if records is None else data, _noise(seed, given=records is not None)
+        follows = _followed(changed, stage, noise)
+        return _rehearsed(changed, session, folder, clock, noise, records is not None, origin, follows)
 
 
-def _refined(file: PlanFile) -> PlanFile:
-    """Return the plan with the averages of both draws, where it refines a release (T-STAGES)."""
-    if file.stage is None or file.stage.refine is None:
-        return file
-    refining = Refining(release=load_release(file.stage.refine), fixed_in_advance=file.stage.fixed_in_advance)
-    with plan_ledger(file) as ledger:
-        return replace(file, plan=read_stage(with_sizes(file.plan), refining, ledger).plan)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Follows:
+    """The rehearsal of the release whose noise is carried on or corrected, and how the next one follows it."""
+
+    release: Release
+    terms: dict[str, Any]
+    """Arguments of ``Session.run``."""
+    ratio: float
+    """The standard deviation of a change, as a part of that of a level."""
+
+
+def _is_too_early(file: PlanFile) -> bool:
+    """Return whether the release that is followed is not there yet."""
+    folder = None if file.stage is None else file.stage.carry or file.stage.revise
+    return folder is not None and not folder.exists()
+
+
+def _followed(file: PlanFile, stage: Any, noise: Seeded) -> _Follows | None:
+    """Draw the earlier release of a plan that follows one, on the same records: its cells, with noise of its variance.
+
+    The errors of both have the joint law of the real ones, whatever records are (T-SERIES, T-REVISE).
+    """
+    if not isinstance(stage, CarriedStage) or stage.before is None or stage.following.release is None:
+        return None
+    assert file.series is not None
+    own = stage.following.release.published.series
+    series = replace(file.series, period=own.period, revision=0)
+    queries = [_with_noise_before(query) for query in stage.before.queries]
+    earlier = replace(file, plan=replace(stage.before, queries=tuple(queries)), series=series, stage=None)
+    with Session.from_plan(earlier) as session:
+        drawn = session.run(*queries, rng=noise, confidence=file.confidence)
+    kind = stage.following.kind
+    terms: dict[str, Any] = {kind: drawn, "old_records": file.source}
+    terms |= {"crosswalk": stage.following.crosswalk} if kind == CARRY else {}
+    carried = [each.mechanism for query in stage.plan.queries for each in query.draws()]
+    ratio = max(each.change_part for each in carried if isinstance(each, Carried))
+    return _Follows(release=drawn, terms=terms, ratio=ratio)
+
+
+def _with_noise_before(query: Query) -> Query:
+    """Return a query with one draw of the variance that the earlier answers have."""
+
+    def chosen(statistic: Drawable) -> Gaussian:
+        own = statistic.mechanism
+        assert isinstance(own, Carried)
+        assert own.before is not None
+        return Gaussian(sigma=own.before.noise_sigma)
+
+    drawn = query.draws()
+    return replace(query, statistics=tuple(each.with_mechanisms(chosen, drawn) for each in query.statistics))
 
 
 def _noise(seed: int | None, *, given: bool) -> Seeded:
@@ -304,11 +356,19 @@ def _noise(seed: int | None, *, given: bool) -> Seeded:
 
 
 def _rehearsed(
-    file: PlanFile, session: Session, folder: Path, clock: "Clock", noise: Seeded, given: bool, data: str
+    file: PlanFile,
+    session: Session,
+    folder: Path,
+    clock: "Clock",
+    noise: Seeded,
+    given: bool,
+    data: str,
+    follows: _Follows | None = None,
 ) -> Rehearsal:
-    queries, notes = file.plan.queries, list(_notes(file))
+    queries, notes = file.plan.queries, list(_notes(file, follows))
     with clock("reading records and drawing noise"):
-        done = session.run(*queries, rng=noise, confidence=file.confidence, progress=tell)
+        terms = {} if follows is None else follows.terms
+        done = session.run(*queries, rng=noise, confidence=file.confidence, progress=tell, **terms)
     if file.basic is not None:
         with clock("fitting basic tables"):
             done, problems = _with_basic(done, file.basic)
@@ -347,6 +407,7 @@ def _rehearsed(
         losses=losses,
         coverage=covered,
         problems=tuple(notes),
+        before=None if follows is None else follows.release,
     )
 
 
@@ -358,13 +419,20 @@ def _with_basic(done: Release, asked: BasicOutputs) -> tuple[Release, list[str]]
         return done, [f"{error} The release would be saved without basic tables."]
 
 
-def _notes(file: PlanFile) -> Iterator[str]:
+def _notes(file: PlanFile, follows: _Follows | None) -> Iterator[str]:
     if file.earlier:
         yield "the page shows no earlier periods: they are real, and these numbers are not"
     if file.stage is not None and file.stage.refine is not None:
         yield "answers are averages of a first draw and a further one, as the release makes them; losses are those of both"
+    elif file.stage is not None and file.stage.tier_of is not None:
+        yield "answers have noise on top of noise, as a tier of the finer release has; losses are those of the tier alone"
+    elif follows is not None:
+        yield (
+            "the release before was rehearsed too, on the same records, and its noise is carried on as the real one's will be: a "
+            f"change between both has {digits_text(follows.ratio, 2)} of the standard deviation of a level"
+        )
     elif file.stage is not None:
-        yield "the stage is not rehearsed: answers are drawn afresh with the noise that is left, on one set of records"
+        yield "the release before is not there yet: answers are drawn afresh, with the noise that is left"
     years = TenYears.of(file)
     if years is not None:
         yield from (*years.notes(), years.by_kind())

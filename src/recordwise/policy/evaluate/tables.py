@@ -379,7 +379,8 @@ def _value_numbers(table: BandTable, at: int, held: GroupColumn) -> IntArray:
     if isinstance(held, CodedColumn):
         shown = [cell({column.name: value}, column) for value in held.values]
         return table.value_numbers(at, shown)[held.places]
-    different, places = np.unique(held.values, return_inverse=True)
+    # What stands where nothing is known may be no number.
+    different, places = np.unique(np.where(held.missing, 0, held.values), return_inverse=True)
     listed = table.value_numbers(at, [Fraction(repr(value)) for value in different.tolist()])[places]
     return np.where(held.missing, table.value_numbers(at, [None])[0], listed)
 

@@ -211,7 +211,13 @@ def _band_sizes(published: Published) -> dict[str, str]:
 
 def _stages(published: Published) -> dict[str, str]:
     """Return what a release shares with those that it refines or follows, and what that costs (T-STAGES, T-SERIES)."""
-    found, step = published.refinement, published.step
+    found, step, finer = published.refinement, published.step, published.tier_of
+    if finer is not None:
+        about = f"made from release {finer[0]}, ledger entry {finer[1]}, by adding noise once"
+        return {
+            "Tier": f"{about}. The losses on this page are those of this tier alone; who also sees that release, or another "
+            "tier of it, learns at most what that entry charged. Nothing more was charged"
+        }
     if step is not None:
         before = f"release {(*published.follows, '')[0]}, ledger entry {step.follows}"
         about = {

@@ -42,7 +42,7 @@ const showFirst = first => {
     rows.forEach((each, at) => say(find(`[data-key="${key}/${at}"]`, chart.table), each.text));
     return make("figure", {class: "card"}, make("figcaption", {}, make("h3", {}, title), make("p", {class: "fine"}, fine)), scrolling(title, chart.table));
   };
-  const losses = dotChart({caption: "Loss of the plan's examples", headers: ["example", "loss"], scale: logScale(0.001, 1000), ticks: LOSSES.filter((_, at) => at % 2 === 0 || at === 1), ends: ["almost nothing can be learned", "hardly any protection"]});
+  const losses = dotChart({caption: "Loss of the plan's examples", headers: ["example", "loss"], scale: logScale(0.001, 1000), ticks: LOSSES.filter((_, at) => at % 2 === 0), ends: ["almost nothing can be learned", "hardly any protection"]});
   const errors = dotChart({caption: "Error by size of cell", headers: ["cells of", "error"], scale: logScale(0.001, 10), ticks: ERRORS, ends: ["almost exact", "mostly noise"]});
   const tables = make("table", {class: "sides"}, make("caption", {class: "hidden"}, "Tables and their cells"), make("thead", {}, make("tr", {}, make("th", {scope: "col", class: "left"}, "table"), make("th", {scope: "col"}, "cells"))),
     make("tbody", {}, first.tables.map(each => make("tr", {}, make("th", {scope: "row"}, each.name), make("td", {}, each.cells)))));

@@ -198,7 +198,7 @@ const baselineTables = trade => {
 
 const makeCharts = (trade, looked, look) => {
   const figure = (title, fine, ...children) => make("figure", {class: "card"}, make("figcaption", {}, make("h3", {}, title), make("p", {class: "fine"}, fine)), children);
-  const losses = dotChart({caption: `Loss of ${trade.about} by size`, headers: [trade.about, "loss", "found"], scale: logScale(0.001, 1000), ticks: LOSSES.filter((_, at) => at % 2 === 0 || at === 1), ends: ["almost nothing can be learned", "hardly any protection"]});
+  const losses = dotChart({caption: `Loss of ${trade.about} by size`, headers: [trade.about, "loss", "found"], scale: logScale(0.001, 1000), ticks: LOSSES.filter((_, at) => at % 2 === 0), ends: ["almost nothing can be learned", "hardly any protection"]});
   const errors = dotChart({caption: "Error by size of cell", headers: ["cells of", "error"], scale: logScale(0.001, 10), ticks: ERRORS, ends: ["almost exact", "mostly noise"], lines: trade.limits.map(each => [1.96 * each])});
   const statuses = stackChart({caption: "Status of cells by size", headers: ["cells of"], names: trade.statuses});
   const tables = stackChart({caption: "Status of cells by table", headers: ["table"], names: trade.statuses});
