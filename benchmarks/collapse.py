@@ -42,7 +42,8 @@ def write(path: Path, rows: int, units: int) -> None:
 
 def plan_of() -> Any:
     from recordwise.mechanisms import Gaussian
-    from recordwise.plan import Keys, Plan, Schema, query
+    from recordwise.plan import Keys, Plan, Schema
+    from recordwise.plan.query import query
 
     schema = Schema.of(
         unit="plant",

@@ -29,7 +29,8 @@ SUMS = {
 
 def query_of(kind: str) -> Any:
     from recordwise.mechanisms import Gaussian
-    from recordwise.plan import Keys, Prefix, query
+    from recordwise.plan import Keys, Prefix
+    from recordwise.plan.query import query
     from recordwise.synthetic import public_keys
 
     asked = query().group_by("county", keys=Keys.of(public_keys())).levels(Prefix("naics", LEVEL))

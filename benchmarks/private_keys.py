@@ -31,7 +31,8 @@ def selection(cells: int, occupied: int) -> None:
     """A product of three columns, most of it empty; every step but the engine's pass."""
     from recordwise.mechanisms import Gaussian
     from recordwise.noise import Secure
-    from recordwise.plan import Keys, Plan, Schema, query
+    from recordwise.plan import Keys, Plan, Schema
+    from recordwise.plan.query import query
     from recordwise.plan.statistics import ExactTable
     from recordwise.release.draw import select_cells
 
@@ -61,7 +62,8 @@ def medians(rows: int, groups: int) -> None:
     from recordwise.engines import DuckDB
     from recordwise.mechanisms.quantile import Grid
     from recordwise.noise import Secure
-    from recordwise.plan import Keys, Plan, Schema, query
+    from recordwise.plan import Keys, Plan, Schema
+    from recordwise.plan.query import query
     from recordwise.release.draw import draw_table, prepare_table
 
     rng = np.random.default_rng(1)

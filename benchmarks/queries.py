@@ -39,7 +39,8 @@ def wide_keys() -> Any:
 def plan_of(levels: tuple[int, ...]) -> Any:
     """A count and three sums at the public pairs of each level; () stands for all pairs of county and three-digit industry."""
     from recordwise.mechanisms import Gaussian
-    from recordwise.plan import Keys, Plan, Prefix, Schema, query
+    from recordwise.plan import Keys, Plan, Prefix, Schema
+    from recordwise.plan.query import query
     from recordwise.synthetic import public_keys
 
     schema = Schema.of(

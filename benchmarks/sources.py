@@ -31,7 +31,8 @@ GROUPED = (
 
 def plan_of() -> Any:
     from recordwise.mechanisms import Gaussian
-    from recordwise.plan import Keys, Plan, Prefix, Schema, query
+    from recordwise.plan import Keys, Plan, Prefix, Schema
+    from recordwise.plan.query import query
     from recordwise.synthetic import public_keys
 
     schema = Schema.of(

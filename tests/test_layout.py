@@ -4,6 +4,7 @@ in one place, and functions, files and folders stay small enough to find one's w
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,19 @@ from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.statistics import KINDS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "recordwise"
-TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+FILES = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
 LONGEST_FILE, LONGEST_FUNCTION = 800, 60
 MOST_ENTRIES, MOST_AT_THE_TOP = 16, 20
 BASES = {"GaussianNoise", "FatTailedNoise", "TransformedNoise", "AdditiveNoise", "Drawable", "Statistic"}
 SHOWN = ("cli/", "planning/", "studio/", "release/page/", "policy/meaning.py", "policy/render/")
 PLACES = {"release/page/charts.py", "policy/render/html.py"}
 """Coordinates of pictures are no numbers for a reader."""
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """Read when a test asks for it: each process collects this file and runs a part of it."""
+    return ast.parse(FILES[name].read_text())
 
 
 def kinds_imported(tree: ast.AST) -> set[str]:
@@ -58,9 +65,9 @@ def kinds_tested(tree: ast.AST) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize("name", [name for name in TREES if not name.startswith(("mechanisms/", "plan/statistics/"))])
+@pytest.mark.parametrize("name", [name for name in FILES if not name.startswith(("mechanisms/", "plan/statistics/"))])
 def test_no_kind_of_mechanism_or_statistic_is_tested_for_outside_its_own_files(name: str) -> None:
-    assert list(kinds_tested(TREES[name])) == []
+    assert list(kinds_tested(tree_of(name))) == []
 
 
 def test_a_test_for_a_kind_would_be_found() -> None:
@@ -80,8 +87,8 @@ def f(m, s, atom):
 def test_what_came_from_records_is_opened_in_the_session_alone() -> None:
     opened = {
         name
-        for name, tree in TREES.items()
-        for node in ast.walk(tree)
+        for name in FILES
+        for node in ast.walk(tree_of(name))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reveal"
     }
     assert opened
@@ -97,15 +104,15 @@ def formats(tree: ast.AST) -> Iterator[str]:
                 yield f"line {node.lineno}: {text}"
 
 
-@pytest.mark.parametrize("name", [name for name in TREES if name.startswith(SHOWN) and name not in PLACES])
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith(SHOWN) and name not in PLACES])
 def test_numbers_that_a_reader_sees_are_written_by_the_functions_of_one_module(name: str) -> None:
-    assert list(formats(TREES[name])) == []
+    assert list(formats(tree_of(name))) == []
 
 
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_and_its_functions_are_short_enough_to_read(name: str) -> None:
     assert len((SOURCE / name).read_text().splitlines()) <= LONGEST_FILE
-    assert [function for function, lines in lengths(TREES[name]) if lines > LONGEST_FUNCTION] == []
+    assert [function for function, lines in lengths(tree_of(name)) if lines > LONGEST_FUNCTION] == []
 
 
 def lengths(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -137,7 +144,7 @@ def test_a_folder_has_few_enough_entries_to_find_the_way(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FOLDERS if name != "."])
 def test_the_docstring_of_a_package_lists_its_files_in_reading_order(name: str) -> None:
-    described = ast.get_docstring(TREES[f"{name}/__init__.py"]) or ""
+    described = ast.get_docstring(tree_of(f"{name}/__init__.py")) or ""
     listed = re.findall(r"^- ``(\w+)``: ", described, re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == entries(SOURCE / name)

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import few
 from recordwise.cli import app
 from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
@@ -87,6 +88,7 @@ def test_a_changed_release_of_an_earlier_version_does_not_verify(old):
     assert verify(old / "establishments.ledger", against=[old / "release"]) != []
 
 
+@pytest.mark.parametrize("old", few(VERSIONS, 3), indirect=True)
 @pytest.mark.costly
 def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(old):
     fitted = rw.read(old / "release").consistent()
@@ -102,6 +104,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(old):
     assert restates(budget, load_plan(old / "plan.toml").budget)
 
 
+@pytest.mark.parametrize("old", few(VERSIONS, 3), indirect=True)
 @pytest.mark.costly
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(old):
     plan = load_plan(old / "plan.toml")

@@ -83,16 +83,18 @@ def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
 SAVED = """
 import json, sys, tempfile
 import duckdb, recordwise as rw
-counties = {"county": ["001", "002", "005"]}
+counties = {"state": ["1", "1", "2"], "county": ["001", "002", "005"]}
+places = rw.Hierarchy.of("place", counties, levels=["state", "county"], source="public: a list")
 with tempfile.TemporaryDirectory() as folder:
     records = folder + "/records.parquet"
     row = "'c' || i AS id, '00' || (1 + i % 2) AS county, i AS emp"
     duckdb.sql("SET enable_progress_bar = false")
     duckdb.sql(f"COPY (SELECT {row} FROM range(20) AS t(i)) TO '{records}' (FORMAT parquet)")
-    asked = rw.query().group_by("county", keys=rw.Keys.of(counties)).count(rw.Gaussian(rho="0.1"))
+    asked = rw.query().group_by("county", keys=places.keys("county")).count(rw.Gaussian(rho="0.1"))
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")).ratio("emp", "count")
     where = {"ledger": folder + "/ledger", "tuned_on": "synthetic"}
-    with rw.Session(records, unit="id", measures={"emp": 1}, columns={"county": "text"}, **where) as session:
+    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "hierarchies": [places]}
+    with rw.Session(records, **roles, **where) as session:
         session.run(asked).save(folder + "/out", formats=["parquet", "csv"])
 print(json.dumps(sorted(sys.modules)))
 """

@@ -424,6 +424,18 @@ def sigmas_subtracted(patch: Patch) -> None:
     patch.setattr(combined.Continued, "release", release)
 
 
+def sigmas_of_a_tier_subtracted(patch: Patch) -> None:
+    def release(self: Any, totals: Any, *, step: Any = 1, rng: Any = None) -> Any:
+        left = gaussian_noise.Gaussian(sigma=self.noise_sigma - self.before.noise_sigma)
+        return left.release(np.rint(self.earlier / float(step)).astype(np.int64), step=step, rng=rng)
+
+    patch.setattr(gaussian_noise.OnTop, "release", release)
+
+
+def tier_told_as_one_draw(patch: Patch) -> None:
+    patch.setattr(gaussian_noise, "loss_factor", lambda *_: Fraction(1))
+
+
 def wrong_weight(patch: Patch) -> None:
     patch.setattr(combined.Refined, "weight", property(lambda _: Fraction(1, 2)))
 
@@ -698,6 +710,18 @@ BUGS = (
         "`mechanisms.combined.Continued.release`",
         sigmas_subtracted,
         ("refined", "refined on few steps"),
+    ),
+    Bug(
+        "sigmas of a tier subtracted",
+        "`mechanisms.gaussian.OnTop.release`",
+        sigmas_of_a_tier_subtracted,
+        ("public tier", "public tier on few steps"),
+    ),
+    Bug(
+        "a tier told as one draw",
+        "`noise.two_draws.loss_factor`",
+        tier_told_as_one_draw,
+        ("public tier on few steps",),
     ),
     Bug(
         "wrong weight in the combination",

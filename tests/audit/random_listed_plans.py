@@ -10,8 +10,9 @@ from typing import Any
 import recordwise as rw
 from audit import random_plans
 from audit.random_plans import Asked, World, condition, made_by
-from recordwise.plan import Field, Group, Keys, Prefix, query
+from recordwise.plan import Field, Group, Keys, Prefix
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.query import query
 from recordwise.policy import ConditionColumn as Named
 
 COARSE = ["21", "é", "1", "true", "0"]

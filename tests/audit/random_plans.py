@@ -18,10 +18,11 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms.external import ExternalMechanism
-from recordwise.plan import Case, Column, DatePart, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
+from recordwise.plan import Case, Column, DatePart, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.external import SplitRows
 from recordwise.plan.plan import FoundTotals, TableTotals
+from recordwise.plan.query import query
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
 from recordwise.policy.columns import part_of

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from build import few
 from recordwise.audit.audit import LOG_ALARMS, bound_on_loss, lowest_bit
 from recordwise.audit.bound import mean_lower, sequences_repeat, tolerance
 
@@ -45,7 +46,7 @@ def gaussian_pair(mu: float, seed: int, cells: int = CELLS) -> tuple[dict[str, F
 
 
 @pytest.mark.theorem("T-AUDIT")
-@pytest.mark.parametrize("rho", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("rho", few([0.5, 2.0, 1.0], 2))
 @pytest.mark.costly
 def test_the_bound_stays_below_the_loss_and_within_a_fifth_of_it(rho: float) -> None:
     for seed in range(10):

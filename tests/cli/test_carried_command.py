@@ -156,6 +156,17 @@ def wide_records(path, shift=0):
     return path
 
 
+@pytest.mark.parametrize("entry", ["carry", "revise"])
+def test_a_year_is_rehearsed_before_the_year_before_was_published(entry, tmp_path):
+    revision = "revision = 1" if entry == "revise" else "revision = 0"
+    stage = f'\n[stage]\n{entry} = "2020"\nold_records = "records2020.parquet"\n'
+    (tmp_path / "early.toml").write_text(PLAN.replace("revision = 0", revision) + stage)
+    made = rehearse(tmp_path / "early.toml", out=tmp_path / "tried", rows=50, parameters={"year": "2021"})
+    assert made.before is None
+    assert any("is not there yet" in each for each in made.notes())
+
+
+@pytest.mark.costly
 def test_a_rehearsal_of_a_carried_year_and_of_a_correction_has_the_errors_of_the_real_ones(tmp_path, run):
     for year in ("2020", "2021"):
         wide_records(tmp_path / f"records{year}.parquet")

@@ -16,8 +16,12 @@ from recordwise.disclosure.bounds import System, blocks, feasible_intervals, tig
 from recordwise.disclosure.cells import Cells, Dimension
 from recordwise.errors import ParameterError
 
+MANY = (7, 22)
+"""Seeds with so many possible tables that trying them all takes seconds."""
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] * (seed in MANY)) for seed in range(25)]
 
-@pytest.mark.parametrize("seed", sorted(range(25), key=lambda seed: seed in (7, 22)))
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.sampled
 def test_intervals_of_two_crossed_lists_are_those_of_every_possible_table(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -8,8 +8,9 @@ import pytest
 from build import exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.errors import PlanError
-from recordwise.plan import Case, Column, Group, Keys, Measure, Plan, Schema, Splitting, prefix, query
+from recordwise.plan import Case, Column, Group, Keys, Measure, Plan, Schema, Splitting, prefix
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import by
 

@@ -6,7 +6,8 @@ import pytest
 
 from engines.plain_mechanism import Plain
 from recordwise.errors import RecordwiseError
-from recordwise.plan import Plan, Schema, query
+from recordwise.plan import Plan, Schema
+from recordwise.plan.query import query
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"town": "text"})
 SIGN = "\N{REPLACEMENT CHARACTER}"

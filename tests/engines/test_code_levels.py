@@ -15,9 +15,10 @@ from engine_choice import Choice
 from engines.plain_mechanism import Plain
 from recordwise.engines import engine as engine_totals
 from recordwise.engines.compile.totals import bases_of
-from recordwise.plan import Column, Plan, Schema, query
+from recordwise.plan import Column, Plan, Schema
 from recordwise.plan.cost import records_of
 from recordwise.plan.expressions import And, Compare, Field, In, IsNull, Not, Or, Prefix
+from recordwise.plan.query import query
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 from recordwise.policy.constructors import constant
 

@@ -13,7 +13,8 @@ import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, LedgerError, ParameterError, PlanFileError
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 
 M = Plain()
 SCHEMA = Schema.of(

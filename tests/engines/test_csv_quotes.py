@@ -7,7 +7,8 @@ from engines.plain_mechanism import Plain
 from recordwise.engines.sources import files
 from recordwise.engines.sources.files import check_quotes
 from recordwise.errors import SourceError
-from recordwise.plan import Plan, Schema, query
+from recordwise.plan import Plan, Schema
+from recordwise.plan.query import query
 from recordwise.plan.sources import CsvFiles
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"town": "text"})

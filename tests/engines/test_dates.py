@@ -15,8 +15,9 @@ import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, PlanError, SourceError, SqlError
-from recordwise.plan import Column, DatePart, Plan, Schema, query
+from recordwise.plan import Column, DatePart, Plan, Schema
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.query import query
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.policy.columns import PARTS, part_of
 

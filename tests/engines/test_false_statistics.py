@@ -7,7 +7,8 @@ import pytest
 from engines.false_statistics import NO_NULLS, whole, write_false
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 
 M = Plain()
 TABLE = pa.table({"id": [11, 12, 13], "firm": [7, 7, 8], "county": ["bb"] * 3, "size": [70007] * 3, "emp": [60006] * 3})

@@ -16,7 +16,8 @@ import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, ParameterError, PlanFileError, RecordwiseError, SourceError
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 from recordwise.plan.sources import CsvOptions, open_source
 
 M = Plain()

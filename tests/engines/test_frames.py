@@ -14,7 +14,8 @@ from engine_choice import need_java
 from engines.plain_mechanism import Plain
 from recordwise.engines.sources import stat
 from recordwise.errors import DataError, RecordwiseError, SourceError
-from recordwise.plan import Plan, Schema, query
+from recordwise.plan import Plan, Schema
+from recordwise.plan.query import query
 
 pytestmark = pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 SECRET = "Ferrum Castings of Gary"

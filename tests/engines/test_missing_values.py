@@ -8,7 +8,8 @@ import pytest
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, LedgerError, ParameterError
 from recordwise.mechanisms import Gaussian
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 from recordwise.session import Session
 
 M = Plain()

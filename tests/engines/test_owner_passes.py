@@ -8,7 +8,8 @@ from sqlglot import exp
 from engines.plain_mechanism import Plain
 from recordwise.engines.compile.owner import BIN_EDGES, PER_DECADE
 from recordwise.mechanisms import Gaussian
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Keys, Plan, Schema
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum
 from recordwise.session.owner import OwnerView

@@ -9,7 +9,8 @@ import recordwise as rw
 from build import exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, ParameterError
-from recordwise.plan import Plan, Schema, query
+from recordwise.plan import Plan, Schema
+from recordwise.plan.query import query
 from recordwise.session.owner import history_losses
 
 PAIR = Schema.of(unit=["utility", "state"], measures={"kwh": 1}, columns={"state": "text"})

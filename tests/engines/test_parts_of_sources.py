@@ -14,7 +14,8 @@ from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB, Spark
 from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import DataError, SourceError
-from recordwise.plan import Column, Plan, Schema, query
+from recordwise.plan import Column, Plan, Schema
+from recordwise.plan.query import query
 
 M = Plain()
 SCHEMA = Schema.of(

@@ -24,7 +24,8 @@ from engines.random_files import write
 from engines.random_oddities import spoil
 from engines.random_sources import SEED, Case, make
 from recordwise.errors import RecordwiseError
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 
 M = Plain()
 FOLDERS, BATCH = 2000, 250

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.engines import engine as engine_totals
-from recordwise.plan import Column, Keys, Plan, Schema, prefix, query
+from recordwise.plan import Column, Keys, Plan, Schema, prefix
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.expressions import ALL_OTHER
+from recordwise.plan.query import query
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 M = Plain()

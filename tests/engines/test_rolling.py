@@ -9,7 +9,8 @@ from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.engines import engine as passes
 from recordwise.engines import engine as rolling
-from recordwise.plan import Column, Keys, Measure, Plan, Schema, prefix, query
+from recordwise.plan import Column, Keys, Measure, Plan, Schema, prefix
+from recordwise.plan.query import query
 
 M = Plain()
 LETTERS = ["a", "\u00e9", "e\u0301", "\U0001f986", "\U0001f469\u200d\U0001f680", "\u00df", "\u4e2d", " ", "0", "1"]

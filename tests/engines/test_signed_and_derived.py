@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import recordwise as rw
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, ParameterError, PlanError
-from recordwise.plan import Keys, Measure, Plan, Schema, Splitting, query
+from recordwise.plan import Keys, Measure, Plan, Schema, Splitting
+from recordwise.plan.query import query
 from recordwise.plan.statistics import Count, CountPieces, SumSteps
 
 M = Plain()

@@ -24,8 +24,9 @@ from recordwise.errors import (
     SourceError,
 )
 from recordwise.noise import Seeded
-from recordwise.plan import Field, Keys, Plan, Schema, query
+from recordwise.plan import Field, Keys, Plan, Schema
 from recordwise.plan.expressions import Compare
+from recordwise.plan.query import query
 from recordwise.plan.sources import ANSI, SparkMaster
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")

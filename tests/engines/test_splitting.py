@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engines.plain_mechanism import Plain
 from recordwise.errors import PlanError
-from recordwise.plan import Plan, Schema, Splitting, query
+from recordwise.plan import Plan, Schema, Splitting
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics import Count, CountPieces
 from recordwise.policy import ConditionColumn as PolicyColumn

@@ -16,8 +16,9 @@ from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.owner import BIN_EDGES, bin_tree
 from recordwise.engines.owner import read_summaries
 from recordwise.errors import ParameterError
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Keys, Plan, Schema
 from recordwise.plan.expressions import Compare, condition, leaves
+from recordwise.plan.query import query
 from recordwise.plan.schema import policy_measure
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss

@@ -12,9 +12,10 @@ from build import few
 from engines.plain_mechanism import Plain
 from engines.reference_totals import OPERATORS, plain, totals, truth, value_of
 from recordwise.engines import DuckDB, integers
-from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
+from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.keys.cells import Rows
+from recordwise.plan.query import query
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")

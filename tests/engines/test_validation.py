@@ -18,7 +18,8 @@ from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import StorageType, largest_steps
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
-from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan import Column, Measure, Plan, Schema
+from recordwise.plan.query import query
 
 M = Plain()
 

@@ -338,10 +338,10 @@ def of_owners() -> Iterator[tuple[str, Any]]:
             yield f"{name}, firms", of_tree(tree)
         for at, table in enumerate(plan.tables()):
             extra = gaussian_sum("pay", sigma=7)
-            for alias, tree in realized_trees(plan, table, extra, "duckdb").items():
-                yield f"{name}, {at}, realized {alias}", of_tree(tree)
-        tables = [each for part in plan.parts() for each in part.policy.bands().values()]
-        lents = [pair for each in tables for pair in owner.lent_bands(each).items()]
+            for alias, loss in realized_trees(plan, table, extra, "duckdb").items():
+                yield f"{name}, {at}, realized {alias}", of_tree(loss)
+        bands = [each for part in plan.parts() for each in part.policy.bands().values()]
+        lents = [pair for each in bands for pair in owner.lent_bands(each).items()]
         for place, (key, lent) in enumerate(lents):
             yield f"{name}, band {place}", [len(key), *(lent[column].to_pylist() for column in lent.column_names)]
     tree = firms.all_firms_tree(firm_tables([found["pure"]], pure=True), 1, SCHEMA, several="s", dialect="duckdb")

@@ -26,9 +26,9 @@ import pyarrow as pa
 
 Subjects = Mapping[str, Callable[[], Iterator[tuple[str, Any]]]]
 PASSING = re.compile(
-    r"[0-9a-f]{12,}…?|\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|\+[\d:]+)?)?|\b\d+\.\d+\.\d+(?:\.\w+)?|(?:/[\w.-]+)*/(?=[\w.-])"
+    r"(?<![\w.])[0-9a-f]{12,}…?|\d(?:\.\d+)?e-1\d|\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|\+[\d:]+)?)?|\b\d+\.\d+\.\d+(?:\.\w+)?|(?:/[\w.-]+)*/(?=[\w.-])"
 )
-"""Digests, days and times, versions and folders."""
+"""Digests, roundings, days and times, versions and folders."""
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 CLOSE = 2e-6
 LONG, BEGINNING = 800, 160
@@ -70,7 +70,9 @@ def rough(value: Any) -> Any:
         return {name: rough(part) for name, part in value.items()}
     if isinstance(value, list):
         return [rough(part) for part in value]
-    return value if isinstance(value, str) else f"{value:.6g}" if abs(value) >= SMALL else "0"
+    if isinstance(value, str):
+        return NUMBER.sub(lambda found: rough(float(found[0].replace(",", ""))), value)
+    return f"{value:.6g}" if abs(value) >= SMALL else "0"
 
 
 def shortened(value: Any) -> Any:

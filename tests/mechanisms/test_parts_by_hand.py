@@ -1,6 +1,7 @@
 """Parts of mechanisms by hand, by sums over every outcome and by quadrature, and at their limits."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from statistics import NormalDist
@@ -81,6 +82,14 @@ def test_ends_are_rounded_outward_at_the_last_digit_of_their_decade() -> None:
         math.inf,
     ]
     assert base.clean_difference(np.array([1e300]), np.array([1.0])).tolist() == [1e300]
+
+
+def test_differences_of_decimals_are_decimals() -> None:
+    numbers = ("0.1", "-0.7", "1.1", "-12345.6", "1000.1", "-987654321.3", "0.0003", "-5")
+    for left in numbers:
+        for right in numbers:
+            found = base.clean_difference(np.array([float(left)]), np.array([float(right)]))
+            assert float(found[0]) == float(Decimal(left) - Decimal(right))
 
 
 def test_steps_and_confidences_are_within_their_limits() -> None:
@@ -495,11 +504,11 @@ def test_distinct_numbers_and_empty_cells() -> None:
         key_selection.distinct_below(4, -1, Seeded(1))
     law = SelectionLaw(sigma=F(5), threshold=3)
     occupied = np.array([1, 2, 7])
-    found = key_selection.passing_empty_cells(60, occupied, law, Seeded(8))
-    assert len(found.positions) == len(found.noisy) > 5
-    assert not set(found.positions.tolist()) & {1, 2, 7}
-    assert int(found.noisy.min()) >= 3
-    assert int(found.positions.max()) < 60
+    empty = key_selection.passing_empty_cells(60, occupied, law, Seeded(8))
+    assert len(empty.positions) == len(empty.noisy) > 5
+    assert not set(empty.positions.tolist()) & {1, 2, 7}
+    assert int(empty.noisy.min()) >= 3
+    assert int(empty.positions.max()) < 60
     everything = key_selection.passing_empty_cells(
         6, np.array([0, 3]), SelectionLaw(sigma=F(1), threshold=-50), Seeded(1)
     )

@@ -14,8 +14,9 @@ import recordwise as rw
 from divergences import ROUNDING, handed_to_the_sampler, log_pmf, renyi
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms import Mechanism
-from recordwise.plan import Plan, query
+from recordwise.plan import Plan
 from recordwise.plan.cost import firm_policy, plan_policy
+from recordwise.plan.query import query
 from recordwise.policy import pure_to_zcdp
 
 REACH = 3000

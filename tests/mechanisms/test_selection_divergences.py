@@ -9,8 +9,9 @@ from scipy.stats import norm
 from divergences import ROUNDING, both_cells, hockey_stick, selected, zcdp
 from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.key_selection import SelectionLaw
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Keys, Plan, Schema
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.query import query
 from recordwise.policy import delta_at
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})

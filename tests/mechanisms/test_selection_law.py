@@ -13,9 +13,10 @@ from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import Seeded
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Keys, Plan, Schema
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.plan import FoundTotals, Sensitive
+from recordwise.plan.query import query
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy import By, ConditionColumn, Policy, by, constant, group_loss
 from recordwise.release.draw import select_cells

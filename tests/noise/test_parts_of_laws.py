@@ -10,6 +10,7 @@ from flint import arb
 from scipy.stats import binom
 
 from recordwise.errors import ExtremeDrawError, ParameterError, RangeError
+from recordwise.exact.arithmetic import NumpyArithmetic
 from recordwise.exact.functions import Sum, log, x
 from recordwise.exact.numbers import ball, working_precision
 from recordwise.noise import (
@@ -92,7 +93,7 @@ def test_slopes_on_the_scale_of_logarithms(function: Any, slope: Any) -> None:
 def added(law: LatticeLaw, moment: int, reach: int = 4000) -> list[float]:
     """P(Z >= k) for every k up to the reach, and E |Z|**moment, term by term."""
     at = np.arange(reach + 1, dtype=float)
-    weights = np.exp([-float(law.exponent.increase(of.NumpyArithmetic(), np.array([each]))[0]) for each in at])
+    weights = np.exp([-float(law.exponent.increase(NumpyArithmetic(), np.array([each]))[0]) for each in at])
     total = 2 * weights.sum() - weights[0]
     return [*(weights[::-1].cumsum()[::-1] / total).tolist(), 2 * float((at**moment * weights).sum()) / total]
 
@@ -260,8 +261,8 @@ def test_draws_above_a_threshold_start_at_it_and_every_side_of_0_is_served() -> 
         law.sample_above(2**62 + 1, 1)
     with pytest.raises(ParameterError, match="threshold"):
         law.sample_above(-(2**62) - 1, 1)
-    drawn = sampler.Draws(values=np.array([5, 0, 2**62]), extremes={})
-    assert add_offset(drawn, 7).tolist() == [12, 7, 2**62 + 7]
+    held = sampler.Draws(values=np.array([5, 0, 2**62]), extremes={})
+    assert add_offset(held, 7).tolist() == [12, 7, 2**62 + 7]
     with pytest.raises(ExtremeDrawError):
         add_offset(sampler.Draws(values=np.array([5, 2**63 - 4]), extremes={}), 7)
     with pytest.raises(ExtremeDrawError):

@@ -12,10 +12,11 @@ from recordwise.engines import DuckDB
 from recordwise.errors import PlanError, PlanFileError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise import Seeded
-from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, query
+from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema
 from recordwise.plan.cost import cells_by_threshold, check_policy, plan_policy
 from recordwise.plan.expressions import Compare, In
 from recordwise.plan.file import load_plan
+from recordwise.plan.query import query
 from recordwise.plan.schema import policy_problems
 from recordwise.plan.statistics.totals import Splitting
 from recordwise.policy import ConditionColumn as Named

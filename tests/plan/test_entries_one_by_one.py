@@ -74,6 +74,7 @@ def keyed(keys: str) -> str:
 TOPS: dict[str, str] = {
     'memory_limit = "700 KB"': "must be a size like",
     'memory_limit = "MB"': "must be a size like",
+    "memory_limit = 5": "text",
     'memory_limit = "7.5GB"': "must be a size like",
     "max_outside = 1": "must be a share below 1",
     "max_outside = -0.1": "must be a share below 1",

@@ -14,9 +14,10 @@ from divergences import ROUNDING, handed_to_the_sampler, hockey_stick, published
 from recordwise.errors import RecordError, UnknownFormError
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise.laws import DiscreteGaussian
-from recordwise.plan import Case, Group, Keys, Plan, Schema, query
+from recordwise.plan import Case, Group, Keys, Plan, Schema
 from recordwise.plan.cost import firm_policy, plan_policy
 from recordwise.plan.keys.keys import Selection
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import FirmPolicy, delta_at, group_loss, group_loss_by_cell
 from recordwise.policy.firms import ROOTS, SIGNS, SUMS, CellKey, FirmPart, Joint

@@ -9,7 +9,8 @@ import pytest
 import recordwise as rw
 from recordwise.errors import KeysError
 from recordwise.noise import Seeded
-from recordwise.plan import Keys, Plan, Schema, parse_sql, prefix, query
+from recordwise.plan import Keys, Plan, Schema, parse_sql, prefix
+from recordwise.plan.query import query
 
 COUNT = rw.Gaussian(rho=1)
 SCHEMA = Schema.of(unit="id", columns={"county": "text", "naics": "text", "size": "integer"})

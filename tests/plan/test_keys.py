@@ -8,8 +8,9 @@ import pytest
 
 from recordwise.errors import KeysError
 from recordwise.mechanisms import Gaussian
-from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, query
+from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema
 from recordwise.plan.keys import cells as cells_module
+from recordwise.plan.query import query
 
 SCHEMA = Schema.of(
     unit="id",

@@ -8,9 +8,10 @@ import recordwise as rw
 from recordwise.errors import PlanFileError
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.plan import Keys, SumAndCount, parse_sql, query
+from recordwise.plan import Keys, SumAndCount, parse_sql
 from recordwise.plan.file import load_plan
 from recordwise.plan.keys.keys import Selection
+from recordwise.plan.query import query
 
 HEAD = """
 dataset = "records"

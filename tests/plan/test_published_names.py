@@ -7,8 +7,9 @@ import recordwise as rw
 from recordwise.errors import PlanError
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Keys, Plan, Schema
 from recordwise.plan.plan import ENDINGS, published_names
+from recordwise.plan.query import query
 
 ONE = rw.Gaussian(rho=1)
 COLUMNS = {"county": "text", **{f"count{ending}": "text" for ending in ENDINGS}, "rows_selected_on_sd": "text"}

@@ -791,10 +791,13 @@ def test_sizes_are_found_by_name_and_matched_by_the_columns_that_tell_cells_apar
     assert [some.named(*names) for names in (("emp",), ("pay",), (None,))] == [True, False, False]
     alone = Sizes(columns={"emp": np.array([1.0])}, waiting={"pay": FromRelease(release="r", column="c")})
     assert [alone.mentions(name) for name in ("emp", "pay", "net")] == [True, True, False]
-    found = sized({"a": [2, 7, None], "s": [5, 6, 9]}).sizes
-    assert found is not None
-    assert found.columns[""].tolist() == [0.0, 5.0]
+    matched = sized({"a": [2, 7, None], "s": [5, 6, 9]}).sizes
+    assert matched is not None
+    assert matched.columns[""].tolist() == [0.0, 5.0]
     assert sized({"a": [7], "s": [5]}).sizes.columns[""].tolist() == [0.0, 0.0]  # type: ignore[union-attr]
+    doubled = Keys.of({"a": [1, 1]}).sized(pa.table({"a": [1], "s": [5]}), size="s", sized_on="public: x").sizes
+    assert doubled is not None
+    assert doubled.columns[""].tolist() == [5.0, 5.0]
     both = Keys.of({"a": [1, 2, 1], "b": [1, 1, 2]}).sized(
         pa.table({"b": [2, 1, 1], "a": [1, 1, 9], "s": [-5, 6, 9]}), size={"emp": "s"}, sized_on="public: x"
     )

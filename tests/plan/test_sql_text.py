@@ -7,8 +7,9 @@ import pytest
 import recordwise.plan.sql.gate as guard
 from recordwise.errors import ParameterError, PlanError, SqlError
 from recordwise.mechanisms.base import Mechanism
-from recordwise.plan import Case, Field, Group, Keys, Plan, Prefix, Schema, parse_sql, prefix, query
+from recordwise.plan import Case, Field, Group, Keys, Plan, Prefix, Schema, parse_sql, prefix
 from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum
 

@@ -215,6 +215,10 @@ def test_deltas_and_powers_are_those_of_every_outcome(shifts: list[Shift]) -> No
             power += p * min(1.0, left / q) if q > 0 else p
             left -= min(left, q)
         assert power <= made.power(alarm) <= power + 2e-3
+        rounded = loss_law.best_power(made.losses, made.masses, alarm) * made.factor + made.slack
+        assert made.power(alarm) == pytest.approx(
+            min(meaning.power_zcdp(made.rho, alarm), rounded * (1 + 1e-9)), rel=1e-13
+        )
     assert made.rho == pytest.approx(sum(each.times * each.steps**2 / (2 * each.sigma**2) for each in shifts))
     assert made.power() == made.power(0.05)
     assert made.mu == 0

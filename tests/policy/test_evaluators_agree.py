@@ -38,7 +38,7 @@ def relative(left: Any, right: Any) -> float:
 
 
 @pytest.mark.theorem("T-OUTWARD")
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", few(range(4), 1))
 @pytest.mark.costly
 def test_one_record_and_a_whole_table_give_the_same_loss_and_the_table_is_never_below(seed: int) -> None:
     for policy, records in cases(seed, POLICIES // 4, RECORDS):
@@ -51,7 +51,7 @@ def test_one_record_and_a_whole_table_give_the_same_loss_and_the_table_is_never_
 
 
 @pytest.mark.theorem("T-OUTWARD")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", few(range(2), 1))
 @pytest.mark.costly
 def test_losses_are_never_below_an_independent_computation_of_the_formula(seed: int) -> None:
     for policy, records in cases(100 + seed, 150, 8):
@@ -79,7 +79,7 @@ def arrow_records(records: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
 
 
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", few(range(4), 1))
 @pytest.mark.costly
 def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
     """A form that four policies in a hundred have is missed by 120 of them with probability 0.96**120 = 0.7 %.

@@ -16,6 +16,8 @@ from recordwise.policy import (
     compare,
     constant,
     gaussian_sum,
+    pure_constant,
+    pure_split,
     selection,
     split,
 )
@@ -129,6 +131,19 @@ def test_pure_losses_add_up_and_lose_no_more_than_their_sum_says() -> None:
     tanh = [4 * math.tanh(2), 1 * math.tanh(0.5)]
     assert found.rho == pytest.approx(sum(map(min, roots, tanh)))
     assert FirmPolicy(parts=(part, FirmPart(policy=SUM))).loss(UNITS).epsilon is None
+
+
+def test_pure_losses_of_records_in_one_cell() -> None:
+    count = pure_constant(F(1, 10)).pure()
+    for kind, expected in (("roots", 0.4), ("firm", 0.2)):
+        part = FirmPart(policy=count, cells=(COUNTY,), joint=Joint(kind=kind))
+        assert loss(part) == pytest.approx(expected)
+        assert loss(part, {"id": [1, 2, 3]}) == pytest.approx(0.3)
+    pieces_ = pure_split({"emp": 25}, epsilon=F(1, 10)).pure()
+    summed = FirmPart(policy=pieces_, cells=(COUNTY,), joint=Joint(kind="sums", measure="emp"))
+    # County 01 has 80 in all, four pieces, against 1 + 2 + 2 of its records; county 02 has one.
+    assert loss(summed) == pytest.approx(0.5)
+    assert loss(FirmPart(policy=pieces_, cells=(COUNTY,))) == pytest.approx(0.6)
 
 
 def test_deltas_of_selected_keys() -> None:

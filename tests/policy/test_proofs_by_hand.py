@@ -453,7 +453,7 @@ def test_pieces_steps_and_lines_are_the_same_in_floats_and_balls() -> None:
     for count, level in ((0, 0.25), (2, 0.25), (3, 1), (5, 1), (6, 3), (9, 3), (10, 7)):
         assert numpy.step_up(np.array([float(count)]), steps, np.array([7.0]))[0] == level
         assert BALLS.step_up(arb(count), steps, arb(7)) == level
-    for count, level in ((0, F(1, 4)), (2, F(1, 4)), (3, F(1, 2)), (5, F(1)), (7, F(2)), (9, F(3)), (11, F(3))):
+    for count, level in ((0, 0.25), (2, 0.25), (3, 0.5), (5, 1), (7, 2), (9, 3), (11, 3)):
         assert line_value(F(count), steps) == level
         expected = level if count <= 9 else 7
         assert numpy.on_lines(np.array([count / 10]), tenth, steps, np.array([7.0]))[0] == expected

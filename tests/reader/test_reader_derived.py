@@ -19,7 +19,7 @@ from recordwise.noise import Seeded
 from recordwise.noise.laws import GeneralizedGaussian
 from recordwise.postprocess import linear
 from recordwise.postprocess.linear import LinearModel
-from recordwise.reader import ReaderRelease, asking
+from recordwise.reader import ReaderRelease, asking, derived
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import DEEPEST, condition_of
 from recordwise.release import spread
@@ -75,7 +75,7 @@ def made(values: Any, covariance: Any, **other: Any) -> Answer:
         "method": "sum",
         "of": "digest:emp",
         "release": {"title": "T", "digest": "d", "privacy_label": "p", "version": "0", "private": "yes", "stages": ""},
-        "errors": lambda draws, purpose: np.zeros((draws, len(values))),
+        "errors": lambda draws, *_: np.zeros((draws, len(values))),
     }
     return Answer(**{**given, **other})
 
@@ -218,9 +218,40 @@ def test_ranks_use_the_correlation_of_errors() -> None:
     assert list(common.all_best) == list(common.all_worst) == [1, 3, 2]
 
 
-def test_ranks_of_many_values_are_from_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    from recordwise.reader import derived
+@pytest.mark.theorem("T-RANK")
+@pytest.mark.parametrize("cells", [0, 10**6])
+def test_ranks_hold_at_once_for_errors_that_are_not_normal(cells: int) -> None:
+    """As many fresh errors as stated, whatever the draws: false alarms below one in a million; a normal law is refused."""
+    chance, fresh, count = np.random.default_rng(11), 20_000, 14
+    mix = np.eye(count) + 0.2 * np.diag(np.ones(count - 1), 1)
 
+    def drawn(draws: int, *_: Any) -> Any:
+        return chance.laplace(size=(draws, count)) @ mix.T
+
+    answer = made(np.zeros(count), 2 * mix @ mix.T, normal=False, errors=drawn, cells=cells)
+    _, reach, deviations = derived._quantiles(answer)
+    errors = drawn(fresh)
+    first, second = np.triu_indices(count, 1)
+    largest = np.max(np.abs(errors[:, first] - errors[:, second]) / deviations[first, second], axis=1)
+    off = 5 * np.sqrt(0.95 * 0.05 * (1 / fresh + 1 / (derived.LEAST_DRAWS if cells else derived.DRAWS)))
+    assert abs(np.mean(largest <= reach) - 0.95) < off
+    _, normal, _ = derived._quantiles(made(np.zeros(count), 2 * mix @ mix.T))
+    assert np.mean(largest <= normal) < 0.95 - off
+
+
+def test_what_is_left_out_of_simulated_errors_is_as_small_as_asked(opened: Any) -> None:
+    release = released(opened, rw.GeneralizedGaussian(shape=1, scale=40))
+    totals = release.total("emp", by="county5", complete=True)
+    assert totals.errors is not None
+    assert totals.cells > len(COUNTIES)
+    every, least = totals.errors(200, "rank"), float(np.max(totals.sds)) / 10
+    less, some = totals.errors(200, "rank", 1e-9), totals.errors(200, "rank", least)
+    np.testing.assert_allclose(less, every, atol=1e-7)
+    # The standard deviation of a mean of 200 squares is below a third of it: false alarms below one in a million.
+    assert 0 < np.sqrt(np.max(np.mean((some - every) ** 2, axis=0))) < 2 * least
+
+
+def test_ranks_of_many_values_are_from_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(1).normal(0, 10, 30)
     answer = made(values, np.eye(30))
     paired = answer.rank()

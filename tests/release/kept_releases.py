@@ -178,6 +178,36 @@ def of_changes() -> Told:
             yield f"saved, {path.name}", text[:40]
 
 
+def of_fits() -> Told:
+    """Fitted tables that follow from formulas, records made of them, and totals of words beside them."""
+    for method in ("ols", "top_down"):
+        for complete in (False, True):
+            found = plain().consistent(method=method, complete=complete)
+            for table in found.tables:
+                fitted = [name for name in table.data.column_names if "_fit" in name or "_best" in name]
+                yield f"{method}, {complete}, {table.name}", table.data.select(fitted)
+            said = found.to_json()["consistent"]
+            yield f"{method}, {complete}, said", {name: each for name, each in said.items() if name != "variables"}
+            yield f"{method}, {complete}, bias", [each.data.column_names for each in found.tables][:1]
+    for name, how in {"weighted": {"weighted": True, "values": ["emp"]}, "whole": {"whole": True}}.items():
+        made: Any = plain().records(of="n", complete=True, method="top_down", **how)
+        yield f"records, {name}", made.table if hasattr(made, "table") else made.data
+        yield f"records, {name}, words", [repr(made), getattr(made, "notes", "")]
+    for name, wrong in {
+        "unknown": {"method": "other"},
+        "priority": {"priority": ["patterns_state_by_total"]},
+        "at most": {"at_most": {"n": "nothing"}},
+        "few draws": {"draws": 3},
+        "gamma": {"method": "reweighted", "gamma": 1.0},
+        "slack": {"method": "max_fit", "slack": 0.0},
+    }.items():
+        try:
+            plain().consistent(**wrong)  # type: ignore[arg-type]
+            yield f"refused, {name}", "accepted"
+        except ParameterError as refused:
+            yield f"refused, {name}", str(refused)
+
+
 def of_saved() -> Told:
     """A saved folder, read again."""
     with TemporaryDirectory() as place:
@@ -202,5 +232,6 @@ SUBJECTS = {
     "files": of_files,
     "workbooks": of_workbooks,
     "changes": of_changes,
+    "fits": of_fits,
     "saved": of_saved,
 }

@@ -12,8 +12,9 @@ import recordwise as rw
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, RootTransform, UnitSplit
 from recordwise.noise import Seeded
-from recordwise.plan import Keys, Plan, Schema, SumAndCount, parse_sql, query
+from recordwise.plan import Keys, Plan, Schema, SumAndCount, parse_sql
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.query import query
 from recordwise.plan.statistics.base import Drawable
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"})

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -259,7 +260,7 @@ def _needed(drawn: Drawn) -> tuple[float, float]:
     found = best_shares(plan, goal=drawn.goal, complete=True)
     query = found.applied(plan.queries[0])
     assert sum(level.share for level in query.tables()) == 1
-    by_axis = np.array(list(map(np.prod, product(*found.axes))), float)
+    by_axis = np.array([prod(map(float, each)) for each in product(*found.axes)])
     own, products = drawn.costs(np.array([[float(level.share) for level in query.tables()], by_axis]))
     assert own / least <= 1.01, drawn.axes
     return float(own / least), float(products / least)

@@ -6,8 +6,9 @@ import pytest
 
 import recordwise as rw
 from recordwise.engines.owner import DELTA_EDGES, EDGES
-from recordwise.plan import Case, Group, Keys, Plan, query
+from recordwise.plan import Case, Group, Keys, Plan
 from recordwise.plan.cost import firm_policy
+from recordwise.plan.query import query
 from recordwise.plan.sql.grammar import parse_predicate
 
 COUNTIES = Keys.of({"county": ["01", "02", "03"]})

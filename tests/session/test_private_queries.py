@@ -15,7 +15,8 @@ from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.noise import Seeded
-from recordwise.plan import Domain, Keys, Measure, Plan, Schema, SumAndCount, parse_sql, query
+from recordwise.plan import Domain, Keys, Measure, Plan, Schema, SumAndCount, parse_sql
+from recordwise.plan.query import query
 from recordwise.policy import by, constant
 from recordwise.release.verify import verify
 

@@ -15,9 +15,10 @@ from recordwise.errors import KeysError, ParameterError, PlanError
 from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.key_selection import SelectionLaw, distinct_below, passing_empty_cells
 from recordwise.noise import Secure, Seeded
-from recordwise.plan import Column, Domain, Keys, Plan, Schema, prefix, query
+from recordwise.plan import Column, Domain, Keys, Plan, Schema, prefix
 from recordwise.plan.expressions import as_group
 from recordwise.plan.keys.keys import as_domain
+from recordwise.plan.query import query
 from recordwise.release.draw import select_cells
 
 LAW = SelectionLaw(sigma=Fraction(3, 2), threshold=1)

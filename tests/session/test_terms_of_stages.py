@@ -14,6 +14,7 @@ import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.ledger.chain import Event
 from recordwise.mechanisms.quantile import Grid
+from recordwise.noise.randomness import KEY_BYTES
 from recordwise.plan import Group, Plan
 from recordwise.plan.describe import plan_json
 from recordwise.plan.expressions import DatePart, Field, Prefix
@@ -283,7 +284,7 @@ def test_totals_are_noted_for_their_owner_alone_and_checked_by_period(tmp_path: 
     path = stages.totals_file(ledger)
     assert path.stat().st_mode & 0o777 == 0o600
     (line,) = path.read_text().splitlines()
-    assert len(json.loads(line)["key"]) == 2 * stages.KEY_BYTES
+    assert len(json.loads(line)["key"]) == 2 * KEY_BYTES
     stages.check_totals(ledger, charge, described, totals(1, 2, 3))
     for kind, advice in (("refine", "Refine it on the records"), ("carry", "Give the old records")):
         with pytest.raises(ParameterError, match=f"{kind}.*other records.*{advice}"):

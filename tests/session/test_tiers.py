@@ -5,6 +5,7 @@ Stated losses are compared with divergences of the laws that are really handed t
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
@@ -18,6 +19,7 @@ import divergences
 import recordwise as rw
 from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.errors import DrawingError, LedgerError, ParameterError, SourceError
+from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import Carried, coarsen, refine
@@ -217,7 +219,9 @@ def test_a_tier_is_made_once_and_resumed_after_a_crash(fine, tmp_path):
     assert len(session.history()) == events
 
 
-def test_a_tier_whose_draw_failed_is_made_again(fine):
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_tier_whose_draw_failed_is_made_again(fine, noted):
+    """Whether the ledger says so or the process was killed; nothing of it was published."""
     session, finer = fine
 
     def fails(points, law, source):
@@ -225,9 +229,13 @@ def test_a_tier_whose_draw_failed_is_made_again(fine):
             raise OSError
         return noised(points, law, source)
 
-    with patch.object(gaussian_noise, "noised", fails), pytest.raises(DrawingError):
+    closing = patch.object(Ledger, "record_failure") if not noted else nullcontext()
+    with patch.object(gaussian_noise, "noised", fails), closing, pytest.raises(DrawingError):
         session.run(asked(2), tier_of=finer)
+    assert (session.history()[-1].kind == "failed") is noted
     session.run(asked(2), tier_of=finer)
+    with pytest.raises(LedgerError, match="already"):
+        session.run(asked(2), tier_of=finer)
 
 
 def test_no_tier_makes_or_uses_a_reserve(tmp_path):
@@ -312,6 +320,18 @@ def test_noise_without_a_law_of_the_sum_is_refused_by_name(name):
     before, after, words = NOT_COARSENED[name]
     with pytest.raises(ParameterError, match=words):
         coarsen(before, after)
+
+
+def test_the_loss_is_that_on_the_lattice_of_the_measure():
+    """A sigma of 0.1 on quarters is as one of 0.4 on whole numbers, and costs that much more than on a fine lattice."""
+    made = coarsen(rw.Gaussian(sigma="0.09"), rw.Gaussian(sigma="0.1275"))
+    rough, fine = (
+        float(made.policy(Measure("emp", step)).loss({"emp": 1})) for step in (Fraction(1, 4), Fraction(1, 400))
+    )
+    assert fine == pytest.approx(1 / (2 * float(made.noise_sigma) ** 2), rel=1e-6)
+    assert rough / fine == pytest.approx(1.54, abs=0.01)
+    noisy = made.release(np.full(2000, 7), step=Fraction(1, 4), rng=Seeded(1))
+    assert set(np.rint(noisy.values() * 4) - noisy.values() * 4) == {0.0}
 
 
 def test_clamped_sums_and_groups_have_tiers_of_their_own_kind():

@@ -298,16 +298,15 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> PublishedCells
         first = None
         if subject.first is not None:
             first = load_release(session.run(subject.first(keys)).save(folder / f"first{run}"))
-        release = session.run(subject.ask(keys), refine=first, fixed_in_advance=True)
+        stage: dict[str, Any] = {"tier_of": first} if subject.tier else {"refine": first}
+        release = session.run(subject.ask(keys), **stage, fixed_in_advance=True)
         release.save(out)
         published = read_published_cells(out, layout)
-        if first is not None:
+        if first is not None and not subject.tier:
             published = both_stages(read_published_cells(folder / f"first{run}", layout), published)
-        damage = (
-            ()
-            if session.spent() == published.policy
-            else ("the policy charged to the ledger is not the published one",)
-        )
+        # A tier is charged nothing, for the finer release paid for all that is made from it.
+        charged = first.policy if subject.tier and first is not None else published.policy
+        damage = () if session.spent() == charged else ("the policy charged to the ledger is not the published one",)
     return PublishedCells(features=published.features, policy=published.policy, problems=(*published.problems, *damage))
 
 

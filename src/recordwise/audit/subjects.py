@@ -64,6 +64,8 @@ class Subject:
     """Whether ``value`` may be negative."""
     first: Callable[[Keys], Query] | None = None
     """The query of an earlier release, which ``ask`` refines; the loss is that of both."""
+    tier: bool = False
+    """Whether ``ask`` is a public tier of that release instead; the loss is that of the tier alone, and nothing is charged."""
     rows: int = 1
     """How many rows each record has in the file: with several, the largest ``value`` counts and ``second`` is added up."""
 
@@ -230,6 +232,11 @@ def refined_subject(name: str, before: Mechanism, after: Mechanism) -> Subject:
     return replace(sum_subject(name, after), first=statement(text, answer=before))
 
 
+def tier_subject(name: str, before: Mechanism, after: Mechanism) -> Subject:
+    """Return a sum that is a public tier of a finer one."""
+    return replace(refined_subject(name, before, after), tier=True)
+
+
 def levels_subject() -> Subject:
     """Return the same sum at two levels of a code."""
     return replace(several("two levels", "", answer=None), ask=two_level_query)
@@ -306,6 +313,10 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     "refined": lambda: refined_subject("refined", Gaussian(sigma=28), Gaussian(sigma=20)),
     "refined on few steps": lambda: refined_subject(
         "refined on few steps", Gaussian(sigma="1.2"), Gaussian(sigma="0.8")
+    ),
+    "public tier": lambda: tier_subject("public tier", Gaussian(sigma=14), Gaussian(sigma=20)),
+    "public tier on few steps": lambda: tier_subject(
+        "public tier on few steps", Gaussian(sigma="0.36"), Gaussian(sigma="0.51")
     ),
     "found keys, alone": alone,
     "found keys, beside others": beside_others,

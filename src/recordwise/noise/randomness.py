@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from flint import arb, fmpz
 
 from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
@@ -85,6 +84,9 @@ def bit_source(rng: BitSource | None) -> BitSource:
 
 
 def _keystream(target: memoryview) -> None:
+    # Who only reads a release draws nothing.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
     cipher = Cipher(algorithms.AES(os.urandom(KEY_BYTES)), modes.CTR(bytes(16))).encryptor()
     for begin in range(0, len(target), len(_BLANK)):
         part = target[begin : begin + len(_BLANK)]

@@ -23,9 +23,6 @@ In reading order:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# At once, as the module of the same name would hide the function.
-from recordwise.plan.query import query
-
 if TYPE_CHECKING:
     from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
     from recordwise.plan.keys.cells import Domain
@@ -48,7 +45,8 @@ HOMES = {
     "statistics": ("SumAndCount",),
     "statistics.totals": ("Splitting",),
 }
-"""Where each name is defined. Readers of a release need few of them, and no mechanism."""
+"""Where each name is defined. Readers of a release need few of them, and no mechanism. The function ``query`` is in the module
+of its name, which would hide it here."""
 
 __all__ = [
     "Case",
@@ -68,7 +66,6 @@ __all__ = [
     "SumAndCount",
     "parse_sql",
     "prefix",
-    "query",
 ]
 
 

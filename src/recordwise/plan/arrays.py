@@ -5,11 +5,13 @@ process that has no use for it otherwise.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from recordwise.errors import KeysError
 
 MOST_LETTERS = 2**31 - 1
 """What one column of text can hold, in bytes."""
@@ -81,6 +83,17 @@ def array_from_list(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.A
     return pa.array(values, from_pandas=nan_is_null)
 
 
+def as_array(name: str, values: Iterable[Any]) -> pa.Array:
+    """Return key values as one Arrow column; refuse mixed types and strings."""
+    if isinstance(values, str | bytes):
+        raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
+    try:
+        array = pa.array(values) if hasattr(values, "__arrow_array__") else array_from_list(list(values))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
 def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
     """Return a column as numpy, without copying if possible.
 
@@ -142,6 +155,26 @@ def _unpack_bits(array: pa.Array, buffer: int) -> Any:
         return np.empty(0, np.bool_)
     packed = np.frombuffer(array.buffers()[buffer], np.uint8)
     return np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
+
+
+def distinct(table: pa.Table, by: Sequence[str] | None = None) -> pa.Table:
+    """Return the first row of each combination of values, in their order.
+
+    Args:
+        table: The rows.
+        by: The columns that tell rows apart; all of them by default.
+
+    Example:
+        >>> distinct(pa.table({"state": ["34", "34", "36"], "code": [1, 1, 2]})).to_pydict()
+        {'state': ['34', '36'], 'code': [1, 2]}
+    """
+    place = np.zeros(table.num_rows, np.int64)
+    for name in table.column_names if by is None else by:
+        codes = _plain(table.column(name)).dictionary_encode(null_encoding="encode")
+        joint = place * max(1, len(codes.dictionary)) + np.asarray(numpy_of(codes.indices), np.int64)
+        # Numbered again after each column, so that numbers stay below the square of the rows.
+        place = np.unique(joint, return_inverse=True)[1]
+    return table.take(array_of(np.sort(np.unique(place, return_index=True)[1])))
 
 
 def table_digest(table: pa.Table) -> str:

@@ -584,6 +584,6 @@ def integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
 
 def bin_counts(found: pa.Table) -> BinCounts:
     """Rows (position, bin, held) as numbers, in the order of the cells."""
-    rows = found.sort_by(POSITION)
-    position, point, held = (np.asarray(numpy_of(rows.column(name)), np.int64) for name in (POSITION, BIN, HELD))
-    return BinCounts(position=position, point=point, held=held)
+    position, point, held = (np.asarray(numpy_of(found.column(name)), np.int64) for name in (POSITION, BIN, HELD))
+    order = np.argsort(position, kind="stable")
+    return BinCounts(position=position[order], point=point[order], held=held[order])

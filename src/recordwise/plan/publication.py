@@ -7,10 +7,13 @@ number, no policy and no digest.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 from recordwise.errors import ParameterError, own_errors_of
 
+LABEL = b"recordwise"
+"""The key of the privacy label in the metadata of every Parquet file that we publish."""
 VALUE_SIGN = "="
 """Separates a column from one of its values in the name of a label: ``naics=21``."""
 
@@ -84,7 +87,7 @@ class Publication:
 
 
 @own_errors_of
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Labels:
     """The words of a release.
 
@@ -149,7 +152,18 @@ class Labels:
             The label of each value that has one.
         """
         start = column + VALUE_SIGN
-        return {name.removeprefix(start): label for name, label in self.labels.items() if name.startswith(start)}
+        same = self._by_column.get(start.partition(VALUE_SIGN)[0], {})
+        return {name.removeprefix(start): label for name, label in same.items() if name.startswith(start)}
+
+    @cached_property
+    def _by_column(self) -> dict[str, dict[str, str]]:
+        """The labels of values, by what their names begin with up to the first sign."""
+        found: dict[str, dict[str, str]] = {}
+        for name, label in self.labels.items():
+            column, sign, _ = name.partition(VALUE_SIGN)
+            if sign:
+                found.setdefault(column, {})[name] = label
+        return found
 
 
 # Rules for the status of a published value, by its relative error. They are part of the plan and use released values

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from recordwise.errors import (
     KindError,
@@ -20,13 +20,15 @@ from recordwise.errors import (
 )
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.expressions import LONGEST_PREFIX, Linear
-from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Truth, Value
 from recordwise.policy.columns import Measure as PolicyMeasure
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Maximum, Policy, Terms
+
+if TYPE_CHECKING:
+    from recordwise.plan.keys.hierarchies import Hierarchy
 
 DEFAULT_BOUND_STEPS = 2**53
 LARGEST_BOUND_STEPS = 2**62
@@ -321,7 +323,7 @@ class Schema:
     firm: str | None = None
     collapse: tuple[tuple[str, CollapseRule], ...] | None = None
     """Where a unit has several rows: what they become in its one record, column by column. None: one row is one record."""
-    hierarchies: tuple[Hierarchy, ...] = ()
+    hierarchies: "tuple[Hierarchy, ...]" = ()
     """Public lists of codes, whose coarser levels can be used like columns that records do not hold."""
 
     def __post_init__(self) -> None:
@@ -341,7 +343,7 @@ class Schema:
             )
         self._check_collapse()
 
-    def _typed_hierarchy(self, hierarchy: Hierarchy) -> Hierarchy:
+    def _typed_hierarchy(self, hierarchy: "Hierarchy") -> "Hierarchy":
         """A hierarchy of a column that records hold, in its type."""
         about, held = f"hierarchy '{hierarchy.name}'", {name.casefold() for name in self._declared_columns()}
         own = next((each for each in self.columns if each.name == hierarchy.finest), None)
@@ -417,7 +419,7 @@ class Schema:
         columns: Mapping[str, "ColumnType | Column"] | None = None,
         firm: str | None = None,
         collapse: Mapping[str, CollapseRule] | None = None,
-        hierarchies: Sequence[Hierarchy] = (),
+        hierarchies: "Sequence[Hierarchy]" = (),
     ) -> "Schema":
         """Return a schema from steps of measures and types of columns."""
         names = {
@@ -430,6 +432,8 @@ class Schema:
                 expect_kind(given, Mapping, parameter=parameter, wanted=f"a mapping such as {names[parameter]}")
         if firm is not None:
             expect_kind(firm, str, parameter="firm", wanted="the name of a column")
+        if hierarchies:
+            from recordwise.plan.keys.hierarchies import Hierarchy
         for each in hierarchies:
             expect_kind(each, Hierarchy, parameter="hierarchies", wanted="a list of Hierarchy")
         return cls(
@@ -487,7 +491,7 @@ class Schema:
         """The coarser levels of hierarchies, which no record holds."""
         return tuple(level for each in self.hierarchies for level in each.coarser)
 
-    def hierarchy(self, name: str) -> Hierarchy | None:
+    def hierarchy(self, name: str) -> "Hierarchy | None":
         """The hierarchy that a column or a coarser level belongs to."""
         return next((each for each in self.hierarchies if name in each.levels), None)
 
@@ -722,7 +726,7 @@ def check_tuned_on(tuned_on: str | None) -> None:
 
 
 def check_tuning(
-    tuned_on: str | None, tuning_reason: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
+    tuned_on: str | None, tuning_reason: str | None, *, looks: str = "", hierarchies: "Sequence[Hierarchy]" = ()
 ) -> None:
     """Check that a release states what its plan was tuned on.
 

@@ -28,7 +28,8 @@ from recordwise.errors import (
     SourceError,
     own_errors_of,
 )
-from recordwise.plan.arrays import array_from_list
+from recordwise.plan.arrays import as_array
+from recordwise.plan.publication import LABEL
 
 __all__ = ["Csv", "Database", "Postgres", "SparkMaster"]
 
@@ -326,8 +327,6 @@ def _is_hidden(path: Path) -> bool:
 # none either: these cannot be recognized (docs/limits.md).
 
 
-LABEL = b"recordwise"
-"""The key of the privacy label in the metadata of every Parquet file that we publish."""
 PRIVATE = "private"
 COMMENT = b"# NOT PRIVATE"
 """How the CSV file of a table that is not private begins."""
@@ -423,17 +422,6 @@ def _digest(path: Path) -> str:
 
 
 # Frames of any library, and lists of values, as Arrow tables and columns.
-
-
-def as_array(name: str, values: Iterable[Any]) -> pa.Array:
-    """Return key values as one Arrow column; refuse mixed types and strings."""
-    if isinstance(values, str | bytes):
-        raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
-    try:
-        array = pa.array(values) if hasattr(values, "__arrow_array__") else array_from_list(list(values))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
-        raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def as_public(frame: Any) -> pa.Table:
@@ -759,7 +747,9 @@ def read_code_file(path: Path) -> pa.Table:
     try:
         refuse_own_file(path)
         if path.suffix.lower() in (".parquet", ".pq"):
-            table = pyarrow.parquet.read_table(path)
+            # A file alone needs no dataset, which would load pandas.
+            with pyarrow.parquet.ParquetFile(path) as file:
+                table = file.read()
             refuse_own_table(table, f"the file {path.name}")
             return table
         with pyarrow.csv.open_csv(path) as opened:

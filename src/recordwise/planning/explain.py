@@ -574,6 +574,8 @@ def _scaled_to(session: Session, cells: Cells, sample: Sample, target: float) ->
 
 def _budget(file: PlanFile, policy: Policy) -> str:
     """Return what the budget allows, in words."""
+    if file.stage is not None and file.stage.tier_of is not None:
+        return "Nothing is charged: noise is added to a release that was charged before."
     if file.budget is None:
         return "No budget is declared, so nothing limits what later releases cost."
     with plan_ledger(file) as ledger:

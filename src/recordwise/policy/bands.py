@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -38,7 +39,7 @@ GAPS = 8
 """A packed byte holds a band and a gap below this to the cell before; longer gaps follow in a list of their own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
 class BandTable:
     """The band of each listed cell, with equality by digest.
 
@@ -136,7 +137,10 @@ class BandTable:
         return {
             "columns": [column.to_json() for column in self.columns],
             "edges": [fraction_text(edge) for edge in self.edges],
-            "values": [[None if value is None else value_json(value) for value in held] for held in self.values],
+            "values": [
+                list(held) if _only_texts(held) else [None if value is None else value_json(value) for value in held]
+                for held in self.values
+            ],
         }
 
     def __eq__(self, other: object) -> bool:
@@ -213,8 +217,20 @@ class BandTable:
             UnknownFormError: The form is not one this version knows, or it was changed.
         """
         try:
+            saved = json.dumps(form)
+        except (TypeError, ValueError, RecursionError):
+            # No text of a file: what is wrong with it is found below.
+            return cls._checked(form)
+        found = _KNOWN.get(saved)
+        if found is None:
+            found = _KNOWN[saved] = cls._checked(form)
+        return found
+
+    @classmethod
+    def _checked(cls, form: Any) -> "BandTable":
+        try:
             bands, places = unpack(_bytes(form["cells"]), _bytes(form["gaps"]))
-            values = tuple(tuple(map(_value, held)) for held in form["values"])
+            values = tuple(tuple(held) if _only_texts(held) else tuple(map(_value, held)) for held in form["values"])
             edges = tuple(read_fraction(edge) for edge in form["edges"])
             columns, level = tuple(map(column_from_json, form["columns"])), tuple(map(str, form.get("level", ())))
             table = cls(columns, edges, values, places, bands, level)
@@ -232,6 +248,10 @@ class BandTable:
         gaps = np.diff(self.places, prepend=-1) - 1
         cells = (self.bands * GAPS + np.minimum(gaps, GAPS - 1)).astype(np.uint8)
         return cells.tobytes(), _varints(gaps[gaps >= GAPS - 1] - (GAPS - 1))
+
+
+_KNOWN: WeakValueDictionary[str, BandTable] = WeakValueDictionary()
+"""Tables in use by their saved form: the policy, the series and the page of a release repeat the same few."""
 
 
 def unpack(cells: bytes, gaps: bytes) -> tuple[IntArray, IntArray]:
@@ -274,6 +294,11 @@ def _text(packed: bytes) -> str:
 
 def _bytes(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text, validate=True))
+
+
+def _only_texts(values: Sequence[Any]) -> bool:
+    """Whether all values are texts, which are their own saved form."""
+    return set(map(type, values)) <= {str}
 
 
 def _value(form: Any) -> Value | None:

@@ -60,8 +60,12 @@ def merge(*parts: Terms) -> Terms:
 
 def merged(terms: Iterable[tuple[Key, Fraction]]) -> Terms:
     """Return terms, the coefficients of equal ones added."""
-    found: dict[Key, Fraction] = {}
-    for key, coefficient in terms:
+    listed = list(terms)
+    found: dict[Key, Fraction] = dict(listed)
+    if len(found) == len(listed) and not any(isinstance(key[1], Outside) for key in found):
+        return found
+    found = {}
+    for key, coefficient in listed:
         before = found.get(key)
         added = coefficient if before is None else before + coefficient
         found[key] = Fraction(1) if isinstance(key[1], Outside) else added

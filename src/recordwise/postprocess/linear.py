@@ -16,7 +16,6 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.postprocess.least_squares import ols
 from recordwise.postprocess.solvers.boxed import IntArray
 from recordwise.postprocess.solvers.places import PlaceFit, Places, best_places
 from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
@@ -303,6 +302,9 @@ class _Fitted:
 
 
 def _least_squares(rows: Any, linked: Any, variances: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    # Answers that no closed form fits are few, and the solvers many.
+    from recordwise.postprocess.least_squares import ols
+
     workload = Workload.matrix(sparse.csr_array(rows[linked]))
 
     def fit(answers: FloatArray) -> FloatArray:

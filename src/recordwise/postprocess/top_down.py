@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recordwise.postprocess.least_squares import nnls
 from recordwise.postprocess.linear import AnswerTree
 from recordwise.postprocess.measured import TOLERANCE, Fit
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray
@@ -59,6 +58,8 @@ def top_down(workload: Workload, best: FloatArray, sd: FloatArray, *, shape: "Fo
         The fitted table.
     """
     if shape is None:
+        from recordwise.postprocess.least_squares import nnls
+
         middle = np.mean(np.atleast_2d(best), axis=0)
         return nnls(workload, best, ease_of(middle, sd), noise="gaussian")
     cells, gap = shape.hand_down(best, sd)

@@ -58,8 +58,11 @@ class Answer:
     """Title, digest, privacy label and version, for the citation."""
     moments: bool = True
     """Whether values are unbiased with this covariance."""
-    errors: Callable[[int, str], FloatArray] | None = None
-    """Simulated errors of all values, by number of draws and purpose; None where they depend on the totals."""
+    errors: Callable[..., FloatArray] | None = None
+    """Simulated errors of all values, by number of draws, purpose and the standard deviation of what may be left out of each (by
+    default nothing); None where they depend on the totals."""
+    cells: int = 0
+    """The noisy numbers that one draw of these errors takes, where that is known."""
     law: "Callable[[Any, Sequence[float]], Sequence[FloatArray] | None] | None" = None
     """Where errors are not normal: what those of weighted sums of the values stay within at several levels, if it is computed."""
     wides: FloatArray | None = None
@@ -409,7 +412,7 @@ class Answer:
             **{name: getattr(self, name)[places] for name in ("values", "sds", "lows", "highs", "halves")},
             covariance=self.covariance[np.ix_(places, places)],
             sources=tuple(self.sources[at] for at in places if at < len(self.sources)),
-            errors=None if errors is None else lambda draws, purpose: errors(draws, purpose)[:, places],
+            errors=None if errors is None else lambda *asked: errors(*asked)[:, places],
             law=None if law is None else lambda sums, levels: law(sums @ chosen, levels),
             wides=None if self.wides is None else self.wides[places],
         )
@@ -492,7 +495,7 @@ class Answer:
             covariance=covariance,
             halves=halves,
             sources=("the totals and their covariance",),
-            errors=None if errors is None else lambda draws, purpose: errors(draws, purpose) @ weights.T,
+            errors=None if errors is None else lambda draws, purpose, *_: errors(draws, purpose) @ weights.T,
             law=None if law is None else lambda sums, levels: law(sums @ weights, levels),
             wides=wides,
         )

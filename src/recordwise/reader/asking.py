@@ -21,8 +21,16 @@ from recordwise.plan.statistics.base import SUM
 from recordwise.postprocess.linear import LinearModel, rank_of
 from recordwise.reader.answers import Answer
 from recordwise.reader.questions import MOST_CODES, Among, Question, Regions, with_label
-from recordwise.release.consistent import joint_queries
-from recordwise.release.nesting import Nesting, finest_of, key_values, nesting_of, nests, rest_rows, source_of
+from recordwise.release.nesting import (
+    Nesting,
+    finest_of,
+    joint_queries,
+    key_values,
+    nesting_of,
+    nests,
+    rest_rows,
+    source_of,
+)
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic, PublishedTable
 from recordwise.release.release import Release
 from recordwise.release.spread import (
@@ -335,17 +343,30 @@ class Model:
         found = [law.reaches(self.linear.influences(asked[start : start + block]), levels) for start in starts]
         return [np.concatenate(each) for each in zip(*found)]
 
-    def errors(self, rows: Any, draws: int, seed: str) -> FloatArray:
+    def errors(self, rows: Any, draws: int, seed: str, left_out: float = 0.0) -> FloatArray:
         """Return simulated errors of questions, a row for each draw.
 
-        The public noise law is drawn with a generator of its own and goes through the estimate. No record is read.
+        The public noise law is drawn with a generator of its own and goes through the estimate. No record is read. Where tails are
+        light, a part of each error with the standard deviation ``left_out`` may be missing.
         """
         size, found = len(self.linear.answers), []
         source = public_seed(seed, self.statistic.name, "ask")
+        light = left_out > 0 and rows.shape[0] < draws and SummedErrors.of(self.noise) is not None
+        weights = self._large_weights(rows, left_out) if light else None
         for some in chunks(draws, size):
-            drawn = self.linear.weights.fit(self.noise.errors(self.linear.answers, some, source))
-            found.append((rows @ drawn.T).T)
+            drawn = self.noise.errors(self.linear.answers, some, source).T
+            # A draw goes through the estimate, or only the questions do, once for all draws.
+            found.append((rows @ self.linear.weights.fit(drawn.T).T if weights is None else weights @ drawn).T)
         return np.concatenate(found)
+
+    def _large_weights(self, rows: Any, left_out: float) -> Any:
+        """Return the weights of answers in questions without those that add up to less than a standard deviation."""
+        size, sds = len(self.linear.answers), np.sqrt(self.linear.spread)
+        block, least, kept = max(1, MOST_MOVED // size), left_out / math.sqrt(size), []
+        for start in range(0, rows.shape[0], block):
+            own = self.linear.influences(rows[start : start + block])
+            kept.append(sparse.csr_array(np.where(np.abs(own) * sds > least, own, 0.0)))
+        return sparse.csr_array(sparse.vstack(kept))
 
 
 def answer(release: Release, question: Question, confidence: float, models: MutableMapping[Any, Any]) -> Answer:
@@ -413,7 +434,10 @@ def _answer(
         method=_method(used, cells, model, plain=plain),
         of=f"{release.digest}:{statistic.name}",
         release=_about(release),
-        errors=None if model.noise.varies else lambda draws, purpose: model.errors(cells.rows, draws, seed + purpose),
+        errors=None
+        if model.noise.varies
+        else lambda draws, purpose, *left: model.errors(cells.rows, draws, seed + purpose, *left),
+        cells=len(model.linear.answers),
         law=None if normal else lambda sums, levels: model.reaches(sparse.csr_array(sums) @ cells.rows, levels),
         **numbers,
     )

@@ -22,7 +22,7 @@ from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
 from recordwise.release.change import read_crosswalk
 from recordwise.release.release import Release
-from recordwise.release.spread import NORMAL, NORMAL_STEPS, public_seed
+from recordwise.release.spread import NORMAL, NORMAL_STEPS, draws_for, public_seed
 
 if TYPE_CHECKING:
     from recordwise.reader.reading import ReaderRelease
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 DRAWS = 2000
 MOST_PAIRED = 400
 """Up to so many values all pairs are looked at; beyond, their simultaneous intervals (Sidak)."""
-MOST_TOGETHER = 4_000_000
+MOST_DRAWN, LEAST_DRAWS = 20_000_000, 500
+"""Noisy numbers that are drawn, unless these are fewer draws: the order statistic of any number of draws holds (T-FITVAR)."""
+LEFT_OUT, WIDER = 1e-6, 1e-4
+"""What may be missing in a simulated error as a part of the smallest error of a pair, and by what quantiles are larger for it."""
 LEAST = 2
 ROUNDING = 1e-9
 
@@ -168,17 +171,26 @@ def _quantiles(answer: Answer) -> tuple[FloatArray, float, FloatArray]:
     own = np.diagonal(answer.covariance)
     squared = own[:, None] + own - 2 * answer.covariance
     least = ROUNDING * float(np.max(own))
-    spread = np.sqrt(np.where(squared > least, squared, np.inf))
-    errors = _normal_errors(answer) if answer.normal else _drawn_errors(answer)
-    size, largest = max(1, MOST_TOGETHER // len(own) ** 2), []
-    for start in range(0, len(errors), size):
-        some = errors[start : start + size]
-        largest.append(np.max(np.abs(some[:, :, None] - some[:, None, :]) / spread, axis=2))
-    by_value = np.concatenate(largest)
-    place = rank_of(len(errors), answer.confidence) - 1
+    inverse = np.divide(1.0, np.sqrt(np.maximum(squared, 0.0)), out=np.zeros_like(squared), where=squared > least)
+    errors = _normal_errors(answer) if answer.normal else _drawn_errors(answer, float(np.max(inverse)))
+    by_value = _largest_of_pairs(errors, inverse)
+    place, more = rank_of(len(errors), answer.confidence) - 1, 1 + (ROUNDING if answer.normal else WIDER)
     single = np.partition(by_value, place, axis=0)[place]
     together = np.partition(np.max(by_value, axis=1), place)[place]
-    return single * (1 + ROUNDING), float(together) * (1 + ROUNDING), np.sqrt(np.maximum(squared, 0.0))
+    return single * more, float(together) * more, np.sqrt(np.maximum(squared, 0.0))
+
+
+def _largest_of_pairs(errors: FloatArray, inverse: FloatArray) -> FloatArray:
+    """Return for each draw and value the largest difference from another value, times a factor for each pair."""
+    by_value = np.ascontiguousarray(errors.T)
+    found = np.zeros_like(by_value)
+    for place, own in enumerate(by_value[:-1]):
+        pairs = by_value[place + 1 :] - own
+        pairs *= inverse[place, place + 1 :, None]
+        np.abs(pairs, out=pairs)
+        np.maximum(found[place], np.max(pairs, axis=0), out=found[place])
+        np.maximum(found[place + 1 :], pairs, out=found[place + 1 :])
+    return found.T
 
 
 def _normal_errors(answer: Answer) -> FloatArray:
@@ -189,9 +201,11 @@ def _normal_errors(answer: Answer) -> FloatArray:
     return np.asarray((drawn / NORMAL_STEPS * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-def _drawn_errors(answer: Answer) -> FloatArray:
+def _drawn_errors(answer: Answer, inverse: float) -> FloatArray:
+    """Draw errors through the estimate, given the inverse of the smallest standard deviation of a pair."""
     assert answer.errors is not None
-    return answer.errors(DRAWS, "rank")
+    fewer = max(LEAST_DRAWS, MOST_DRAWN // max(answer.cells, 1), draws_for(answer.cells, answer.confidence, None))
+    return answer.errors(min(DRAWS, fewer), "rank", LEFT_OUT / inverse if inverse > 0 else 0.0)
 
 
 def _by_intervals(answer: Answer) -> tuple[Any, Any]:

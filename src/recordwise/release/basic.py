@@ -21,10 +21,10 @@ from recordwise.plan.arrays import numpy_of
 from recordwise.plan.publication import StatusRules
 from recordwise.postprocess.rounding import round_tables
 from recordwise.progress import reported, steps, tracked
-from recordwise.release.consistent import TOP_DOWN, joint_queries
+from recordwise.release.consistent import TOP_DOWN
 from recordwise.release.dictionary import STATUS, has_status, sd_column, statuses, value_column
 from recordwise.release.formats.csv import meaningful
-from recordwise.release.nesting import nesting_of, rounding_nesting
+from recordwise.release.nesting import joint_queries, nesting_of, rounding_nesting
 from recordwise.release.published import PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.tables import BASIC, FITTED, Accuracy, BasicNote, ClassBias, ReleasedTable, digest_of

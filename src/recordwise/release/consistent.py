@@ -5,7 +5,6 @@ How the tables of a query nest is read from the release's own description (``nes
 post-processing: no record is read, no budget is spent, and the ledger gets no entry.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +24,8 @@ from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.top_down import Forest, Grid, top_down
 from recordwise.postprocess.workload import Workload
 from recordwise.progress import reported, tracked
-from recordwise.release.nesting import Nesting, finest_of, nesting_of
-from recordwise.release.published import PublishedQuery, PublishedStatistic
+from recordwise.release.nesting import Nesting, Rules, chain_to, joint_queries, nesting_of, read_rules
+from recordwise.release.published import PublishedStatistic
 from recordwise.release.release import Release
 from recordwise.release.spread import (
     BOOTSTRAP,
@@ -102,161 +101,6 @@ def columns_json(method: str, *, drawn: bool) -> dict[str, str]:
         f"NAME{BEST}_low": "the lower end of its interval",
         f"NAME{BEST}_high": "the upper end of its interval",
     }
-
-
-# Rules of the form "this one never exceeds that one", resolved in a release. A name is a published column
-# (``sum_payqtr1``) or a measure with one sum (``payqtr1``). The prefix ``q2:`` restricts it to the second query, as
-# in the names of its tables; without it a rule applies to every query that has both variables.
-
-
-Rules = dict[str, str]
-"""The smaller and the larger variable of each rule of one query, by column."""
-
-
-def read_rules(at_most: Mapping[str, str], plan: Sequence[PublishedQuery]) -> list[Rules]:
-    """Return each query's rules; raise unless all fit and form chains."""
-    found: list[Rules] = [{} for _ in plan]
-    for smaller, larger in at_most.items():
-        only = {number for name in (smaller, larger) if (number := _query(name)) is not None}
-        fitting = [
-            (rules, names)
-            for number, (query, rules) in enumerate(zip(plan, found), 1)
-            if only <= {number} and None not in (names := [_column(name, query) for name in (smaller, larger)])
-        ]
-        if not fitting:
-            known = " ".join(f"q{number}: {', '.join(_columns(query))}." for number, query in enumerate(plan, 1))
-            problem = f"{smaller}={larger} does not name two counts or sums of one query"
-            raise ParameterError(parameter="at_most", problem=problem, advice=f"Available are {known}")
-        for rules, (lower, upper) in fitting:
-            _add(rules, str(lower), str(upper))
-    return found
-
-
-def chain_to(
-    largest: PublishedStatistic, statistics: Sequence[PublishedStatistic], rules: Rules
-) -> list[PublishedStatistic]:
-    """A variable and those below it, smallest first."""
-    below = [each for each in statistics if rules.get(each.name) == largest.name]
-    return [*chain_to(below[0], statistics, rules), largest] if below else [largest]
-
-
-def _add(rules: Rules, lower: str, upper: str) -> None:
-    """Add a rule, if all rules still form chains."""
-    if upper in rules.values() or lower in rules:
-        raise ParameterError(
-            parameter="at_most",
-            problem=f"has two rules with '{upper if upper in rules.values() else lower}' on the same side",
-            advice="Give a chain: the first is at most the second, the second is at most the third.",
-        )
-    if lower in _above(rules, upper):
-        raise ParameterError(parameter="at_most", problem=f"is circular at '{lower}'")
-    rules[lower] = upper
-
-
-def _above(rules: Rules, name: str) -> Iterator[str]:
-    yield name
-    while name in rules:
-        name = rules[name]
-        yield name
-
-
-def _query(name: str) -> int | None:
-    found = re.match(r"q([1-9]\d*):", name)
-    return int(found[1]) if found else None
-
-
-def _column(name: str, query: PublishedQuery) -> str | None:
-    """Return the query's column that a name means, or None."""
-    plain = re.sub(r"^q[1-9]\d*:", "", name)
-    if plain in _columns(query):
-        return plain
-    sums = [each.name for each in query.statistics if each.rules.fitted and each.of == plain]
-    if len(sums) > 1:
-        raise ParameterError(
-            parameter="at_most",
-            problem=f"names '{plain}', which has several sums: {', '.join(sums)}",
-            advice="Name one of these columns.",
-        )
-    return sums[0] if sums else None
-
-
-def _columns(query: PublishedQuery) -> list[str]:
-    return [each.name for each in query.statistics if each.rules.fitted]
-
-
-# Which queries of a release are fitted together: those that ask for the same sums or counts of the same records
-# (T-FITVAR). A joint query has the tables of all of them.
-
-
-Variable = tuple[str, str]
-"""The kind of a statistic and what it is of."""
-
-
-def joint_queries(
-    plan: Sequence[PublishedQuery], *, at_most: Mapping[str, str], zero_counts: bool
-) -> list[PublishedQuery]:
-    """The queries of a release, those about the same numbers joined.
-
-    A query with rules between its variables stays alone, since another may not have all of them.
-    """
-    ruled = [zero_counts or bool(rules) for rules in read_rules(at_most, plan)]
-    variables: dict[Variable, list[list[int]]] = {}
-    for number, query in enumerate(plan):
-        for variable in _variables(query):
-            clusters = variables.setdefault(variable, [])
-            free = [each for each in clusters if not any(ruled[one] for one in (*each, number))]
-            home = next((each for each in free if _may_join(plan, each, number, variable)), None)
-            if home is None:
-                clusters.append([number])
-            else:
-                home.append(number)
-    together: dict[tuple[int, ...], list[Variable]] = {}
-    for variable, clusters in variables.items():
-        for each in clusters:
-            together.setdefault(tuple(each), []).append(variable)
-    fitted = [_join_queries(plan, numbers, chosen) for numbers, chosen in together.items()]
-    return sorted(fitted, key=lambda query: query.numbers)
-
-
-def _variables(query: PublishedQuery) -> Iterator[Variable]:
-    yield from dict.fromkeys(_variable(each) for each in query.statistics)
-
-
-def _variable(statistic: PublishedStatistic) -> Variable:
-    return statistic.kind, statistic.of or ""
-
-
-def _may_join(plan: Sequence[PublishedQuery], cluster: Sequence[int], number: int, variable: Variable) -> bool:
-    """Return whether a query can join others about the same records."""
-    queries = [plan[each] for each in (*cluster, number)]
-    if any(query.where != queries[0].where or any(table.selected for table in query.tables) for query in queries):
-        return False
-    asked = [[each for each in query.statistics if _variable(each) == variable] for query in queries]
-    if any(len(some) != 1 or not some[0].rules.fitted for some in asked):
-        return False
-    shapes = [table.by for query in queries for table in query.tables]
-    several = any(shape in shapes[at + 1 :] for at, shape in enumerate(shapes))
-    rests = any(table.rest for query in queries for table in query.tables)
-    return not several and not rests and finest_of(shapes) is not None
-
-
-def _join_queries(
-    plan: Sequence[PublishedQuery], numbers: tuple[int, ...], chosen: Sequence[Variable]
-) -> PublishedQuery:
-    queries = [plan[number] for number in numbers]
-    kept = [each for each in queries[0].statistics if _variable(each) in chosen]
-    return PublishedQuery(
-        where=queries[0].where,
-        tables=tuple(table for query in queries for table in query.tables),
-        numbers=tuple(number + 1 for number in numbers),
-        statistics=tuple(kept if len(queries) == 1 else (_with_queries(each, queries) for each in kept)),
-    )
-
-
-def _with_queries(statistic: PublishedStatistic, queries: Sequence[PublishedQuery]) -> PublishedStatistic:
-    asked = [next(each for each in query.statistics if _variable(each) == _variable(statistic)) for query in queries]
-    own = {table.name: each for query, each in zip(queries, asked) for table in query.tables}
-    return replace(statistic, own=own, names=tuple(each.name for each in asked))
 
 
 # The fit.

@@ -5,6 +5,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -56,8 +57,13 @@ def load_release(folder: str | Path) -> Release:
     expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a folder")
     place, formats = Path(folder), known_formats().values()
     try:
-        published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")
-        stored = read_tables(place)
+        with ThreadPoolExecutor(1) as pool:
+            # Arrow reads tables on one processor while Python reads the policy, which is kept, on another.
+            reading = pool.submit(read_tables, place)
+            published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")
+            if published.known:
+                policies.policy(TIGHT)
+            stored = reading.result()
         tables = without_names(stored, published.name_columns)
         release = read_release(published, policies, tables) if published.known else None
         fit, basics = published.fit, published.basic

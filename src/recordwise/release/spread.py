@@ -36,6 +36,8 @@ from recordwise.release.tables import noise_read
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.base import Mechanism
+    from recordwise.mechanisms.sized import ByGroup
+    from recordwise.noise.stated import StatedGroups
 
 NORMAL_STEPS = 1000
 """Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
@@ -61,7 +63,7 @@ def noise_of(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
 def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     """The noise of a statistic of one query."""
     raw = nesting.column(statistic, "_sd") ** 2
-    mechanism: Any = noise_read(statistic)
+    mechanism = noise_read(statistic)
     step = nesting.published.measure(statistic.of).step
     ends = np.cumsum([0, *nesting.sizes.values()])
     parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
@@ -82,7 +84,9 @@ def _noise(nesting: Nesting, statistic: PublishedStatistic) -> "AnswerNoise":
     return _fixed_noise(raw, list(zip(parted, served)), step)
 
 
-def _grouped_noise(nesting: Nesting, mechanism: Any, raw: FloatArray, step: Fraction) -> "JoinedNoise":
+def _grouped_noise(
+    nesting: Nesting, mechanism: "ByGroup | StatedGroups", raw: FloatArray, step: Fraction
+) -> "JoinedNoise":
     """Return noise by the public group of each cell (T-GROUPED)."""
     parts: list[tuple[Any, AnswerNoise]] = []
     for rows, own in nesting.by_group(mechanism):

@@ -50,13 +50,13 @@ from recordwise.session.checks import (
     with_sizes,
     without_counts,
 )
-from recordwise.session.stages import Following, Refining, Stage, note_totals, read_stage
-from recordwise.session.tiers import Coarsening, TierStage, read_tier
+from recordwise.session.stages import Coarsening, Following, Refining, Stage, note_totals, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
     from recordwise.plan.external import SplitRows
     from recordwise.session.carried import CarriedStage
+    from recordwise.session.tiers import TierStage
 
 
 # What a release says about the series it belongs to: its period and revision, what it revises, and the losses of all
@@ -138,6 +138,8 @@ STEPS = 4
 def matched_stage(plan: Plan, asked: Asked, ledger: Ledger, *, private: bool | None = None) -> "Stages":
     """Match a plan with the release that it refines, follows or is made from."""
     if isinstance(asked, Coarsening):
+        from recordwise.session.tiers import read_tier
+
         return read_tier(plan, asked, ledger, private=private)
     if isinstance(asked, Refining):
         return read_stage(plan, asked, ledger, private=private)
@@ -193,9 +195,7 @@ class Publisher:
         paper, lattice = plan_policy(paid, tight=False), lattice_policy(paid)
         revises = revised_releases(self.ledger)
         tier_of = None if stage is None else stage.tier_of
-        if tier_of is None:
-            self._check_budget(paid, policy, identity)
-        self.ledger.check_tier(tier_of)
+        self._check_budget(paid, policy, identity, tier_of)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
@@ -209,7 +209,7 @@ class Publisher:
         terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
         terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step, "tier_of": tier_of}
         with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
-            if tier_of is None:
+            if tier_of is None and self.ledger.on_disk:
                 note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(
@@ -249,8 +249,10 @@ class Publisher:
         stage = matched_stage(plan, refining, self.ledger, private=private)
         return stage.plan, stage.paid, stage
 
-    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None) -> None:
-        """Refuse what the budget does not cover, with what would fit."""
+    def _check_budget(self, plan: Plan, policy: Policy, identity: ReleaseIdentity | None, tier_of: int | None) -> None:
+        """Refuse what the budget does not cover, with what would fit; or a second tier, of which nothing is charged."""
+        if tier_of is not None:
+            return self.ledger.check_tier(tier_of)
         try:
             self.ledger.check(policy, query=query_names(plan), release=identity)
         except BudgetError as refusal:
@@ -310,7 +312,7 @@ class Publisher:
         self, plan: Plan, names: tuple[str, ...], stage: "Stages | None"
     ) -> "tuple[TableTotals | FoundTotals, ...]":
         """Return the exact totals; a tier is made from noisy answers and reads no record."""
-        return stage.totals() if isinstance(stage, TierStage) else self._covered_totals(plan, names)
+        return self._covered_totals(plan, names) if stage is None or stage.tier_of is None else stage.totals()
 
     def _covered_totals(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """Return the exact totals if the published cells contain the records."""

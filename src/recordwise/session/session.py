@@ -42,8 +42,7 @@ from recordwise.release.published import Tuning
 from recordwise.release.release import Release
 from recordwise.session.checks import ACCEPT, read_outside, with_sizes
 from recordwise.session.publisher import STEPS, Asked, Progress, Publisher, Stages, matched_stage
-from recordwise.session.stages import Following, Refining
-from recordwise.session.tiers import Coarsening
+from recordwise.session.stages import Coarsening, Following, Refining
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -436,6 +435,9 @@ class Session:
 
         Args:
             revising: The names of the statistics of a revision, which uses the reserve of its own release.
+
+        Returns:
+            The policy.
         """
         return self._ledger.reserved(revising=revising)
 

@@ -34,9 +34,10 @@ from recordwise.policy.series import Series
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.published import Refinement
 from recordwise.release.release import Release
-from recordwise.release.tables import PagePart, page_parts
+from recordwise.release.tables import PagePart, digest_of, page_parts, without_fits
 
 UNSPENT = "Nothing was spent."
+AS_SAVED = f"{UNSPENT} Use the folder as it was saved."
 OWN_PLAN = f"{UNSPENT} Publish it by a plan of its own."
 DECLARED = (
     f"{UNSPENT} What was published may decide how much to refine only within a declared budget. If this stage was planned "
@@ -65,8 +66,6 @@ def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[
 
     A disk that refuses them does not stop the release, which then cannot be refined.
     """
-    if not ledger.on_disk:
-        return
     words = np.empty(KEY_BYTES // 8, np.uint64)
     Secure().fill(words)
     key = words.tobytes()
@@ -196,6 +195,13 @@ class Following:
     records: Engine | None = None
     crosswalk: Mapping[str, Any] = field(default_factory=dict)
     """By column, pairs of an earlier and a later code: cells that were only renamed are followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coarsening:
+    """The finer release that a public tier is made from."""
+
+    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,13 +350,16 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
         )
     if closed[-1].body.get("mark") != earlier.privacy_label:
         raise _refused("carries another privacy label than in the ledger", OWN_PLAN, kind)
+    drawn = {table.name: without_fits(table.data, earlier.published.added) for table in earlier.tables}
+    if digest_of(drawn, earlier.policy) != earlier.digest:
+        raise _refused("has other tables than those that were released", AS_SAVED, kind)
     charged = events[int(closed[-1].body["charge"]) - 1]
     if "tier" in charged.body:
         raise _refused("is a public tier", f"{UNSPENT} Use the release that it was made from.", kind)
     # The digest of a release is of its tables and its policy. What was drawn, and paid for leaving, is what the ledger says.
     said = [json.dumps(each, sort_keys=True) for each in (charged.body.get("details"), [*earlier.published.plan_forms])]
     if said[0] != said[1]:
-        raise _refused("describes other mechanisms than the ledger", f"{UNSPENT} Use the folder as it was saved.", kind)
+        raise _refused("describes other mechanisms than the ledger", AS_SAVED, kind)
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 

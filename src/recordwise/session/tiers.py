@@ -19,9 +19,10 @@ from recordwise.plan.query import Query
 from recordwise.plan.statistics import Drawable, ExactTable
 from recordwise.release.draw import PreparedTable
 from recordwise.release.release import Release
-from recordwise.release.tables import PagePart, digest_of, page_parts, without_fits
+from recordwise.release.tables import PagePart, page_parts
 from recordwise.session.stages import (
     UNSPENT,
+    Coarsening,
     bare_form,
     charge_of_release,
     check_cells,
@@ -35,13 +36,6 @@ TIER = "tier_of"
 
 def _refused(problem: str, advice: str = "Publish it by a plan of its own.") -> ParameterError:
     return ParameterError(parameter=TIER, problem=problem, advice=f"{UNSPENT} {advice}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coarsening:
-    """The finer release that a public tier is made from."""
-
-    release: Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +113,6 @@ def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bo
     charge = charge_of_release(finer, ledger, kind=TIER)
     if finer.published.step is not None:
         raise _refused("carries noise over the years or corrects another release, and its tiers would share that noise")
-    drawn = {table.name: without_fits(table.data, finer.published.added) for table in finer.tables}
-    if digest_of(drawn, finer.policy) != finer.digest:
-        raise _refused("has other tables than those that were released", "Use the folder as it was saved.")
     forms = [_counterpart(each, finer) for each in plan_json(plan)]
     made = Plan(schema=plan.schema, queries=tuple(map(_coarser, plan.queries, forms)))
     before = Plan(schema=plan.schema, queries=tuple(map(_as_saved, plan.queries, forms)))

@@ -8,7 +8,7 @@ To draw their noise, the cells are located by the first of their codes.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,12 @@ from recordwise.exact.numbers import float_upper
 from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.expressions import ALL_OTHER, DatePart, Field, Group, Prefix
 from recordwise.plan.keys.cells import encode_column, plain_column, row_codes
-from recordwise.plan.keys.keys import Keys
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable, IntArray
 from recordwise.policy.columns import ConditionColumn, literal
+
+if TYPE_CHECKING:
+    from recordwise.plan.keys.keys import Keys
 
 Names: TypeAlias = tuple[str | None, ...]
 """The names of a statistic, by which its sizes are found."""
@@ -60,7 +62,7 @@ class RecordCells:
         return tuple(column.take(places) for column in self.columns)
 
 
-def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names) -> FloatArray | None:
+def sizes_at(keys: "Keys", groups: tuple[Group, ...], schema: Schema, names: Names) -> FloatArray | None:
     """Return the sizes of a table's cells, in their order.
 
     None if no size has one of these names. The size of a cell of a coarser level, or of a grand total, is the sum
@@ -73,7 +75,7 @@ def sizes_at(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names
     return np.asarray(np.bincount(place, weights=given), np.float64)
 
 
-def cell_bands(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Names, edges: Edges) -> BandTable | None:
+def cell_bands(keys: "Keys", groups: tuple[Group, ...], schema: Schema, names: Names, edges: Edges) -> BandTable | None:
     """Return the cells' bands by a statistic's sizes; None if unknown."""
     given = None if keys.sizes is None else keys.sizes.of(*names)
     if keys.sizes is None or given is None:
@@ -88,7 +90,7 @@ def cell_bands(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Nam
 
 
 def _make_band_table(
-    keys: Keys, groups: tuple[Group, ...], schema: Schema, sizes: FloatArray, edges: tuple[Fraction, ...]
+    keys: "Keys", groups: tuple[Group, ...], schema: Schema, sizes: FloatArray, edges: tuple[Fraction, ...]
 ) -> BandTable:
     bands = np.maximum(np.searchsorted([float_upper(each) for each in edges], sizes, side="right") - 1, 0)
     cells = keys.cells(groups, schema) if groups else pa.table({})

@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError, own_errors_of
-from recordwise.plan.arrays import array_of, numpy_of, single_array, table_digest
+from recordwise.plan.arrays import array_of, as_array, numpy_of, single_array, table_digest
 from recordwise.plan.expressions import Case, DatePart, Expression, Field, Group, Prefix
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import as_array
 
 # The columns of keys: casts to a declared type that can be undone, and rows distinguished and sorted by whole
 # numbers. A column is stored as the ranks of its values, and all columns of a row are the digits of one number.

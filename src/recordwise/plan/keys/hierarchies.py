@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError, own_errors_of
-from recordwise.plan.arrays import texts_of
+from recordwise.plan.arrays import array_of, distinct, null_as, numpy_of, texts_of
 from recordwise.plan.publication import Labels
 from recordwise.plan.sources import as_public, file_digest, read_code_file
 
@@ -203,7 +203,7 @@ class Hierarchy:
                 advice=f"Its levels are {', '.join(self.levels)}.",
             )
         kept = [each for each in self.levels if self.determines(level, each)]
-        return Keys(Rows.of(self.codes.select(kept).group_by(kept, use_threads=False).aggregate([]).select(kept)))
+        return Keys(Rows.of(distinct(self.codes.select(kept))))
 
     def above(self, level: str, coarse: str) -> tuple[pa.Array, pa.Array]:
         """Return the values of a level and their coarser values.
@@ -217,11 +217,8 @@ class Hierarchy:
         Returns:
             Two columns of the same length.
         """
-        pairs = self.codes.select(list(dict.fromkeys((level, coarse)))).group_by([level], use_threads=False)
-        found = pairs.aggregate([] if level == coarse else [(coarse, "min")])
-        return _single_array(found.column(level)), _single_array(
-            found.column(level if level == coarse else f"{coarse}_min")
-        )
+        found = distinct(self.codes, by=[level])
+        return _single_array(found.column(level)), _single_array(found.column(coarse))
 
     def in_record_type(self, kind: str) -> "Hierarchy":
         """Return the hierarchy with finest codes in the records' declared type.
@@ -268,7 +265,7 @@ class Hierarchy:
         return {**self.about(), "list": listed}
 
     def _nests(self, fine: str, coarse: str) -> bool:
-        count = self.codes.select([fine, coarse]).group_by([fine, coarse]).aggregate([]).num_rows
+        count = distinct(self.codes, by=[fine, coarse]).num_rows
         return bool(count == pc.count_distinct(self.codes.column(fine)).as_py())
 
 
@@ -339,8 +336,9 @@ def _column(about: str, table: pa.Table, level: str) -> pa.Array:
         raise ParameterError(parameter=about, problem=problem)
     if values.type == pa.string() and pc.any(pc.match_substring(values, "\x00"), min_count=0).as_py():
         raise ParameterError(parameter=about, problem=f"has a NUL character in '{level}'")
-    empty = values.is_null() if values.type != pa.string() else pc.fill_null(pc.equal(values, ""), True)
-    missing = pc.sum(empty).as_py()
+    # An empty text is no code either.
+    texts = values.type == pa.string()
+    missing = int((null_as(pc.binary_length(values), 0) == 0).sum()) if texts else values.null_count
     if missing:
         raise ParameterError(
             parameter=about,
@@ -357,16 +355,16 @@ def _single_array(column: pa.ChunkedArray) -> pa.Array:
 
 def _one_row_each(about: str, listed: pa.Table, finest: str) -> pa.Table:
     """Check that each finest code is listed once, so records count once."""
-    distinct = listed.group_by(listed.column_names, use_threads=False).aggregate([]).select(listed.column_names)
-    counts = pc.value_counts(distinct.column(finest))
-    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    different = distinct(listed)
+    counts = pc.value_counts(different.column(finest))
+    twice = counts.field("values").filter(array_of(numpy_of(counts.field("counts")) > 1))
     if len(twice):
         raise ParameterError(
             parameter=about,
             problem=f"lists {len(twice):,} code{'s' * (len(twice) > 1)} with different values, such as '{twice[0]}'",
             advice=f"Every '{finest}' has one value at each level.",
         )
-    return distinct.sort_by([(finest, "ascending")]).combine_chunks()
+    return different.take(pc.sort_indices(different.column(finest))).combine_chunks()
 
 
 def _check_levels(about: str, what: str, given: Mapping[str, str] | None, levels: Sequence[str]) -> dict[str, str]:

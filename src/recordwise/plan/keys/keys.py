@@ -20,11 +20,11 @@ from recordwise.errors import KeysError, ParameterError, PlanError, own_errors_o
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
 from recordwise.exact.text import whole_text
-from recordwise.plan.arrays import array_of, null_as, numpy_of
+from recordwise.plan.arrays import array_of, as_array, distinct, null_as, numpy_of
 from recordwise.plan.expressions import Group
 from recordwise.plan.keys.cells import Cells, Domain, Product, Rows, check_cell_count, plain_column
 from recordwise.plan.schema import Schema, policy_measure, threshold_problems
-from recordwise.plan.sources import as_array, as_public
+from recordwise.plan.sources import as_public
 from recordwise.plan.statistics import CountPieces, CountUnits
 from recordwise.plan.statistics.totals import Splitting, threshold_steps
 from recordwise.policy.bands import BandTable
@@ -427,8 +427,7 @@ class Keys:
         Returns:
             True or false.
         """
-        different = self.table.group_by(list(names), use_threads=False).aggregate([]).num_rows
-        return bool(different == self.table.num_rows)
+        return bool(distinct(self.table, by=list(names)).num_rows == self.table.num_rows)
 
     @classmethod
     def product(cls, **columns: Iterable[Any]) -> "Keys":

@@ -29,7 +29,7 @@ from recordwise.planning.losses import SizeClass, TenYears, losses_by_size
 from recordwise.planning.result import Result, Rows, html_table
 from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
-from recordwise.policy.series import CARRY
+from recordwise.policy.series import CARRY, REVISE
 from recordwise.progress import reported, steps, tell
 from recordwise.release.content import planned_content
 from recordwise.release.dictionary import has_status, statuses
@@ -275,15 +275,14 @@ def rehearse(
     file, folder = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {})), Path(out)
     if folder.exists():
         raise OutputError(folder=str(folder), problem="already exists", advice="Choose a new folder.")
-    stage = planned_stage(replace(file, plan=with_sizes(file.plan)))
+    stage = None if _is_too_early(file) else planned_stage(replace(file, plan=with_sizes(file.plan)))
     file = file if stage is None or isinstance(stage, CarriedStage) else replace(file, plan=stage.plan)
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     clock = Clock(steps(STAGES))
     with ExitStack() as stack:
         with clock("generating records" if records is None else "opening records"):
-            other = on_other_records(
-                file, records=records, rows=rows, seed=seed or 0, data=data, revision=int(_revises(file))
-            )
+            revision = int(isinstance(stage, CarriedStage) and stage.following.kind == REVISE)
+            other = on_other_records(file, records=records, rows=rows, seed=seed or 0, data=data, revision=revision)
             changed, session = stack.enter_context(other)
         origin, noise = "synthetic" if records is None else data, _noise(seed, given=records is not None)
         follows = _followed(changed, stage, noise)
@@ -301,8 +300,10 @@ class _Follows:
     """The standard deviation of a change, as a part of that of a level."""
 
 
-def _revises(file: PlanFile) -> bool:
-    return file.stage is not None and file.stage.revise is not None
+def _is_too_early(file: PlanFile) -> bool:
+    """Return whether the release that is followed is not there yet."""
+    folder = None if file.stage is None else file.stage.carry or file.stage.revise
+    return folder is not None and not folder.exists()
 
 
 def _followed(file: PlanFile, stage: Any, noise: Seeded) -> _Follows | None:
@@ -430,6 +431,8 @@ def _notes(file: PlanFile, follows: _Follows | None) -> Iterator[str]:
             "the release before was rehearsed too, on the same records, and its noise is carried on as the real one's will be: a "
             f"change between both has {digits_text(follows.ratio, 2)} of the standard deviation of a level"
         )
+    elif file.stage is not None:
+        yield "the release before is not there yet: answers are drawn afresh, with the noise that is left"
     years = TenYears.of(file)
     if years is not None:
         yield from (*years.notes(), years.by_kind())

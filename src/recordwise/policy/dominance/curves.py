@@ -3,7 +3,7 @@
 import heapq
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -59,6 +59,18 @@ def outward(value: Fraction) -> tuple[float, float]:
     )
 
 
+def weighted(terms: Iterable[tuple[Fraction, Fraction]]) -> Fraction:
+    """The exact sum of products, reduced once at its end."""
+    top, bottom = 0, 1
+    for weight, value in terms:
+        part, over = weight.numerator * value.numerator, weight.denominator * value.denominator
+        if over == bottom:
+            top += part
+        else:
+            top, bottom = top * over + part * bottom, bottom * over
+    return Fraction(top, bottom)
+
+
 class Lines(NamedTuple):
     """Lines that enclose a part between two points.
 
@@ -107,12 +119,16 @@ class SquareCurve(Curve):
     Bounded by a chord above and a tangent at the middle below.
     """
 
+    def __init__(self, measure: Measure, atom: Atom) -> None:
+        super().__init__(measure, atom)
+        self.factor = measure.step**2
+
     def _compute(self, steps: int) -> tuple[Fraction, Fraction]:
-        value = self.measure.step**2 * steps**2
+        value = self.factor * steps**2
         return value, value
 
     def lines(self, first: int, last: int) -> Lines:
-        return square_lines(first, last, self.measure.step**2)
+        return square_lines(first, last, self.factor)
 
 
 class StairCurve(Curve):
@@ -160,8 +176,10 @@ class ConcaveCurve(Curve):
 def square_lines(first: int, last: int, factor: Fraction) -> Lines:
     """factor * x**2 between its tangent at the middle and its chord."""
     width = last - first
-    tangent = factor * (first + last)
-    return Lines(factor * (first**2 - Fraction(width**2, 4)), tangent * width, factor * first**2, tangent * width)
+    top, bottom = factor.numerator, factor.denominator
+    rise = Fraction(top * (first + last) * width, bottom)
+    low = Fraction(top * (4 * first**2 - width**2), 4 * bottom)
+    return Lines(low, rise, Fraction(top * first**2, bottom), rise)
 
 
 @lru_cache(maxsize=512)
@@ -181,6 +199,7 @@ def curve(measure: Measure, atom: Atom) -> Curve:
 # all x >= start (T-ENVELOPE, docs/theory/dominance.md).
 
 
+ONE = Fraction(1)
 CONSTANT = (Fraction(0), Fraction(0))
 SMALLEST_START = arb(16)
 """Envelopes start here: below 1 the logarithm is negative, and ln(ln x)/ln(x) falls only from e**e = 15.2 on."""
@@ -380,25 +399,25 @@ class Difference:
         self.costs = {atom: -c for atom, c in net.items() if c < 0}
         self.measure = measure
         self._more = [(c, curve(measure, atom)) for atom, c in self.gains.items()]
-        self._less = [(c, curve(measure, atom)) for atom, c in self.costs.items()]
+        self._less = [(-c, curve(measure, atom)) for atom, c in self.costs.items()]
 
     def upper(self, first: int, last: int) -> Fraction:
         """Return an upper bound of the difference over a range."""
-        most = sum((c * each.bounds(last)[1] for c, each in self._more), Fraction(0))
-        flat = most - sum((c * each.bounds(first)[0] for c, each in self._less), Fraction(0))
+        most = [(c, each.bounds(last)[1]) for c, each in self._more]
+        flat = weighted(most + [(c, each.bounds(first)[0]) for c, each in self._less])
         return flat if first == last else min(flat, self._by_lines(first, last))
 
     def _by_lines(self, first: int, last: int) -> Fraction:
         above = [(c, each.lines(first, last)) for c, each in self._more]
         below = [(c, each.lines(first, last)) for c, each in self._less]
-        start = sum((c * line.high for c, line in above), Fraction(0)) - sum(c * line.low for c, line in below)
-        rise = sum((c * line.high_rise for c, line in above), Fraction(0)) - sum(c * line.low_rise for c, line in below)
-        return start + max(rise, Fraction(0))
+        start = [(c, line.high) for c, line in above] + [(c, line.low) for c, line in below]
+        rise = weighted([(c, line.high_rise) for c, line in above] + [(c, line.low_rise) for c, line in below])
+        return weighted([*start, (rise, ONE)]) if rise > 0 else weighted(start)
 
     def lower(self, steps: int) -> Fraction:
         """Not above the difference at this step."""
-        least = sum((c * each.bounds(steps)[0] for c, each in self._more), Fraction(0))
-        return least - sum((c * each.bounds(steps)[1] for c, each in self._less), Fraction(0))
+        least = [(c, each.bounds(steps)[0]) for c, each in self._more]
+        return weighted(least + [(c, each.bounds(steps)[1]) for c, each in self._less])
 
     def tail_below(self, start: int, level: Fraction) -> bool:
         """Return whether the difference stays at most ``level`` from ``start`` on."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recordwise.plan.sources import LABEL
+from recordwise.plan.publication import LABEL
 from recordwise.release.content import Content
 from recordwise.release.formats.format import type_problem
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError, SolverError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.keys.cells import plain_column
-from recordwise.plan.sources import LABEL
+from recordwise.plan.publication import LABEL
 from recordwise.plan.statistics.base import COUNT
 from recordwise.policy.policy import Policy, compose
 from recordwise.postprocess.rounding import WEIGHT, disjoint_cells, round_tables
@@ -32,9 +32,9 @@ from recordwise.postprocess.uncertainty import (
     sum_error_bound_zcdp,
 )
 from recordwise.progress import reported
-from recordwise.release.consistent import Setting, Solution, check_method, joint_queries, order_of, solution_of
+from recordwise.release.consistent import Setting, Solution, check_method, order_of, solution_of
 from recordwise.release.formats.csv import csv_bytes, without_formulas
-from recordwise.release.nesting import IntArray, Nesting, key_values, nesting_of, rounding_nesting
+from recordwise.release.nesting import IntArray, Nesting, joint_queries, key_values, nesting_of, rounding_nesting
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release, write_json
 from recordwise.release.spread import noise_of
