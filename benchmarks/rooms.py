@@ -82,8 +82,8 @@ def counts() -> dict[str, Counter[tuple[str, str]]]:
     with tempfile.TemporaryDirectory() as folder, walks(Path(folder)) as named:
         for name, walk in named.items():
             walk()
-            # Which calls a pool's threads take over differs from walk to walk; the fewest of three are what is left without them.
-            found[name] = min((crossings(walk) for _ in range(3)), key=Counter.total)
+            # Which calls a pool's threads take over differs from walk to walk; the fewest of ten are what is left without them.
+            found[name] = min((crossings(walk) for _ in range(10)), key=Counter.total)
     return found
 
 
