@@ -558,3 +558,21 @@ def test_what_states_no_noise_is_refused() -> None:
             stated_noise(bad)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="sigma"):
         stated_noise({"kind": "Gaussian", "sigma": "0"})
+
+
+def test_the_remainder_of_a_sum_is_that_of_its_formula() -> None:
+    with working_precision(100):
+        for radius in (12, 30):
+            order, factor = of._order(radius)
+            exact = 8 * math.factorial(order) / (2 * math.pi * radius) ** order
+            assert order % 2 == 0
+            assert float(factor) == pytest.approx(exact, rel=1e-9)
+            before = 8 * math.factorial(order - 2) / (2 * math.pi * radius) ** (order - 2)
+            assert order == 6 * radius or exact < 2.0**-116 <= before
+        weights = of.Weights(x / 100, reference=40, moment=2)
+        points = np.linspace(40, 400, 20001)
+        # Within 10 of x the largest weight is at x + 10, before the peak at 200.
+        near = np.where(points < 190, points + 10, np.where(points > 210, points - 10, 200.0))
+        values = near**2 * np.exp((40 - near) / 100)
+        exact = float(((values[1:] + values[:-1]) / 2 * np.diff(points)).sum())
+        assert exact <= float(of._sup_integral(weights, 40, 400, 10)) <= 20 * exact

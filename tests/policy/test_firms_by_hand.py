@@ -23,6 +23,7 @@ from recordwise.policy import (
 )
 from recordwise.policy.conditions import EVERY
 from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint, same_cell, taken_part
+from recordwise.policy.render.html import LogAxis
 from recordwise.policy.series import (
     Series,
     Step,
@@ -370,3 +371,10 @@ def test_records_of_a_history() -> None:
     found = history_losses({"2025": policy, "2024": SUM, "2023": SUM}, history)
     assert found == pytest.approx({"2025": 900 / 200 + 100 / 50, "2024": 100 / 200, "2023": 0.0})
     assert FirmPart(policy=SUM).condition == EVERY
+
+
+def test_powers_of_ten_on_an_axis_are_thinned_evenly() -> None:
+    axis = LogAxis(low=1e-3, high=1e3, start=0, end=10)
+    assert axis.decades() == pytest.approx([1e-3, 1e-2, 0.1, 1, 10, 100, 1000])
+    assert LogAxis(low=1e-3, high=1e4, start=0, end=10).decades() == pytest.approx([1e-3, 0.1, 10, 1000])
+    assert axis.decades(3) == pytest.approx([1e-3, 1, 1000])

@@ -146,12 +146,14 @@ def test_a_release_with_products_of_shares_is_refined_with_its_own(tmp_path: Pat
             opened.run(crossed("0.1")).save(tmp_path / "first")
         first = load_release(tmp_path / "first")
         refined = opened.run(crossed("0.4"), refine=first)
+        tier = opened.run(crossed("0.05"), tier_of=first)
         now = with_sizes(Plan(schema=opened.schema, queries=(crossed("0.4"),))).queries[0]
         with pytest.raises(ParameterError, match="the same condition"):
             opened.run(crossed("0.9").with_share_goal({100: "0.1"}), refine=first)
     kept = stated_shares(refined.published.plan_forms)
     assert kept == stated_shares(first.published.plan_forms) != shares(now)
     assert refined.published.plan_forms[0]["shares"] == "best"
+    assert stated_shares(tier.published.plan_forms) == kept
 
 
 def test_shares_that_were_changed_after_they_were_found_are_another_release(tmp_path: Path) -> None:

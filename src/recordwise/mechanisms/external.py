@@ -6,7 +6,7 @@ by its attributes.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import distribution, packages_distributions
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.base import Mechanism
 
 CHARGED = "The charge stays in the ledger and nothing was published."
 NOT_CHARGED = "Nothing was spent."
@@ -231,12 +232,26 @@ class DeclaredClass:
 def declared_function(call: Any, *, name: str) -> DeclaredClass:
     """Return an external mechanism's declaration, by its module."""
     module = getattr(call, "__module__", None) or type(call).__module__
-    package, version = package_of(module.partition(".")[0])
+    package, version = _package_of(module.partition(".")[0])
     return DeclaredClass(name=name, package=package, version=version)
 
 
+def declared_classes(*values: Any) -> set[DeclaredClass]:
+    """Return the external classes of mechanisms and statistics."""
+    found = set()
+    for value in values:
+        root = type(value).__module__.partition(".")[0]
+        if root != OURS:
+            name, version = _package_of(root)
+            found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
+        parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
+        parts += [each for each in value.inside() if each is not value] if isinstance(value, Mechanism) else []
+        found |= declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
+    return found
+
+
 @cache
-def package_of(root: str) -> tuple[str, str]:
+def _package_of(root: str) -> tuple[str, str]:
     """The package that a module was installed with, and its version."""
     names = packages_distributions().get(root)
     return (names[0], distribution(names[0]).version) if names else (root, "")

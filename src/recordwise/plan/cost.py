@@ -7,7 +7,7 @@ cell applies (T-CELL).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.external import DECLARED_ELSEWHERE, OURS, DeclaredClass, package_of
+from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
 from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, value_numbers
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import (
@@ -514,21 +514,7 @@ def _mixed_units(plan: Plan) -> list[str]:
 def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:
     """Return other packages' mechanisms and statistics."""
     asked = [statistic for query in plan.queries for statistic in query.statistics]
-    return tuple(sorted(_declared_classes(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
-
-
-def _declared_classes(*values: Any) -> set[DeclaredClass]:
-    """Return the external classes of mechanisms and statistics."""
-    found = set()
-    for value in values:
-        root = type(value).__module__.partition(".")[0]
-        if root != OURS:
-            name, version = package_of(root)
-            found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
-        parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
-        parts += [each for each in value.inside() if each is not value] if isinstance(value, Mechanism) else []
-        found |= _declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
-    return found
+    return tuple(sorted(declared_classes(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
 
 
 # The parts of a plan: each statistic of each table, and selections of keys, with all that is known of them before data is opened.

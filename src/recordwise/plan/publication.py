@@ -157,7 +157,7 @@ class Labels:
 
     @cached_property
     def _by_column(self) -> dict[str, dict[str, str]]:
-        """The labels of values, by what their names begin with up to the first sign."""
+        """The labels of values, by their names up to the first sign."""
         found: dict[str, dict[str, str]] = {}
         for name, label in self.labels.items():
             column, sign, _ = name.partition(VALUE_SIGN)

@@ -360,7 +360,10 @@ class Model:
         return np.concatenate(found)
 
     def _large_weights(self, rows: Any, left_out: float) -> Any:
-        """Return the weights of answers in questions without those that add up to less than a standard deviation."""
+        """Return the weights of answers in questions, without negligible ones.
+
+        What is missing in the error of each question has at most the standard deviation ``left_out``.
+        """
         size, sds = len(self.linear.answers), np.sqrt(self.linear.spread)
         block, least, kept = max(1, MOST_MOVED // size), left_out / math.sqrt(size), []
         for start in range(0, rows.shape[0], block):

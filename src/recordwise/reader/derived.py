@@ -181,7 +181,7 @@ def _quantiles(answer: Answer) -> tuple[FloatArray, float, FloatArray]:
 
 
 def _largest_of_pairs(errors: FloatArray, inverse: FloatArray) -> FloatArray:
-    """Return for each draw and value the largest difference from another value, times a factor for each pair."""
+    """Return each value's largest scaled difference from another, by draw."""
     by_value = np.ascontiguousarray(errors.T)
     found = np.zeros_like(by_value)
     for place, own in enumerate(by_value[:-1]):
@@ -202,7 +202,7 @@ def _normal_errors(answer: Answer) -> FloatArray:
 
 
 def _drawn_errors(answer: Answer, inverse: float) -> FloatArray:
-    """Draw errors through the estimate, given the inverse of the smallest standard deviation of a pair."""
+    """Draw errors through the estimate; ``inverse`` is of the least deviation."""
     assert answer.errors is not None
     fewer = max(LEAST_DRAWS, MOST_DRAWN // max(answer.cells, 1), draws_for(answer.cells, answer.confidence, None))
     return answer.errors(min(DRAWS, fewer), "rank", LEFT_OUT / inverse if inverse > 0 else 0.0)

@@ -29,6 +29,7 @@ from recordwise.session.stages import (
     check_period,
     continue_answers,
     known_mechanisms,
+    with_shares_of,
 )
 
 TIER = "tier_of"
@@ -113,6 +114,7 @@ def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bo
     charge = charge_of_release(finer, ledger, kind=TIER)
     if finer.published.step is not None:
         raise _refused("carries noise over the years or corrects another release, and its tiers would share that noise")
+    plan = with_shares_of(plan, finer, bare_form)
     forms = [_counterpart(each, finer) for each in plan_json(plan)]
     made = Plan(schema=plan.schema, queries=tuple(map(_coarser, plan.queries, forms)))
     before = Plan(schema=plan.schema, queries=tuple(map(_as_saved, plan.queries, forms)))
