@@ -375,6 +375,8 @@ NARROW_IN = (
     "sized",
     "refined",
     "refined on few steps",
+    "public tier",
+    "public tier on few steps",
 )
 
 

@@ -218,7 +218,8 @@ def test_the_mechanisms_of_a_saved_query_are_known_by_what_they_were_drawn_for()
     assert stages.bare_form({}) == [None, [], []]
 
 
-def test_the_charge_of_a_release_is_the_one_that_the_ledger_closed_with_its_digest() -> None:
+def test_the_charge_of_a_release_is_the_one_that_the_ledger_closed_with_its_digest(monkeypatch) -> None:
+    monkeypatch.setattr(stages, "digest_of", lambda tables, policy: policy)
     forms = [{"b": 1, "a": 2}]
     events = [
         Event(sequence=1, time="", kind="opened", body={}, digest="d1"),
@@ -227,9 +228,9 @@ def test_the_charge_of_a_release_is_the_one_that_the_ledger_closed_with_its_dige
         Event(sequence=4, time="", kind="released", body={"digest": "x", "charge": 2, "mark": "m"}, digest="d4"),
         Event(sequence=5, time="", kind="released", body={"digest": "y", "charge": 3, "mark": "m"}, digest="d5"),
     ]
-    earlier: Any = SimpleNamespace(
-        digest="x", privacy_label="m", published=SimpleNamespace(plan_forms=forms), head=Head(length=9, digest="h")
-    )
+    published = SimpleNamespace(plan_forms=forms, added=())
+    named: dict[str, Any] = {"digest": "x", "policy": "x", "privacy_label": "m"}
+    earlier: Any = SimpleNamespace(**named, tables=(), published=published, head=Head(length=9, digest="h"))
 
     def ledger(on_disk: bool = True) -> Any:
         return SimpleNamespace(history=lambda: events, on_disk=on_disk)
@@ -240,7 +241,8 @@ def test_the_charge_of_a_release_is_the_one_that_the_ledger_closed_with_its_dige
         ({}, ledger(on_disk=False), "must be a file"),
         ({"digest": "z"}, ledger(), "was not charged to this ledger"),
         ({"privacy_label": "n"}, ledger(), "another privacy label"),
-        ({"digest": "y"}, ledger(), "other mechanisms than the ledger"),
+        ({"policy": "w"}, ledger(), "other tables than those that were released"),
+        ({"digest": "y", "policy": "y"}, ledger(), "other mechanisms than the ledger"),
     ):
         other = SimpleNamespace(**(earlier.__dict__ | changed))
         for kind in ("refine", "carry"):

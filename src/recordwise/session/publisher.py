@@ -209,7 +209,7 @@ class Publisher:
         terms: dict[str, Any] = {"query": name, "details": described, "schema": schema_json(names), "release": identity}
         terms |= {} if stage is None else {"refines": stage.refines, "step": stage.step, "tier_of": tier_of}
         with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
-            if tier_of is None and self.ledger.on_disk:
+            if tier_of is None:
                 note_totals(self.ledger, charge, described, exact)
             tell("drawing noise")
             tables = in_turn(

@@ -64,8 +64,10 @@ def totals_file(ledger: Ledger) -> Path:
 def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
     """Note keyed digests of the totals of a charge.
 
-    A disk that refuses them does not stop the release, which then cannot be refined.
+    A disk that refuses them does not stop the release, which then cannot be refined; nor does a ledger in memory.
     """
+    if not ledger.on_disk:
+        return
     words = np.empty(KEY_BYTES // 8, np.uint64)
     Secure().fill(words)
     key = words.tobytes()
