@@ -1,5 +1,6 @@
 """Where sentences for readers name things and where they count them, and the least and most that can be asked."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.reader import asking, derived, questions
 from recordwise.reader.answers import MOST_NAMED, Answer
 from recordwise.reader.derived import Noisy
-from recordwise.reader.reading import MOST_CERTAIN
+from recordwise.reader.reading import MOST_CERTAIN, ReaderRelease
 
 
 def test_codes_are_named_up_to_eight_and_counted_beyond() -> None:
@@ -91,3 +92,11 @@ def test_slopes_are_those_whose_scores_are_small(none: float, one: float, two: f
     for slope in (low, high):
         squares = none - 2 * one * slope + two * slope**2
         assert abs(6 - 3 * slope) == pytest.approx(1.5 * np.sqrt(squares), rel=1e-9)
+
+
+@pytest.mark.parametrize("title, told", [("Establishments of 2026", "Establishments of 2026"), ("", "cbp")])
+def test_a_release_is_called_by_its_title_or_else_by_its_dataset(title: str, told: str) -> None:
+    words = SimpleNamespace(publication=SimpleNamespace(title=title))
+    release: Any = SimpleNamespace(words=words, published=SimpleNamespace(dataset="cbp"))
+    named: Any = ReaderRelease.title
+    assert named.fget(release) == told
