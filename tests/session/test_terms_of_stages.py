@@ -24,6 +24,7 @@ from recordwise.plan.statistics.totals import ExactTable
 from recordwise.policy import constant
 from recordwise.policy.series import CARRY, REVISE, START, Head, Series
 from recordwise.session import carried, stages
+from recordwise.session.session import stage_of
 from recordwise.session.stages import Following
 
 SCHEMA = Schema.of(
@@ -303,3 +304,10 @@ def test_totals_are_noted_for_their_owner_alone_and_checked_by_period(tmp_path: 
     stages.note_totals(ledger, charge, described, totals(4, 5, 6))
     stages.check_totals(ledger, charge, described, totals(4, 5, 6))
     assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("kind", ["refine", "carry", "revise", "tier_of"])
+def test_the_name_of_a_folder_is_no_release(kind: str) -> None:
+    earlier: Any = {kind: "out/2026"}
+    with pytest.raises(ParameterError, match=f"{kind} must be a release.*rw.read"):
+        stage_of(None, **earlier)

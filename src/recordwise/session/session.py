@@ -155,6 +155,9 @@ def stage_of(
         )
     asked = {"refine": refine, "carry": carry, "revise": revise, "tier_of": tier_of}
     named = [name for name, given in asked.items() if given is not None]
+    for name in named:
+        advice = "Nothing was spent. Open a saved one with rw.read."
+        expect_kind(asked[name], Release, parameter=name, wanted="a release", advice=advice)
     carried = series is not None and series.carry is not None
     if len(named) > 1 or (carried and (refine is not None or tier_of is not None)):
         raise ParameterError(
