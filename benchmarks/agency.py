@@ -17,20 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.earlier import BEFORE, earlier_version
 from benchmarks.goals import read_goals, record, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 START, END = "<!-- measured by python -m benchmarks agency -->", "<!-- end -->"
-BEFORE, COMMIT = "0.2.0", "b7c7baa9"
-"""The version to compare with, and the last commit of it."""
 LONGEST = 180
 """Seconds after which a part of the version before is given up."""
 CODES = sorted({f"{11 + i // 15}{1 + i // 3 % 5}{i % 3}" + str(i % 7) for i in range(290)})
@@ -272,25 +270,6 @@ def apart(name: str, *, plain: bool = False, source: Path | None = None) -> dict
         raise RuntimeError(done.stderr[-2000:])
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-@contextmanager
-def earlier_version() -> Iterator[Path | None]:
-    """Yield a folder with the sources of the version before; None without its commit."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "source"
-        done = subprocess.run(
-            ["git", "worktree", "add", "--quiet", "--detach", str(place), COMMIT],
-            cwd=ROOT,
-            check=False,
-            capture_output=True,
-        )
-        try:
-            yield place if done.returncode == 0 else None
-        finally:
-            subprocess.run(
-                ["git", "worktree", "remove", "--force", str(place)], cwd=ROOT, check=False, capture_output=True
-            )
 
 
 def attempted(name: str, source: Path | None) -> str:
