@@ -12,6 +12,7 @@ from time import process_time
 from typing import Any
 
 from kept import kept_guarantees, kept_planning, kept_publications, kept_screens, kept_solutions
+from kept.steady import told
 
 KEPT = Path(__file__).with_suffix(".json")
 SUBJECTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
@@ -37,7 +38,7 @@ def main(names: list[str]) -> None:
     for subject, ask in SUBJECTS.items():
         if not names or subject in names:
             begun = process_time()
-            kept[subject] = dict(ask())
+            kept[subject] = told(ask)
             print(f"{subject}: {process_time() - begun:.1f} s, {len(kept[subject])} parts")
     KEPT.write_text(written({subject: kept[subject] for subject in SUBJECTS if subject in kept}), encoding="utf-8")
 

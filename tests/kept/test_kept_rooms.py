@@ -2,13 +2,13 @@
 
 import json
 import math
-import warnings
 from typing import Any
 
 import pytest
 
 from kept.kept_rooms import KEPT, SUBJECTS
 from kept.leaves import leaves
+from kept.steady import told
 
 HELD = json.loads(KEPT.read_text(encoding="utf-8"))
 CLOSE = 2e-6
@@ -32,9 +32,7 @@ CASES = [pytest.param(each, marks=[pytest.mark.costly] * (each in COSTLY)) for e
 
 @pytest.mark.parametrize("subject", CASES)
 def test_a_room_tells_what_it_told(subject: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = json.loads(json.dumps(dict(SUBJECTS[subject]())))
+    found = json.loads(json.dumps(told(SUBJECTS[subject])))
     assert found.keys() == HELD[subject].keys()
     moved = {part: (found[part], kept) for part, kept in HELD[subject].items() if not same(found[part], kept)}
     assert not moved, ANEW
