@@ -27,8 +27,8 @@ from recordwise.policy.evaluate.tables import (
     group_column,
     measure_column,
 )
-from recordwise.policy.json import Bands, condition_from_json, policy_json_in_order
-from recordwise.policy.policy import Policy, compose
+from recordwise.policy.json import Bands, condition_from_json
+from recordwise.policy.policy import Policy, compose, policy_json_in_order
 
 ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
 MOST_TREE_LEVELS = 8
