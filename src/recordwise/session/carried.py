@@ -31,12 +31,11 @@ from recordwise.release.change import renamed_cells
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
+from recordwise.session.checks import check_totals, stage_refusal
 from recordwise.session.stages import (
-    UNSPENT,
     Following,
     bare_form,
     charge_of_release,
-    check_totals,
     known_mechanisms,
     with_shares_of,
 )
@@ -45,7 +44,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def _refused(kind: str, problem: str, advice: str) -> ParameterError:
-    return ParameterError(parameter=kind, problem=problem, advice=f"{UNSPENT} {advice}")
+    return stage_refusal(problem, advice, kind)
 
 
 MOST_FRESH = 5000

@@ -20,8 +20,8 @@ from recordwise.plan.statistics import Drawable, ExactTable
 from recordwise.release.draw import PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
+from recordwise.session.checks import OWN_PLAN, stage_refusal
 from recordwise.session.stages import (
-    UNSPENT,
     Coarsening,
     bare_form,
     charge_of_release,
@@ -35,8 +35,8 @@ from recordwise.session.stages import (
 TIER = "tier_of"
 
 
-def _refused(problem: str, advice: str = "Publish it by a plan of its own.") -> ParameterError:
-    return ParameterError(parameter=TIER, problem=problem, advice=f"{UNSPENT} {advice}")
+def _refused(problem: str, advice: str = OWN_PLAN) -> ParameterError:
+    return stage_refusal(problem, advice, TIER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
