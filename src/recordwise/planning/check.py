@@ -31,14 +31,14 @@ from recordwise.plan.cost import (
     CellMechanism,
     Run,
     cell_mechanisms,
-    declared_elsewhere,
     plan_policy,
-    plan_warnings,
     possible_mechanisms,
 )
 from recordwise.plan.describe import (
     ReleaseIdentity,
+    declared_elsewhere,
     plan_json,
+    plan_warnings,
     protected,
     query_names,
     release_identity,

@@ -29,7 +29,7 @@ from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form,
 
 if TYPE_CHECKING:
     from recordwise.ledger.ledger import LedgerStatement
-    from recordwise.mechanisms.external import DeclaredClass
+    from recordwise.plan.describe import DeclaredClass
 
 FORMAT = 1
 LEVEL = 0.95
@@ -632,7 +632,7 @@ class Published:
     @property
     def declared_elsewhere(self) -> "tuple[DeclaredClass, ...]":
         """The losses that other packages answer for."""
-        from recordwise.mechanisms.external import DeclaredClass
+        from recordwise.plan.describe import DeclaredClass
 
         return tuple(map(DeclaredClass.from_json, self.form.get("declared_elsewhere", ())))
 

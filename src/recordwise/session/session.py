@@ -25,8 +25,8 @@ from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import UNKEPT, Ledger
 from recordwise.noise.randomness import BitSource, bit_source
-from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
-from recordwise.plan.describe import schema_json
+from recordwise.plan.cost import check_policy, plan_policy
+from recordwise.plan.describe import plan_warnings, schema_json
 from recordwise.plan.keys.hierarchies import Hierarchy, with_hierarchy_labels
 from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.plan import Plan

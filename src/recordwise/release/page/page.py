@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.entries import looks_text
-from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.mechanisms.inference import ValuePolicy
+from recordwise.plan.describe import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.plan.publication import Labels
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
