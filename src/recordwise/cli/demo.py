@@ -31,7 +31,7 @@ Out = Annotated[Path | None, typer.Option(help=f"A new folder (default {DEFAULT_
 
 @ends_well
 def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Publish two years of ten made-up states, and show what it gives and costs."""
+    """Publish two years of ten made-up states, and explain the result."""
     import json
 
     from recordwise.cli.screen import progress
@@ -130,7 +130,7 @@ def plan_text(year: int) -> str:
 
 
 def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release]":
-    """Return the plan and the release of a year, saved with its basic tables."""
+    """Return the plan and the saved release of a year."""
     from dataclasses import replace
 
     from recordwise.cli.release import with_basic
@@ -273,7 +273,7 @@ FINEST = "establishments_county_by_industry"
 
 
 def finest_change(releases: "tuple[Release, ...]") -> "Change":
-    """Return the change in the finest table, which has nearly all of the budget."""
+    """Return the change in the finest table, where most budget goes."""
     from dataclasses import replace
 
     found = releases[1].change(releases[0])

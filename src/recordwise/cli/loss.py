@@ -148,7 +148,7 @@ def read_values(path: Path, which: str) -> "ValuePolicy | None":
 
 
 def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dict[str, Any]:
-    """Return how closely an attacker can tell each measure of a record (T-INFER)."""
+    """Return how closely an attacker knows each measure of a record (T-INFER)."""
     from recordwise.release.page.questions import told_sentence
 
     found = [values.window(record, name) for name in values.bounds if name in record]
@@ -635,7 +635,7 @@ def history_loss_report(
 
 
 def _pure_history(periods: "tuple[PeriodState, ...]", history: dict[str, dict[str, Any]]) -> float | None:
-    """Return the pure epsilon of all periods together, or None where one has none."""
+    """Return the pure epsilon of all periods, or None without one."""
     from recordwise.policy.series import history_losses
 
     if any(each.spent.pure_problem() is not None for each in periods):

@@ -203,7 +203,7 @@ def _record_values(plan: Plan, table: PlannedTable, dialect: str) -> list[exp.Ex
 
 
 def _firm_values(plan: Plan, table: PlannedTable, cells: FirmCells, dialect: str) -> list[exp.Expr]:
-    """Return a firm's realized loss in a cell from each part of a table.
+    """Return a firm's realized loss in a cell, by part.
 
     Additive noise sees the sum of its units. Under a transform of an unsigned measure it is the change of f at the cell's total.
     """

@@ -581,7 +581,7 @@ class Ledger:
         reserve: int | None = None,
         named: str | None = None,
     ) -> None:
-        """Raise what ``charge`` would raise, with its own reserve or another, and write nothing.
+        """Raise what ``charge`` would raise, and write nothing.
 
         ``named`` is the query of the charge, where a refusal shall call it otherwise.
         """

@@ -440,7 +440,7 @@ class Clamped(GaussianNoise):
 
 
 def _mean_rise(biases: FloatArray, sigma: float) -> FloatArray:
-    """Return E |Z - bias| - E |Z| for noise on the whole numbers.
+    """Return E |Z - bias| - E |Z| for whole-number noise.
 
     It rises by 2 P(Z <= k) - 1 from k to k + 1; beyond a thousand steps per sigma, as for the normal law.
     """
@@ -605,7 +605,7 @@ def _threshold(value: Number | By, parameter: str) -> Fraction | By:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Tiered(Mechanism):
-    """An answer with further noise on top of that of a finer one (T-TIER).
+    """An answer with noise on top of a finer one's (T-TIER).
 
     The policy is that of the sum of both draws, for whoever sees it without the finer answer. ``release`` makes both; a public tier
     has ``continuing`` of the finer answers, which draws the further noise alone. Made by ``combined.coarsen``.
@@ -682,7 +682,7 @@ class Tiered(Mechanism):
         return additive_estimates(noisy, float(self.variance(0.0, step=noisy.grid)), reach, confidence)
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve:
-        """Return the answers as they are: noise was added to the totals themselves."""
+        """Return the answers as they are: noise is on the totals."""
         return Gaussian(sigma=self.noise_sigma).noisy_curve(noisy)
 
     def drawn_law(self, step: Number) -> Any:
@@ -691,7 +691,7 @@ class Tiered(Mechanism):
         return AveragedLaw(tuple((law, 1.0) for law in laws)), read_step(step)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Return the loss of the sum of both draws, which no paper has."""
+        """Return the loss of the sum of both draws."""
         return self.as_one(Measure.of(measure).step).policy(measure)
 
     def policy_of_count(self) -> Policy:

@@ -601,7 +601,7 @@ class Part:
         return not measures & names
 
     def on_values(self, number: int) -> tuple[list[ValueNumber], tuple[str, ...] | None]:
-        """Return the numbers that a value changes, and measures without a stated law (T-INFER).
+        """Return the numbers a value changes, and measures without a law (T-INFER).
 
         Args:
             number: Of the part in its plan.

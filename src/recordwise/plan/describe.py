@@ -737,5 +737,5 @@ def _keys(plan: Plan, table: PlannedTable) -> Any:
 
 @lru_cache(maxsize=8)
 def _domain(domain: Cells, groups: tuple[Group, ...], schema: Schema) -> Any:
-    """The digest of the cells of a domain that a table may have."""
+    """The digest of the cells that a table may have."""
     return domain.bound(groups, schema).digest()

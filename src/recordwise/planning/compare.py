@@ -515,7 +515,7 @@ def _for_measure(given: Any, measure: str, parameter: str) -> Any:
 def _realized(
     view: OwnerView, scope: Scope, choices: Mapping[str, Choice], losses: Mapping[str, LossPair]
 ) -> dict[str, LossPair]:
-    """Return what records really lose under each candidate, over all tables of the scope.
+    """Return what records really lose under each candidate.
 
     Where keys are selected privately, for one statistic of one table.
     """
@@ -539,7 +539,7 @@ def _realized(
 def _realized_firms(
     view: OwnerView, asked: Mapping[str, Sequence[Query]], joint: Mapping[str, LossPair]
 ) -> dict[str, LossPair]:
-    """Return what firms really lose under each plan; nothing where keys are selected privately."""
+    """Return what firms really lose under each plan with public keys."""
     if _selects(asked):
         return {}
     found = {name: Losses.of_bins(view.realized_loss_bins(own, firms=True)) for name, own in asked.items()}

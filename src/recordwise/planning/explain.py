@@ -236,14 +236,14 @@ class Cells:
         return np.asarray(self.scalable.errors(table, factor) / table.totals)
 
     def status(self, name: str, ratios: FloatArray) -> Status:
-        """Return how many of some cells have each status, by their relative standard errors."""
+        """Return how many of some cells have each status."""
         ends = [limit for _, limit in self.rules.limits]
         held = np.bincount(np.searchsorted(ends, ratios, side="left"), minlength=len(ends) + 1)
         return Status(name=name, cells=len(ratios), shares=tuple((held / len(ratios)).tolist()))
 
 
 def _public_totals(known: Known, part: PlanTotals) -> tuple[FloatArray, str]:
-    """Return the totals of the cells of a table, and what they are."""
+    """Return the cell totals of a table, and what they are."""
     for found, source in (
         (public_sizes(known.plan, part.table, part.asked.statistic), FROM_SIZES),
         (known.published(part.table, part.asked.statistic), FROM_RELEASE),
@@ -276,7 +276,7 @@ def class_ends(values: FloatArray, top: float = 0.005) -> list[float]:
 
 
 def size_name(edges: Sequence[float], place: int) -> str:
-    """Return a class in words: below 10, 10 to 99, 1,000 or more."""
+    """Return a class in words, such as 10 to 99."""
     if not edges:
         return "all"
     if place == 0:
@@ -331,7 +331,7 @@ def _unit(words: Labels, statistic: Any) -> str:
 
 
 def called(words: Labels, statistic: Any) -> str:
-    """Return what readers call a statistic: its label, or the name of its measure."""
+    """Return a statistic's label, or the name of its measure."""
     label = words.label(statistic.alias, statistic.of)
     return statistic.of if label == statistic.alias == f"sum_{statistic.of}" else label
 
@@ -471,7 +471,7 @@ def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict
 
 
 def _with_unit(words: Labels, name: str) -> str:
-    """Return what a measure is called, with its unit unless that says the same."""
+    """Return a measure's name, with its unit unless that repeats it."""
     label, unit = words.label(name), words.unit(name)
     return f"{label} ({unit})" if unit and unit.casefold() != label.casefold() else label
 

@@ -19,7 +19,7 @@ FALSE_ALARM = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How many cells of one kind have each status, as expected from the noise."""
+    """How many cells of one kind are expected to have each status."""
 
     name: str
     cells: int

@@ -203,7 +203,7 @@ class FirmPart:
 @own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmLoss:
-    """The joint zCDP loss, delta and pure epsilon of several records, rounded up."""
+    """The joint zCDP loss, delta and pure epsilon of several records."""
 
     rho: float
     delta: float = 0.0
@@ -223,7 +223,7 @@ class FirmPolicy:
         return compose([part.record_policy() for part in self.parts])
 
     def pure(self) -> "FirmPolicy | None":
-        """The same in pure epsilon; None where a part has no pure loss."""
+        """The same in pure epsilon, or None without a pure loss."""
         if any(part.policy.pure_problem() is not None for part in self.parts):
             return None
         return FirmPolicy(parts=tuple(part.pure() for part in self.parts))

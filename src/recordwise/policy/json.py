@@ -133,7 +133,7 @@ class PolicyFile:
         values: Any = None,
         all_stages: "PolicyFile | None" = None,
     ) -> "PolicyFile":
-        """Write the policies of a release, and of all stages of a refined one."""
+        """Write the policies of a release and of all its stages."""
         bands = [table.to_json() for table in tight.bands().values()]
         others = {
             PURE: None if tight.pure_problem() is not None else tight.pure().to_json(),
@@ -155,7 +155,7 @@ class PolicyFile:
 
     @property
     def is_of_release(self) -> bool:
-        """Whether it was saved with a release, and is not a policy alone."""
+        """Whether it was saved with a release, not as a policy alone."""
         return self.has("mark")
 
     @property
@@ -187,7 +187,7 @@ class PolicyFile:
 
     @property
     def states_pure_losses(self) -> bool:
-        """Whether what it says about pure losses, if anything, follows from its tight policy."""
+        """Whether its pure losses, if stated, follow from its tight policy."""
         if not self.has(PURE):
             return True
         tight = self.policy()
@@ -209,7 +209,7 @@ class PolicyFile:
 
     @property
     def all_stages(self) -> "PolicyFile | None":
-        """What a refined release and those it refines cost together; None of others."""
+        """What a refined release costs with those it refines, else None."""
         return PolicyFile(self.form["all_stages"]) if self.has("all_stages") else None
 
     @property

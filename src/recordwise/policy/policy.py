@@ -86,7 +86,7 @@ def restrict_terms(terms: Terms, condition: Condition) -> Terms:
 
 
 def with_plain_constants(terms: Terms) -> Terms:
-    """Return the terms with all constants in one, whatever their pure losses are."""
+    """Return the terms with all constants in one."""
     if not any(isinstance(atom, PureOne) for _, atom in terms):
         return terms
     plain: list[Terms] = [
@@ -316,7 +316,7 @@ class Policy:
         return self.pure().loss(records)
 
     def pure(self) -> "Policy":
-        """Return the same release as a pure policy, whose losses are epsilons (T-PURE).
+        """Return the same release as a pure policy, in epsilons (T-PURE).
 
         They add up over queries, as zCDP losses do.
 
@@ -339,7 +339,7 @@ class Policy:
         return self if self.is_pure else Policy(_pure_terms(self.rho), {}, False, EPSILON)
 
     def pure_problem(self) -> str | None:
-        """Return why it has no pure epsilon, or None if it has one."""
+        """Return why it has no pure epsilon, or None."""
         if self.is_pure:
             return None
         if self.delta_terms:
@@ -358,7 +358,7 @@ class Policy:
         return self.pure() if budget.is_pure else self
 
     def exact_loss(self, record: Record) -> Fraction:
-        """Return the loss of one record: exactly where it is rational, else rounded up.
+        """Return the loss of one record, exact or rounded up.
 
         Args:
             record: One record as a mapping of scalars.
@@ -687,7 +687,7 @@ def tests_of(policy: Policy) -> Iterator[Test]:
 
 
 def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
-    """Yield every constant compared with a column, in the order of the terms."""
+    """Yield every constant compared with a column, in term order."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
             yield from _compared_with(condition, name)

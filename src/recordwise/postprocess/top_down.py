@@ -202,7 +202,7 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks) -> FloatArray:
-    """Return the nearest nonnegative cells with the given sums of rows and columns.
+    """Return the nearest nonnegative cells with given row and column sums.
 
     The dual has a price for each row and column. Every step sets the columns' prices exactly, then the rows', and
     then takes a Newton step on the columns' with the rows' following, wherever that raises the dual (T-BLOCKS).
@@ -345,7 +345,7 @@ class Forest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """One of the trees: its leaves sorted so that every family is together."""
+    """One of the trees, its leaves sorted by family."""
 
     order: IntArray
     codes: tuple[IntArray, ...]
@@ -492,7 +492,7 @@ class Grid:
 def cross_out(
     target: FloatArray, ease: FloatArray, rows: FloatArray, columns: FloatArray, down: IntArray, across: IntArray
 ) -> FloatArray:
-    """Return nonnegative tables with given sums of rows and columns of every block.
+    """Return nonnegative tables with each block's row and column sums.
 
     Args:
         target: The tables: draws, rows, columns.

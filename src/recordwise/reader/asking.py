@@ -675,7 +675,7 @@ def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: M
 
 
 def table_names(names: Sequence[str]) -> str:
-    """Return a few names, or how many and the first and the last."""
+    """Return a few names, or how many with the first and last."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} tables ({names[0]} to {names[-1]})"
 
 

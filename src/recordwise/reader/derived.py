@@ -133,7 +133,7 @@ RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
 
 
 def _html(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """Return a table for notebooks, with what is said above and below it."""
+    """Return a table for notebooks, with text above and below it."""
     from recordwise.policy.render.html import element, preview_table
 
     below = [element("p", each) for each in notes]
@@ -164,7 +164,7 @@ def ranks(answer: Answer) -> Ranks:
 
 
 def _quantiles(answer: Answer) -> tuple[FloatArray, float, FloatArray]:
-    """Return what errors of pairs stay within, in units of their standard deviations.
+    """Return bounds on errors of pairs, in standard deviations.
 
     For the pairs of each value alone, for all pairs, and these standard deviations.
     """
@@ -636,7 +636,7 @@ def _renamed_since(now: Release, before: Sequence[Release]) -> dict[str, list[tu
 
 
 def _same_codes(given: Any, own: Sequence[tuple[Any, Any]]) -> bool:
-    """Return whether a crosswalk is the one by which noise was carried on."""
+    """Return whether a crosswalk is the one that noise was carried by."""
     pairs = given.items() if isinstance(given, Mapping) else given
     return {(str(old), str(new)) for old, new in pairs} == {(str(old), str(new)) for old, new in own}
 
@@ -678,7 +678,7 @@ def _require_all(answer: Answer, release: Release) -> None:
 
 
 def _earlier_regions(regions: Regions, common: Any) -> Regions:
-    """Return regions of earlier codes, where whole groups of codes lie in one."""
+    """Return regions of earlier codes that hold whole groups of codes."""
     before, now = ({str(code): text for code, text in side.items()} for side in common)
     listed: dict[str, list[tuple[str, float]]] = {}
     for code, region, share in zip(regions.codes, regions.regions, regions.shares):

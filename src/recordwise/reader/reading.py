@@ -71,7 +71,7 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
 
 
 def problems(folder_or_zip: str | Path) -> list[str]:
-    """Return the files of a release that differ from those that were saved.
+    """Return the files of a release that differ from the saved ones.
 
     Args:
         folder_or_zip: The folder of a release, or a zip of it.

@@ -147,7 +147,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedVariable:
-    """One variable: its best linear estimate and its fit by the method asked for."""
+    """One variable: its best linear estimate and its fit."""
 
     name: str
     best: FittedColumn
@@ -258,7 +258,7 @@ def _without_fits(release: Release) -> Release:
 
 
 def check_method(release: Release, method: str, priority: Sequence[str] | None) -> None:
-    """Refuse a method or an order that fits no query of the release."""
+    """Refuse a method or an order that fits no query."""
     known = (TOP_DOWN, *METHODS)
     if method not in known:
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(known)}, not {method!r}")
@@ -342,7 +342,7 @@ def _solve(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solution:
-    """One variable, or several of which each includes the previous, fitted cell by cell."""
+    """One variable, or several nested ones, fitted cell by cell."""
 
     problem: "Problem"
     variances: FloatArray
@@ -414,7 +414,7 @@ def _around(best: FittedColumn, value: FloatArray, *, cut: bool) -> FittedColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
-    """What a method fits: answers over cells, and unbiased estimates of the answers."""
+    """What a method fits: answers over cells, and their unbiased estimates."""
 
     workload: Workload
     answered: Any
@@ -482,7 +482,7 @@ MOST_REFITS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Again:
-    """Errors of a fit, by noise drawn around the fitted values and fitted again."""
+    """Errors of a fit, from noise redrawn around the fitted values."""
 
     problem: Problem
     nesting: Nesting

@@ -68,7 +68,7 @@ class CarriedStage:
 
     @property
     def paid(self) -> Plan:
-        """The plan as charged: its own policy says what coming and leaving cost."""
+        """The plan as charged, for coming and for leaving."""
         return self.plan
 
     refines: None = None
@@ -77,7 +77,7 @@ class CarriedStage:
     """What leaving costs is drawn later, on another lattice: there is no one law of one release."""
 
     def check(self, ledger: Ledger, described: Any, exact: Sequence[TableTotals | FoundTotals]) -> None:
-        """Read the old records again, and refuse totals other than those used last time."""
+        """Read the old records again, and refuse other totals than before."""
         if self.before is None or self.following.records is None or self.following.release is None:
             return
         found = self.following.records.totals(self.before, names=self.plan.schema.declared_names())

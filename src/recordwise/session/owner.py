@@ -556,7 +556,7 @@ class HistoryLosses:
 
 
 def _unit_places(tables: Sequence[Any], unit: Sequence[str]) -> tuple[int, Any]:
-    """Return how many different units there are, and the number of each row's unit."""
+    """Return how many units there are, and each row's unit."""
     places: Any = 0
     for name in unit:
         ids = np.concatenate([numpy_of(table.column(name)) for table in tables])

@@ -138,7 +138,7 @@ STEPS = 4
 
 
 def matched_stage(plan: Plan, asked: Asked, ledger: Ledger, *, private: bool | None = None) -> "Stages":
-    """Match a plan with the release that it refines, follows or is made from."""
+    """Match a plan with the release that it is made with."""
     if isinstance(asked, Coarsening):
         from recordwise.session.tiers import read_tier
 

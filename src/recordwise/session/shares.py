@@ -48,7 +48,7 @@ Goal = Mapping[Number, Number]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestShares:
-    """The shares of one query that need the least noise for a goal."""
+    """The shares of one query that need the least noise."""
 
     query: int
     """The number of the query in its plan."""
@@ -244,7 +244,7 @@ def _public(plan: Plan) -> Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShareCost:
-    """The cost of shares for statistics with the same sizes and noise in proportion."""
+    """The cost of shares for statistics with proportional noise."""
 
     variables: tuple[str, ...]
     tree: AnswerTree | Crossing

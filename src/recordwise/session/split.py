@@ -40,7 +40,7 @@ class Split:
 
 
 def least_split(costs: Costs, start: FloatArray, least: float, tangents: Sequence[FloatArray] = ()) -> Split:
-    """Return the shares for which the largest cost is smallest, up to ``GAP``.
+    """Return the shares with the smallest largest cost, up to ``GAP``.
 
     Args:
         costs: The costs, as a function of the shares.
@@ -120,7 +120,7 @@ def _tangents(costs: Costs, point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _highest(tangents: FloatArray, least: float) -> tuple[FloatArray, float]:
-    """Return the shares at which the lowest tangent is highest, and its height."""
+    """Return the shares where the lowest tangent is highest, with height."""
     from scipy.optimize import linprog
 
     count, scale = tangents.shape[1], float(np.min(np.max(tangents, axis=1)))

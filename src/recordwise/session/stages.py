@@ -125,7 +125,7 @@ class Stage:
 
 
 def continue_answers(prepared: PreparedTable, table: PlannedTable, plan: Plan, earlier: Release) -> PreparedTable:
-    """Return a table whose draws continue the answers that a release has for it."""
+    """Return a table whose draws continue a release's answers."""
     data = earlier[table_name(plan, table)]
     drawn = [
         replace(each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served))
@@ -229,7 +229,7 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
 
 
 def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]:
-    """Return the query of a release that is the same but for its mechanisms."""
+    """Return a release's query that is the same but for mechanisms."""
     found = [each for each in earlier.published.plan_forms if bare_form(each) == bare_form(form)]
     if not found:
         names = ", ".join(str(each["name"]) for each in form["tables"])
@@ -289,7 +289,7 @@ def known_mechanisms(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
-    """Return a query with refined mechanisms, or with those of the further draws."""
+    """Return a query with refined mechanisms, or with further draws."""
     from recordwise.mechanisms.combined import refine
     from recordwise.mechanisms.registry import mechanism_from_json
 

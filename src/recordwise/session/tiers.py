@@ -91,7 +91,7 @@ class TierStage:
 
 
 def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bool | None = None) -> TierStage:
-    """Match a plan with the finer release that its tables are made from.
+    """Match a plan with the finer release of its tables.
 
     Args:
         plan: Tables of that release with more noise; its public sizes are known.
@@ -127,7 +127,7 @@ def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bo
 
 
 def _counterpart(form: Mapping[str, Any], finer: Release) -> Mapping[str, Any]:
-    """Return the query of a release that is the same but for its mechanisms."""
+    """Return a release's query that is the same but for mechanisms."""
     found = [each for each in finer.published.plan_forms if bare_form(each) == bare_form(form)]
     if not found:
         names = ", ".join(str(each["name"]) for each in form["tables"])
@@ -158,7 +158,7 @@ def _as_saved(query: Query, form: Mapping[str, Any]) -> Query:
 
 
 def _coarser(query: Query, form: Mapping[str, Any]) -> Query:
-    """Return a query with further noise on top of that of the finer release."""
+    """Return a query with noise on top of the finer release's."""
 
     def chosen(statistic: Drawable) -> Mechanism:
         try:

@@ -166,7 +166,7 @@ def _wishes(folder: Path, form: Form, found: "Sequence[SourceColumn]", plan: Pat
 
 
 def plan_text(folder: Path, form: Form, plan: Path) -> str:
-    """Return the plan of a form; blank where something is left to say."""
+    """Return the plan of a form, with blanks where something is missing."""
     from recordwise.engines.sources.columns import csv_options
     from recordwise.plan.file.first import beside, first_plan
 

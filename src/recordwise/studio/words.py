@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _table_words(level: Level, plan: Plan, labels: Labels, *, whole: bool = False) -> str:
-    """Return what a table is by, without the levels that have a single value."""
+    """Return a table's groups, without levels of a single value."""
     names = [name for name in level.names() if whole or not _is_single(name, plan)]
     return " by ".join(labels.label(name).lower() for name in names) or GRAND_TOTAL
 

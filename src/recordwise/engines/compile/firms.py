@@ -193,7 +193,7 @@ class FirmCells:
         return exp.Paren(this=bound)
 
     def epsilon(self, part: FirmPart) -> exp.Expr:
-        """The joint epsilon in one cell of a part that is pure (T-PURE)."""
+        """The joint epsilon in one cell of a pure part (T-PURE)."""
         one = terms_sql(part.policy.rho, self.dialect)
         if part.joint.kind == FIRM:
             return self.aggregate(exp.Max(this=one))

@@ -372,7 +372,7 @@ def tables_of(view: OwnerView, goals: Sequence[Goal], candidates: Mapping[str, A
 
 
 def choices_of(candidates: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Choice]:
-    """Return the mechanism of each candidate for each statistic that has a goal."""
+    """Return each candidate's mechanism for each statistic with a goal."""
     goals = {each.asked.place: each.goal for each in targets}
 
     def choice(candidate: Any) -> Choice:

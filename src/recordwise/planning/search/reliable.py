@@ -209,7 +209,7 @@ class Scalable:
 
 
 def has_widths(mechanism: Mechanism) -> bool:
-    """Return whether it is sized noise, all of it fat-tailed with a scale."""
+    """Return whether it is sized noise, all fat-tailed with a scale."""
     return mechanism.is_sized and all(map(has_width, mechanism.inside()))
 
 
@@ -445,7 +445,7 @@ class Plans:
         return found
 
     def _policy(self, plan: Scalable, queries: Sequence[Query]) -> Policy:
-        """Return what a plan costs: all of it, or what is examined alone."""
+        """Return the cost of a plan, or of the examined part."""
         return self._session.policy_of(*(plan.examined(queries) if self._alone else queries))
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:

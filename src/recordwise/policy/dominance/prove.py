@@ -453,7 +453,7 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
 
 
 def _unit_problem(budget: Policy, policy: Policy) -> str | None:
-    """Return why a policy cannot be held against a budget of this unit."""
+    """Return why a policy and a budget's unit do not match."""
     if policy.is_pure and not budget.is_pure:
         return "a pure policy is held against a zCDP budget; give the zCDP policy that it was made from"
     problem = policy.pure_problem() if budget.is_pure else None
@@ -532,7 +532,7 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
 
 
 def _excess(gains: Terms, costs: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:
-    """Return a record whose gains exceed its costs, or None if proved impossible."""
+    """Return a record whose gains exceed its costs, None if impossible."""
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:

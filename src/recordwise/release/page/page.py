@@ -120,7 +120,7 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation, comments and needless line breaks."""
+    """Return a script or style file without indentation and comments."""
     text = files("recordwise.release.page").joinpath("scripts", name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     kept = (line for line in lines if line and not line.startswith("//"))
