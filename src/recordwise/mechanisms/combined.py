@@ -26,7 +26,7 @@ from recordwise.mechanisms.base import (
     read_step,
     whole_totals,
 )
-from recordwise.mechanisms.gaussian import Clamped, Gaussian, Tiered, UnitSplit
+from recordwise.mechanisms.gaussian import Clamped, Gaussian, SeveralDraws, Tiered, UnitSplit
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import AveragedLaw, discrete_gaussian
@@ -463,7 +463,7 @@ SLACK = Fraction(1_000_001, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Carried(Mechanism):
+class Carried(SeveralDraws):
     """An answer with a part of the noise of an earlier one: y = carry y_before + (Q - carry Q_before) + fresh noise (T-SERIES).
 
     The policy is what a record pays for coming into the table and, where ``leave`` is above 0, for leaving it in the next
@@ -618,19 +618,6 @@ class Carried(Mechanism):
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """Return the loss of coming and of leaving."""
         return self.paid().loss_at_shift(shift, step=step)
-
-    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """Return the same, whatever else is in the cell."""
-        return self.loss_at_shift(contribution, step=step)
-
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return the variance of an answer, from the laws that are drawn."""
-        law, lattice = self.drawn_law(step)
-        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
-
-    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return zeros: a total that was used before is taken off exactly."""
-        return np.zeros(np.shape(total))
 
     def shared(self, share: Fraction) -> "Carried":
         """The same with each draw at a share of its loss."""

@@ -603,8 +603,29 @@ def _threshold(value: Number | By, parameter: str) -> Fraction | By:
 # A noisier answer made from a published one, for a public tier (T-TIER, docs/theory/series.md).
 
 
+class SeveralDraws(Mechanism):
+    """An answer made of several Gaussian draws, on the data's own scale."""
+
+    __slots__ = ()
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """Return the same, whatever else is in the cell."""
+        return self.loss_at_shift(contribution, step=step)
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return the variance of an answer, from the laws that are drawn."""
+        drawn = self.drawn_law(step)
+        assert drawn is not None
+        law, lattice = drawn
+        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return zeros: every draw is unbiased."""
+        return np.zeros(np.shape(total))
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Tiered(Mechanism):
+class Tiered(SeveralDraws):
     """An answer with noise on top of a finer one's (T-TIER).
 
     The policy is that of the sum of both draws, for whoever sees it without the finer answer. ``release`` makes both; a public tier
@@ -701,19 +722,6 @@ class Tiered(Mechanism):
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """Return the loss of the sum of both draws."""
         return self.as_one(step).loss_at_shift(shift, step=step)
-
-    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """Return the same, whatever else is in the cell."""
-        return self.loss_at_shift(contribution, step=step)
-
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return the variance of an answer, from the laws that are drawn."""
-        law, lattice = self.drawn_law(step)
-        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
-
-    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return zeros."""
-        return np.zeros(np.shape(total))
 
     def shared(self, share: Fraction) -> "Tiered":
         """The same with each draw at a share of its loss."""
