@@ -113,18 +113,18 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
     from recordwise.policy.columns import day_of
     from recordwise.policy.policy import constants_of
 
-    beside = next(constants_of(policy, name), "")
+    constant = next(constants_of(policy, name), "")
     if text == "":
         return None
     if any(column.part for column in policy.columns() if column.name == name):
         if day_of(text) is None:
             raise ParameterError(parameter=name, problem="must be a date", advice=f"Write {name}=2024-12-31.")
         return text
-    if isinstance(beside, bool) and text in ("true", "false"):
+    if isinstance(constant, bool) and text in ("true", "false"):
         return text == "true"
-    if isinstance(beside, bool):
+    if isinstance(constant, bool):
         raise ParameterError(parameter=name, problem="must be true or false")
-    return text if isinstance(beside, str) else rational(plain_number(name, text), parameter=name)
+    return text if isinstance(constant, str) else rational(plain_number(name, text), parameter=name)
 
 
 FROM_LAWS, FROM_ZCDP, FROM_PURE = "the exact law of the noise", "the zCDP loss", "the pure loss"
@@ -247,7 +247,7 @@ def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
 
 
 FEW_SIZES = 4
-"""Up to so many sizes of cells are printed; more only on request."""
+"""Up to this many sizes of cells are printed; more only on request."""
 
 
 def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:

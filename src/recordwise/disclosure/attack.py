@@ -106,7 +106,7 @@ class Attack:
         return headers, shown
 
     def summary(self) -> str:
-        """Return how many withheld cells can be told."""
+        """Return how many withheld cells can be found."""
         counts = self.counts()
         return (
             f"{sum(counts.values()):,} withheld cells: {counts[EXACT]:,} disclosed exactly, {counts[NEAR]:,} to within "

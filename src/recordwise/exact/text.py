@@ -83,7 +83,7 @@ def whole_text(value: float) -> str:
 
 
 def amount_text(value: Fraction, decimals: int) -> str:
-    """An amount on its lattice, with thousands separators and so many decimals."""
+    """An amount on its lattice, with thousands separators and this many decimals."""
     return f"{float(value):,.{decimals}f}"
 
 

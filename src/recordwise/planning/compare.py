@@ -321,8 +321,8 @@ def compare(
             statistic that it does not name keeps its mechanism.
         query: The tables to compare them on: a query, several, or a plan, with its levels and statistics.
         measure: A measure to sum in all the tables, or "count", instead of the statistics of the plan.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
+        tables: The selected tables, by name or by the number or name of their query; all unless given.
+        statistics: The selected statistics, by published name or measure; all unless given.
         at_least: Cells that reach less do not count in the errors: a number for the total that is published, or by any statistics
             of the cell, such as ``{"count": 100}`` for its records.
         variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``. One number, or

@@ -41,9 +41,9 @@ from recordwise.session.session import plan_ledger
 from recordwise.session.shares import public_sizes
 
 GENERATED = 100_000
-"""At most so many records are generated."""
+"""At most this many records are generated."""
 SAMPLE = 20_000
-"""The losses of so many of the records are worked out, evenly over their sizes."""
+"""The losses of this many of the records are worked out, evenly over their sizes."""
 MOST_CLASSES = 5
 FEW = 0.001
 """The largest records that are a class of their own, as a share of all."""
@@ -158,7 +158,7 @@ class Cells:
         """Return the cells of the counts and sums of a plan."""
         scope = scope_of(file.plan, view.schema)
         rules = StatusRules() if file.basic is None else file.basic.rules
-        # No goal is meant; errors alone are read, and a goal this wide rules out no cell, however small.
+        # This is no goal: errors alone are read, and a goal this wide rules out no cell, however small.
         wanted: Goals = {"within": 1000, "confidence": 0.95}
         targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), goals_in(scope, **wanted)))
         goals = {each.asked.place: each.goal for each in targets}
@@ -465,7 +465,7 @@ def _groups(sample: Sample, values: ValuePolicy | None, words: Labels) -> Iterat
 
 
 def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict[str, str]:
-    """Return how closely each number of a record can be told, by its label (T-INFER)."""
+    """Return how closely each number of a record can be known, by its label (T-INFER)."""
     known = [name for name in values.bounds if name in record]
     return {_with_unit(words, name): window_text(values.window(record, name)) for name in known}
 
@@ -477,7 +477,7 @@ def _with_unit(words: Labels, name: str) -> str:
 
 
 def window_text(window: ValueWindow) -> str:
-    """Return in words how closely a value can be told."""
+    """Return in words how closely a value can be known."""
     low, high, value = float(window.low), None if window.high is None else float(window.high), float(window.value)
     if window.is_open():
         return "not at all"

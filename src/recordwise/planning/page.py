@@ -38,7 +38,7 @@ class Group:
     powers: tuple[float, float, float]
     """Of the best test for presence: after this release, with one revision, and after ten more years."""
     told: dict[str, str]
-    """How closely each of its numbers can be told, in words, by what it is called."""
+    """How closely each of its numbers can be known, in words, by what it is called."""
 
     @property
     def presence(self) -> str:

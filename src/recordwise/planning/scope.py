@@ -105,11 +105,11 @@ Choice: TypeAlias = Callable[[Asked], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scope:
-    """A plan, and what of it is meant."""
+    """A plan and the tables and statistics selected from it."""
 
     plan: Plan
     drawn: tuple[Asked, ...]
-    """Every statistic that is meant; planning offers mechanisms for some of them."""
+    """Every selected statistic; planning offers mechanisms for some of them."""
     is_whole: bool
 
     def asked(self) -> tuple[Asked, ...]:
@@ -287,7 +287,7 @@ def _chosen_statistics(known: Sequence[tuple[int, Drawable]], words: Sequence[st
 
 
 def part_name(statistic: str, level: Level) -> str:
-    """How a reader is told which statistic of which table is meant."""
+    """How readers see which statistic of which table it is."""
     groups = " x ".join(level.names())
     return f"{statistic} by {groups}" if groups else f"{statistic} in total"
 

@@ -63,7 +63,7 @@ class Joint:
 
     @property
     def counted_levels(self) -> int:
-        """The levels whose nodes are told apart."""
+        """The levels whose nodes differ."""
         return min(self.levels, MOST_TREE_LEVELS)
 
     def to_json(self) -> dict[str, Any]:

@@ -183,11 +183,11 @@ def tree_of(rows: Any) -> AnswerTree | None:
 
 
 MOST_CELLS = 1500
-"""Up to so many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
+"""Up to this many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
 MOST_WEIGHTS = 16_000_000
-"""Up to so many, the weights of all answers in all fits are looked at one by one."""
+"""Up to this many, the weights of all answers in all fits are looked at one by one."""
 MOST_SPREAD = 30_000_000
-"""Up to so many weights of cells in questions, their covariance is computed together."""
+"""Up to this many weights of cells in questions, their covariance is computed together."""
 SAME = 1e-13
 PRODUCT = 1e-10
 TWO = 2

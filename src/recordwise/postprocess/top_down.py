@@ -26,7 +26,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Sums: TypeAlias = Callable[[FloatArray], FloatArray]
 """Cells to the sums of their families, or numbers of families to their cells."""
 STIFFEST = 100.0
-"""Cells of more standard errors resist no more than those of so many: they hardly move."""
+"""Cells of more standard errors resist no more than those of this many: they hardly move."""
 
 
 def ease_of(best: FloatArray, sd: FloatArray) -> FloatArray:
@@ -132,7 +132,7 @@ MOST_STEPS = 400
 RIDGE = 1e-3
 """The first ridge of a block's Newton system, relative to its diagonal; it falls with the gap."""
 SMALL_SIDE = 16
-"""Blocks of at most so many columns are multiplied out together."""
+"""Blocks of at most this many columns are multiplied out together."""
 MOST_PRODUCTS = 4_000_000
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 MOST_PAIRED = 400
-"""Up to so many values all pairs are looked at; beyond, their simultaneous intervals (Sidak)."""
+"""Up to this many values all pairs are looked at; beyond, their simultaneous intervals (Sidak)."""
 MOST_DRAWN, LEAST_DRAWS = 20_000_000, 500
 """Noisy numbers that are drawn, unless these are fewer draws: the order statistic of any number of draws holds (T-FITVAR)."""
 LEFT_OUT, WIDER = 1e-6, 1e-4
@@ -222,7 +222,7 @@ def _by_intervals(answer: Answer) -> tuple[Any, Any]:
 
 
 SAFE = 3.0
-"""What is left of a column's spread without noise must be so many times the error of that number."""
+"""What is left of a column's spread without noise must be this many times the error of that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

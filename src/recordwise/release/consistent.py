@@ -140,7 +140,7 @@ class Setting:
         check_share(self.gamma, "gamma")
 
     def options(self, noises: Sequence[AnswerNoise]) -> dict[str, Any]:
-        """Return what the method takes beside answers and variances."""
+        """Return what the method takes besides answers and variances."""
         own = {"reweighted": {"confidence": self.gamma}, "max_fit": {"slack": self.slack}}.get(self.method, {})
         return {"noise": "laplace" if all(is_laplace(noise) for noise in noises) else "gaussian", **own}
 
@@ -477,7 +477,7 @@ SIZES = (0.0, 1.0, 3.0, 10.0)
 """The largest sizes of the classes of cells whose bias is estimated, in standard errors; a last class has all larger ones."""
 ENOUGH_CELLS = 3_000
 MOST_REFITS = 5
-"""Noise is drawn again until it was drawn for so many cells, at least once and at most so often."""
+"""Noise is drawn again until it was drawn for this many cells, at least once and at most this often."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -533,7 +533,7 @@ class _Again:
         problem = self.problem
         sources = [public_seed(problem.setting.digest, each.name, seed) for each in problem.statistics]
         count = sum(map(len, fitted))
-        for some in tracked(list(chunks(draws, count)), "fitting noise drawn anew"):
+        for some in tracked(list(chunks(draws, count)), "fitting noise drawn again"):
             drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
             best = self._joined(self._linear(drawn, fitted))
             answers = best if problem.setting.method == TOP_DOWN else self._joined(drawn)

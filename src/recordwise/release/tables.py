@@ -105,9 +105,9 @@ FLAG = b"recordwise_flag"
 BANNER = 'class="not-private"'
 """Present only on the page of a seeded run; names and values are escaped and cannot produce it."""
 BASIC = "_basic"
-"""The end of the name of a basic table, beside the research table it is made of."""
+"""The end of the name of a basic table, next to the research table it is made of."""
 FITTED = "_fit"
-"""The suffix of a column that was fitted to add up, beside the one that was drawn."""
+"""The suffix of a column that was fitted to add up, next to the one that was drawn."""
 BEST = "_best"
 """The suffix of the best linear unbiased estimate from all tables of a query."""
 ADDED = tuple(fit + end for fit in (FITTED, BEST) for end in ("", "_sd", "_low", "_high"))
@@ -135,7 +135,7 @@ class ReleasedTable:
 
 
 NAME = "_name"
-"""The suffix of a column with the names of codes, beside the column of codes."""
+"""The suffix of a column with the names of codes, next to the column of codes."""
 
 
 def name_columns(table: ReleasedTable, words: Labels) -> dict[str, str]:

@@ -336,7 +336,7 @@ class Owner:
     ) -> LossSummary:
         """Return the distribution of the losses that records or firms really incur.
 
-        Over all tables of the queries together, beside the other records of each cell ([S] (8) and (9)); never above the policy. A
+        Over all tables of the queries together, given the other records of each cell ([S] (8) and (9)); never above the policy. A
         look at confidential records.
 
         Args:

@@ -168,7 +168,7 @@ def _crosses(lengths: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Worst:
-    """The largest cost of shares for all statistics, each beside the least that it needs by itself."""
+    """The largest cost of shares for all statistics, each next to the least that it needs by itself."""
 
     parts: "Sequence[ShareCost]"
     scale: Sequence[float]

@@ -17,7 +17,7 @@ GAP = 1e-3
 """The largest cost is within this of the smallest possible, relatively."""
 ROUNDS = 60
 TURNS = 12
-"""How often the shares of each axis are chosen anew, given those of the others."""
+"""How often the shares of each axis are chosen again, given those of the others."""
 STEP = 1e-4
 """How far the logarithm of a share moves to find a slope."""
 

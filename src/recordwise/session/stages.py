@@ -84,7 +84,7 @@ class Stage:
     step: None = None
     tier_of: ClassVar[None] = None
     unknown: ClassVar[tuple[str, ...]] = ("stated_values",)
-    """How closely a value can be told does not follow from the last of several draws."""
+    """How closely a value can be known does not follow from the last of several draws."""
 
     @property
     def refines(self) -> int:

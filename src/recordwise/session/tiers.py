@@ -56,7 +56,7 @@ class TierStage:
 
     @property
     def paid(self) -> Plan:
-        """The plan whose policy readers of the tier are told; nothing of it is charged."""
+        """The plan whose policy readers of the tier see; nothing of it is charged."""
         return self.plan
 
     @property

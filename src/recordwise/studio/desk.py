@@ -312,7 +312,7 @@ class Desk:
         self._given().kept_file.write_text(text, encoding="utf-8")
 
     def _chosen(self) -> Any:
-        """Return what was chosen before; the page begins anew if it was about another trade file."""
+        """Return what was chosen before; the page starts over if it was about another trade file."""
         try:
             file = self._given().kept_file
             return json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None

@@ -10,7 +10,7 @@
 
 Tables and statistics are those of the plan, by what readers call them; levels with a single value are left out, and where two
 queries have the same table, the words of the later ones end in " of query 2". A cell "of 100 employees" has at least 100. Without a
-number all cells are meant, without a confidence 95%, without a share all of them.
+number a goal is about all cells, without a confidence 95%, without a share all of them.
 """
 
 import re

@@ -143,7 +143,7 @@ class Wishes:
 # Public files, as a plan next to them names them.
 
 
-def beside(path: Path, plan: Path) -> str:
+def relative_path(path: Path, plan: Path) -> str:
     """Return a path as a plan writes it: from its own folder."""
     return os.path.relpath(path.resolve(), plan.resolve().parent)
 
@@ -158,7 +158,9 @@ def code_list(path: Path, out: Path, names: Sequence[str]) -> CodeList:
             problem="has no column of the records after a coarser level",
             advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
         )
-    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
+    return CodeList(
+        name=path.name.partition(".")[0], path=relative_path(path, out), levels=tuple(columns[: held[0] + 1])
+    )
 
 
 def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
@@ -181,7 +183,8 @@ def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
         each.levels[-1] for each in wishes.code_lists
     }
     return replace(
-        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
+        wishes,
+        sizes=SizeList(path=relative_path(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns)),
     )
 
 

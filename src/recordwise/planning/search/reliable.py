@@ -105,7 +105,7 @@ class Scalable:
     """The statistics whose levels are fitted together."""
     schema: Schema
     any_law: bool = False
-    """Whether sized noise of fat-tailed laws is scaled and fitted too, by who evaluates every policy anew."""
+    """Whether sized noise of fat-tailed laws is scaled and fitted too, by those who evaluate every policy again."""
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
         """Return a statistic's mechanism at a factor of its loss.
@@ -172,7 +172,7 @@ class Scalable:
         return tuple(found)
 
     def others(self) -> tuple[Query, ...]:
-        """What the plan draws beside the statistics that are examined."""
+        """What the plan draws besides the examined statistics."""
         own = {each.asked.place for each in self.tables}
         found = []
         for number, query in enumerate(self.queries):
@@ -429,7 +429,7 @@ class Plans:
         return _different(found)
 
     def with_public_shares(self, plan: Scalable, before: Sequence[Query], *, complete: bool) -> Scalable | None:
-        """Return a plan with ``share = "best"`` where the search split a loss anew; None where it changed no shares.
+        """Return a plan with ``share = "best"`` where the search split a loss again; None where it changed no shares.
 
         Such shares follow from public lists and sizes, and are found again when the plan is read (T-FITSHARES).
         """

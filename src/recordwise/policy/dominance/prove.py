@@ -67,7 +67,7 @@ NEARLY_ALL = 0.9
 """The part of the time that bounds measure by measure may take before boxes are tried, with several measures and with one."""
 IN_TIME = "the time limit was reached before a proof or a record that exceeds the budget was found"
 MANY_BANDS = 32
-"""From so many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
+"""From this many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
 NEITHER = "neither a proof nor a record that exceeds the budget was found"
 
 

@@ -55,7 +55,7 @@ PURE_CLOSING = (
 
 
 FEW_SIZES = 4
-"""Up to so many statistics whose noise follows sizes, all their bands are described."""
+"""Up to this many statistics whose noise follows sizes, all their bands are described."""
 
 
 def policy_prose(policy: "Policy") -> str:

@@ -29,7 +29,7 @@ MOST_WORK = 2e12
 MOST_HELD = 4e8
 """The largest number of matrix entries of all inner places."""
 SMALL = 128
-"""Up to so many classes matrices are solved by numpy: a first answer comes sooner without scipy's linear algebra."""
+"""Up to this many classes matrices are solved by numpy: a first answer comes sooner without scipy's linear algebra."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -76,7 +76,7 @@ class Records:
     """A row for each record: the keys of all tables, values, and for weighted ones a weight."""
     whole: bool
     about: Mapping[str, Any]
-    """How they were made, as saved beside them."""
+    """How they were made, as saved next to them."""
     sums: tuple[SumBound, ...] = ()
     """For each table of the query, what its sums over records cannot be."""
     no_bound: str = ""

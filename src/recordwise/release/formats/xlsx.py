@@ -64,7 +64,7 @@ def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int, heads: Seq
 
 
 def _as_written(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict[int, Any]]) -> bool:
-    """Return whether a sheet has the very bytes that these rows are written as, which is told without reading cells."""
+    """Return whether a sheet has the very bytes that these rows are written as, known without reading cells."""
     start, above = b'<row r="%d"' % (skip + 2), b""
     while start not in above and (more := file.read(1 << 16)):
         above += more

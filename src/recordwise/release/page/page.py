@@ -358,8 +358,8 @@ def _environment() -> "jinja2.Environment":
 def _template(name: str) -> str:
     """Return a template without line breaks next to tags."""
     text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")
-    beside = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
-    return re.sub(r"\s*\n\s*", " ", beside)
+    joined = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
+    return re.sub(r"\s*\n\s*", " ", joined)
 
 
 def _top(view: View) -> dict[str, Any]:
