@@ -35,6 +35,7 @@ from recordwise.plan.keys.keys import RELEASE, FromRelease, Keys, Sizes, as_size
 from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
 from recordwise.plan.statistics import CountUnits, Total
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
@@ -50,7 +51,7 @@ COUNTED = CountUnits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Coverage:
+class Coverage(Confidential):
     """CONFIDENTIAL: a table's records, those in public cells, and empty cells.
 
     A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as
@@ -69,9 +70,6 @@ class Coverage:
     @property
     def outside(self) -> int:
         return self.records - self.inside
-
-    def __repr__(self) -> str:
-        return "<Coverage: CONFIDENTIAL>"
 
 
 def read_outside(given: Number | str | None) -> Fraction | None:

@@ -16,6 +16,7 @@ from recordwise.disclosure.rules import Contributions, Method
 from recordwise.errors import ParameterError
 from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.planning.simulate.baselines import OTHER, Case, Place, Stages, one_level, sums
 from recordwise.session.owner import FOR_OWNER
 from recordwise.session.simulated import SimulatedTable
@@ -52,14 +53,11 @@ class Ruled:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Publication:
+class Publication(Confidential):
     """CONFIDENTIAL: the cells of a query's tables, with their contributors."""
 
     cells: Cells
     found: Contributions
-
-    def __repr__(self) -> str:
-        return "<Publication: CONFIDENTIAL>"
 
 
 def publication_of(case: Case, own: Sequence[tuple[SimulatedTable, Any]]) -> Publication:
