@@ -412,7 +412,6 @@ def _record_of(history: Mapping[str, Mapping[str, Any]], period: Any, revision: 
 
 AT_THE_START = "declared at the start of the series"
 DIGITS = str.maketrans("OIL", "011")
-ONE_PERIOD = "declared with the ledger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,6 @@ from recordwise.release.tables import PRIVATE
 
 
 ACCEPT = "accept"
-USUAL_SHARE = Fraction(1, 100)
 COUNTED = CountUnits()
 
 

@@ -197,25 +197,6 @@ def _exact(best: Split, lengths: Sequence[int], worst: _Worst) -> tuple[Axes, tu
     return axes, () if worst(by_axis) <= PRODUCT * worst(np.array(free, np.float64)) else free
 
 
-def with_best_shares(plan: Plan, queries: Sequence[int], *, goal: Goal | None = None, complete: bool = False) -> Plan:
-    """Return the plan with the best shares in some of its queries.
-
-    Args:
-        plan: The plan, with the sizes of earlier releases read.
-        queries: The numbers of the queries, from 0.
-        goal: As for ``best_shares``.
-        complete: As for ``best_shares``.
-
-    Returns:
-        A new plan.
-    """
-    made = [
-        best_shares(plan, number, goal=goal, complete=complete).applied(query) if number in queries else query
-        for number, query in enumerate(plan.queries)
-    ]
-    return replace(plan, queries=tuple(made))
-
-
 def public_sizes(plan: Plan, table: PlannedTable, part: Drawable) -> FloatArray | None:
     """Return the public sizes of the cells of a table, as totals of a statistic; None where they are of something else.
 

@@ -32,6 +32,7 @@ from recordwise.release.tables import PagePart, digest_of, page_parts, without_f
 from recordwise.session.checks import OWN_PLAN, check_totals, stage_refusal
 
 AS_SAVED = "Use the folder as it was saved."
+FIRST_QUERIES = "A refinement has the queries of the first plan, with less noise; others need a plan of their own."
 DECLARED = (
     "What was published may decide how much to refine only within a declared budget. If this stage was planned "
     "before the first release, say so: fixed_in_advance = true in [stage], fixed_in_advance=True in Python."
@@ -185,7 +186,7 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
     check_period(earlier, ledger.series)
     charge = charge_of_release(earlier, ledger)
     plan = with_shares_of(plan, earlier, bare_form)
-    forms = [_counterpart(each, earlier) for each in plan_json(plan)]
+    forms = [counterpart(each, earlier) for each in plan_json(plan)]
     refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
     paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
     stage = Stage(
@@ -228,14 +229,17 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 
-def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]:
+def counterpart(
+    form: Mapping[str, Any], earlier: Release, *, advice: str = FIRST_QUERIES, kind: str = "refine"
+) -> Mapping[str, Any]:
     """Return a release's query that is the same but for mechanisms."""
     found = [each for each in earlier.published.plan_forms if bare_form(each) == bare_form(form)]
     if not found:
         names = ", ".join(str(each["name"]) for each in form["tables"])
         raise stage_refusal(
             f"has no query with the same condition, tables, shares, sizes and statistics as that of {names}",
-            "A refinement has the queries of the first plan, with less noise; others need a plan of their own.",
+            advice,
+            kind,
         )
     return found[0]
 
