@@ -389,7 +389,9 @@ def declared_classes(*values: Any) -> set[DeclaredClass]:
             name, version = _package_of(root)
             found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
         parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
-        parts += [each for each in value.inside() if each is not value] if isinstance(value, Mechanism) else []
+        # Most mechanisms have none inside, and are not asked.
+        nested = isinstance(value, Mechanism) and type(value).inside is not Mechanism.inside
+        parts += [each for each in value.inside() if each is not value] if nested else []
         found |= declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
     return found
 
