@@ -52,9 +52,9 @@ from recordwise.plan.sources import (
 from recordwise.plan.statistics.totals import ExactTable
 from recordwise.policy.columns import Truth
 from recordwise.release.tables import PRIVATE
-from recordwise.session.checks import _budget_problem
+from recordwise.session.checks import _budget_problem, _bytes, _digests, _noted, _total_name
 from recordwise.session.shares import best_shares
-from recordwise.session.stages import _answers, _bytes, _digests, _noted, _total_name
+from recordwise.session.stages import _answers
 
 KNOWN = {
     "unit": "id",

@@ -14,7 +14,8 @@ from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
 from fuzz.toml_text import toml_text
 from recordwise.errors import RecordwiseError
-from recordwise.plan.cost import plan_policy, plan_warnings
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import plan_warnings
 from recordwise.plan.file import PlanFile, load_plan
 from recordwise.planning.check import check
 

@@ -106,11 +106,11 @@ class RecordError(RecordwiseError, ValueError):
 
 
 class KindError(ParameterError, TypeError):
-    """An argument of the wrong kind, or with a name that is not known."""
+    """An argument of the wrong kind, or with an unknown name."""
 
 
 def expect_kind(value: object, kinds: Any, *, parameter: str, wanted: str, advice: str = "") -> None:
-    """Refuse an argument of another kind, at the call that was given it.
+    """Refuse an argument of another kind, at the caller's line.
 
     Args:
         value: The argument.
@@ -158,7 +158,7 @@ C = TypeVar("C")
 
 
 def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a public function refuse misspelled and missing arguments with errors of ours.
+    """Let a public function refuse misspelled and missing arguments.
 
     Args:
         function: The function.
@@ -182,7 +182,7 @@ def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def own_errors_of(cls: type[C]) -> type[C]:
-    """Let all public methods of a class refuse arguments with errors of ours.
+    """Let all public methods of a class refuse wrong arguments.
 
     Args:
         cls: The class.
@@ -202,7 +202,7 @@ def own_errors_of(cls: type[C]) -> type[C]:
 def _argument_error(
     function: Callable[..., object], args: Sequence[object], given: Mapping[str, object]
 ) -> KindError | None:
-    """Return the refusal of a call, with the nearest name of an argument.
+    """Return the refusal of a call, with the nearest argument name.
 
     Args:
         function: What was called.

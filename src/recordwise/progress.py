@@ -103,7 +103,7 @@ def steps(count: int) -> Callable[[str], object]:
         count: How many steps there are.
 
     Returns:
-        What to call with a few words at the start of each step; what is told in between is a part of that step.
+        What to call with a few words at the start of each step; what is reported in between is a part of that step.
     """
     report = _active.get()
     if report is None:
@@ -122,7 +122,7 @@ def steps(count: int) -> Callable[[str], object]:
 @contextmanager
 @own_argument_errors
 def listening(listener: Listener) -> Iterator[None]:
-    """Hand everything that is told to a function, instead of showing it.
+    """Hand every report to a function, instead of showing it.
 
     Args:
         listener: Called with what is being done and the share that is finished; ``lambda *_: None`` keeps quiet.
@@ -163,7 +163,7 @@ def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextMana
     """Show progress of the block, where visible and not shown already.
 
     Args:
-        doing: What is shown before anything is told.
+        doing: What is shown before the first report.
         after: Seconds until a bar appears.
 
     Returns:

@@ -734,14 +734,14 @@ BUGS = (
     ),
     Bug(
         "last total not the one used",
-        "`session.stages.check_totals`",
+        "`session.checks.check_totals`",
         any_records,
         (STAGES,),
         sign="about other records",
     ),
     Bug(
         "last total of a carried release not the one used",
-        "`session.stages.check_totals`",
+        "`session.checks.check_totals`",
         any_records,
         (CARRIED,),
         sign="about other records",

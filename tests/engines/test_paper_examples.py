@@ -15,7 +15,8 @@ from paper_tables import SPLIT_AT, TABLE_1, TABLE_2A, TABLE_2B
 from recordwise.mechanisms import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.plan import Keys, Plan, Schema, Splitting, parse_sql
-from recordwise.plan.cost import cell_mechanisms, plan_policy, plan_warnings
+from recordwise.plan.cost import cell_mechanisms, plan_policy
+from recordwise.plan.describe import plan_warnings
 from recordwise.plan.query import query
 from recordwise.policy import by, power_zcdp, split
 

@@ -13,7 +13,7 @@ from recordwise.audit.subjects import every_subject
 from recordwise.cli import app
 from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kind, mechanism_kinds
-from recordwise.plan.cost import declared_elsewhere
+from recordwise.plan.describe import declared_elsewhere
 from recordwise.plan.file import load_plan
 
 PLAN = """

@@ -10,7 +10,8 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms import Clamped
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix
-from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy, plan_warnings
+from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy
+from recordwise.plan.describe import plan_warnings
 from recordwise.plan.expressions import Compare, DatePart, Not, finer
 from recordwise.plan.expressions import condition as policy_condition
 from recordwise.plan.query import query

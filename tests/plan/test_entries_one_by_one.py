@@ -179,7 +179,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     ),
     "shares beside the best": (
         shaped('levels = { by = [[], "county"], share = "best" }', "table_share = [0.5]", 'keys = { rows = { county = ["1"] } }'),
-        'cannot be given beside share = "best"',
+        'cannot be given with share = "best"',
     ),
     "goal without the best": (
         shaped('levels = { by = [[], "county"] }', "share_goal = { 10 = 0.1 }", 'keys = { rows = { county = ["01"] } }'),

@@ -11,8 +11,8 @@ import recordwise as rw
 from build import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
 from recordwise.errors import KeysError, ParameterError, PlanError, PlanFileError
 from recordwise.plan import Column, Plan, Schema
-from recordwise.plan.cost import cell_mechanisms, check_policy, firm_policy, plan_policy, plan_warnings
-from recordwise.plan.describe import plan_json, used_schema
+from recordwise.plan.cost import cell_mechanisms, check_policy, firm_policy, plan_policy
+from recordwise.plan.describe import plan_json, plan_warnings, used_schema
 from recordwise.plan.file.write import plan_text
 from recordwise.plan.query import query
 from recordwise.policy import constant, maximum, split

@@ -11,7 +11,7 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.plan import Plan, Schema
-from recordwise.session.shares import best_shares, with_best_shares
+from recordwise.session.shares import best_shares
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"})
 SIZED = rw.Sized(rw.Gaussian(sigma="0.05"), floor=50)
@@ -148,11 +148,13 @@ def test_statistics_that_differ_share_one_split_and_neither_needs_much_more() ->
     assert max(needs) == pytest.approx(min(needs), rel=0.02) or max(needs) < 1.01
 
 
-def test_a_plan_gets_best_shares_in_the_queries_that_ask_for_them() -> None:
+def test_each_query_of_a_plan_gets_its_own_best_shares() -> None:
     plan = Plan(schema=SCHEMA, queries=tuple(nested().sum("emp", each) for each in (rw.Gaussian(sigma=50), SIZED)))
-    made = with_best_shares(plan, [1], complete=True)
-    assert made.queries[0] == plan.queries[0]
-    assert tuple(choice.share for choice in made.queries[1].axes[0]) == best_shares(plan, 1, complete=True).axes[0]
+    found = [best_shares(plan, number, goal=STRICT, complete=True) for number in (0, 1)]
+    assert found[0].axes != found[1].axes
+    for query, best in zip(plan.queries, found, strict=True):
+        alone = best_shares(Plan(schema=SCHEMA, queries=(query,)), goal=STRICT, complete=True)
+        assert tuple(choice.share for choice in best.applied(query).axes[0]) == best.axes[0] == alone.axes[0]
 
 
 def test_keys_selected_from_records_have_no_best_shares() -> None:

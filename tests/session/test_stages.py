@@ -27,7 +27,7 @@ from recordwise.policy import Measure
 from recordwise.policy.series import Series
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
-from recordwise.session.stages import totals_file
+from recordwise.session.checks import totals_file
 
 CELLS = ["01", "02", "03"]
 FIXED = {"fixed_in_advance": True}

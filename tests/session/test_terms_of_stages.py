@@ -23,7 +23,7 @@ from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics.totals import ExactTable
 from recordwise.policy import constant
 from recordwise.policy.series import CARRY, REVISE, START, Head, Series
-from recordwise.session import carried, stages
+from recordwise.session import carried, checks, stages
 from recordwise.session.session import stage_of
 from recordwise.session.stages import Following
 
@@ -283,26 +283,26 @@ def test_totals_are_noted_for_their_owner_alone_and_checked_by_period(tmp_path: 
         return [TableTotals(table=table, cells=plan.cells(table), exact=Sensitive(exact))]
 
     described = plan_json(plan)
-    stages.note_totals(ledger, charge, described, totals(1, 2, 3))
-    path = stages.totals_file(ledger)
+    checks.note_totals(ledger, charge, described, totals(1, 2, 3))
+    path = checks.totals_file(ledger)
     assert path.stat().st_mode & 0o777 == 0o600
     (line,) = path.read_text().splitlines()
     assert len(json.loads(line)["key"]) == 2 * KEY_BYTES
-    stages.check_totals(ledger, charge, described, totals(1, 2, 3))
+    checks.check_totals(ledger, charge, described, totals(1, 2, 3))
     for kind, advice in (("refine", "Refine it on the records"), ("carry", "Give the old records")):
         with pytest.raises(ParameterError, match=f"{kind}.*other records.*{advice}"):
-            stages.check_totals(ledger, charge, described, totals(1, 2, 4), kind=kind)
+            checks.check_totals(ledger, charge, described, totals(1, 2, 4), kind=kind)
     with pytest.raises(ParameterError, match="other records"):
-        stages.check_totals(ledger, charge, described, totals(1, 2, 3), series=series())
+        checks.check_totals(ledger, charge, described, totals(1, 2, 3), series=series())
     other: Any = SimpleNamespace(sequence=4, head=SimpleNamespace(digest="abc"))
     with pytest.raises(ParameterError, match="has no digest of its totals"):
-        stages.check_totals(ledger, other, described, totals(1, 2, 3))
+        checks.check_totals(ledger, other, described, totals(1, 2, 3))
     memory = SimpleNamespace(**(ledger.__dict__ | {"on_disk": False}))
     before = path.read_bytes()
-    stages.note_totals(memory, charge, described, totals(1, 2, 3))  # type: ignore[arg-type]
+    checks.note_totals(memory, charge, described, totals(1, 2, 3))  # type: ignore[arg-type]
     assert path.read_bytes() == before
-    stages.note_totals(ledger, charge, described, totals(4, 5, 6))
-    stages.check_totals(ledger, charge, described, totals(4, 5, 6))
+    checks.note_totals(ledger, charge, described, totals(4, 5, 6))
+    checks.check_totals(ledger, charge, described, totals(4, 5, 6))
     assert len(path.read_text().splitlines()) == 2
 
 

@@ -133,7 +133,7 @@ def read_published_cells(folder: Path, layout: Layout) -> PublishedCells:
 
 
 def both_stages(first: PublishedCells, second: PublishedCells) -> PublishedCells:
-    """Return everything that a reader of two releases sees, and what both cost."""
+    """Return what a reader of two releases sees, and what both cost."""
     features = {f"first {name}": numbers for name, numbers in first.features.items()} | second.features
     problems = (*first.problems, *second.problems)
     return PublishedCells(features=features, policy=first.policy + second.policy, problems=problems)

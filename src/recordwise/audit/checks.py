@@ -159,7 +159,7 @@ CARRIED_SIGMA = 10
 
 
 def audit_carried(folder: Path, how: Runs) -> Finding:
-    """Check two periods with carried noise and a correction: errors, changes, lattices and losses."""
+    """Check two periods with carried noise and a correction."""
     problems: list[str] = []
     asked = _stage_query(CARRIED_SIGMA)
     with _carried_session(folder, "2020", 0, 5, how) as session:

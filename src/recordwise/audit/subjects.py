@@ -171,7 +171,7 @@ def by_group() -> Subject:
 
 
 def by_mechanism() -> Subject:
-    """Return a mechanism for each group; cells that may hold several have the default."""
+    """Return a mechanism by group; cells of several groups have the default."""
     groups = {"plain": UnitSplit(at=50, rho="0.1")}
     mechanism = ByGroup(KIND, groups, default=UnitSplit(at=500, rho="0.1"))
     sizes = {"small": record(100, kind="plain"), "large": record(1500, kind="large"), "giant": record(10**8)}

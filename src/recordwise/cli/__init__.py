@@ -119,7 +119,7 @@ def _leave() -> None:
 
 
 def main() -> None:
-    """The entry point of the ``recordwise`` script: a command loads its own file alone."""
+    """Run the ``recordwise`` script, loading the file of one command alone."""
     # Imports and files of JSON make many objects and no garbage: looking for it takes a tenth of a short command.
     gc.set_threshold(OBJECTS)
     atexit.register(_leave)

@@ -107,7 +107,7 @@ def _quoted(code: str) -> str:
 
 
 def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv: bool, as_json: bool) -> None:
-    """Print JSON, CSV, or the sentence and the table with sources and citation."""
+    """Print JSON, CSV, or the sentence with table, sources and citation."""
     import json
 
     from recordwise.cli import screen
@@ -128,7 +128,7 @@ def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv:
 
 
 def _csv(found: "Answer | Ranks") -> str:
-    """The table, with the citation in each row; a spreadsheet runs none of it."""
+    """Return the table as CSV, safe in spreadsheets, with citations."""
     import csv
     import io
 
@@ -159,7 +159,7 @@ def _show(found: "Answer") -> None:
 
 
 def _show_ranks(found: "Ranks", count: int) -> None:
-    """Print the ranks that each may have, and who is among the largest."""
+    """Print the possible ranks, and who is among the largest."""
     from recordwise.cli import screen
     from recordwise.exact.text import number_text
     from recordwise.reader.derived import RANK_SETS

@@ -60,7 +60,7 @@ def attack(
 
 
 def _show(found: dict[str, Any], last: Any, out: Path | None) -> None:
-    """Print how many cells can be told, and what was assumed."""
+    """Print how many cells can be found, and what was assumed."""
     for name, each in found.items():
         typer.echo(f"{name}: {each.summary()}")
     if KNOWN in found:

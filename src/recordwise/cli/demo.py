@@ -31,7 +31,7 @@ Out = Annotated[Path | None, typer.Option(help=f"A new folder (default {DEFAULT_
 
 @ends_well
 def demo(establishments: Rows = None, out: Out = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Publish two years of ten made-up states, and show what it gives and costs."""
+    """Publish two years of ten made-up states, and explain the result."""
     import json
 
     from recordwise.cli.screen import progress
@@ -130,7 +130,7 @@ def plan_text(year: int) -> str:
 
 
 def published(folder: Path, year: int, tell: "Tell") -> "tuple[PlanFile, Release]":
-    """Return the plan and the release of a year, saved with its basic tables."""
+    """Return the plan and the saved release of a year."""
     from dataclasses import replace
 
     from recordwise.cli.release import with_basic
@@ -233,7 +233,7 @@ def some_records(folder: Path) -> dict[str, Any]:
 
 
 def losses(plans: "tuple[PlanFile, ...]", releases: "tuple[Release, ...]") -> list[dict[str, Any]]:
-    """Return what each example loses in each year and in both, and how closely its payroll can be told from the last."""
+    """Return what each example loses in each year and in both, and how closely its payroll is known from the last."""
     from recordwise.plan.cost import value_policy
     from recordwise.planning.explain import window_text
     from recordwise.policy.meaning import power_zcdp, presence_words
@@ -273,7 +273,7 @@ FINEST = "establishments_county_by_industry"
 
 
 def finest_change(releases: "tuple[Release, ...]") -> "Change":
-    """Return the change in the finest table, which has nearly all of the budget."""
+    """Return the change in the finest table, where most budget goes."""
     from dataclasses import replace
 
     found = releases[1].change(releases[0])
@@ -443,14 +443,14 @@ def init(
     from recordwise.cli import screen
     from recordwise.engines.sources.columns import csv_options, declared_columns, is_csv, look_at_columns
     from recordwise.errors import OutputError
-    from recordwise.plan.file.first import beside, first_plan, has_blanks
+    from recordwise.plan.file.first import first_plan, has_blanks, relative_path
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     given = named_source(file, table, encoding)
     headed = header or (is_csv(given) and confirm_header(file))
     address = "://" in file
-    source = {"source": file if address else beside(Path(file), out)}
+    source = {"source": file if address else relative_path(Path(file), out)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
     found = declared_columns(given, headed=headed)
@@ -502,7 +502,7 @@ def wishes_of(
     said: dict[str, list[str] | None], steps: list[str], lists: list[Path], sizes: Path | None, out: Path, found: Any
 ) -> Any:
     """Return what the owner said, in the words of a plan; public lists are read, no record is."""
-    from recordwise.plan.file.first import Wishes, beside, code_list, with_sizes
+    from recordwise.plan.file.first import Wishes, code_list, relative_path, with_sizes
 
     names = [each.name for each in found]
     sums = {name: size for name, _, size in (_cut(each, names) for each in said["sum"] or [])}
@@ -513,7 +513,7 @@ def wishes_of(
         steps={name: step for name, _, step in (_cut(each, names) for each in steps)},
         by=tuple(said["by"] or ()),
         keys=codes,
-        key_file=beside(files[0], out) if files else "",
+        key_file=relative_path(files[0], out) if files else "",
         tuned_on=(said["tuned_on"] or [""])[0],
         code_lists=tuple(code_list(path, out, names) for path in lists),
     )

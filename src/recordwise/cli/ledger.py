@@ -85,7 +85,7 @@ def show(
 def _sums(
     series: str | None, periods: "tuple[PeriodState, ...]", spent: "Policy", budget: "Policy | None"
 ) -> "list[tuple[str, Policy | None]]":
-    """Return what is spent, reserved and allowed, in each period of a series."""
+    """Return what each period spent, reserved and was allowed."""
     from recordwise.policy.policy import Policy
 
     def stated(each: Policy, budget: Policy | None) -> Policy:

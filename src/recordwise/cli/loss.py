@@ -113,18 +113,18 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
     from recordwise.policy.columns import day_of
     from recordwise.policy.policy import constants_of
 
-    beside = next(constants_of(policy, name), "")
+    constant = next(constants_of(policy, name), "")
     if text == "":
         return None
     if any(column.part for column in policy.columns() if column.name == name):
         if day_of(text) is None:
             raise ParameterError(parameter=name, problem="must be a date", advice=f"Write {name}=2024-12-31.")
         return text
-    if isinstance(beside, bool) and text in ("true", "false"):
+    if isinstance(constant, bool) and text in ("true", "false"):
         return text == "true"
-    if isinstance(beside, bool):
+    if isinstance(constant, bool):
         raise ParameterError(parameter=name, problem="must be true or false")
-    return text if isinstance(beside, str) else rational(plain_number(name, text), parameter=name)
+    return text if isinstance(constant, str) else rational(plain_number(name, text), parameter=name)
 
 
 FROM_LAWS, FROM_ZCDP, FROM_PURE = "the exact law of the noise", "the zCDP loss", "the pure loss"
@@ -148,7 +148,7 @@ def read_values(path: Path, which: str) -> "ValuePolicy | None":
 
 
 def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dict[str, Any]:
-    """Return how closely an attacker can tell each measure of a record (T-INFER)."""
+    """Return how closely an attacker knows each measure of a record (T-INFER)."""
     from recordwise.release.page.questions import told_sentence
 
     found = [values.window(record, name) for name in values.bounds if name in record]
@@ -247,7 +247,7 @@ def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
 
 
 FEW_SIZES = 4
-"""Up to so many sizes of cells are printed; more only on request."""
+"""Up to this many sizes of cells are printed; more only on request."""
 
 
 def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
@@ -635,7 +635,7 @@ def history_loss_report(
 
 
 def _pure_history(periods: "tuple[PeriodState, ...]", history: dict[str, dict[str, Any]]) -> float | None:
-    """Return the pure epsilon of all periods together, or None where one has none."""
+    """Return the pure epsilon of all periods, or None without one."""
     from recordwise.policy.series import history_losses
 
     if any(each.spent.pure_problem() is not None for each in periods):

@@ -47,7 +47,7 @@ def option(kind: Any, help_text: str, *names: str, default: Any = None, **more: 
 
 
 def flag(name: str, help_text: str) -> tuple[Any, Any]:
-    """Return the type and the default of an option that is on or off."""
+    """Return the type and the default of an on-off option."""
     return Annotated[bool, typer.Option(name, help=help_text)], False
 
 

@@ -294,7 +294,7 @@ def frontier(options: SimpleNamespace) -> None:
 
 
 def _show_best(found: Any, file: "PlanFile", options: SimpleNamespace) -> None:
-    """Print the most reliable plan within some losses, and write its plan file."""
+    """Print the most reliable plan within some losses, and write it."""
     from recordwise.cli import screen
 
     if not print_as_json(found, options.as_json):

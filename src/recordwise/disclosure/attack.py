@@ -106,7 +106,7 @@ class Attack:
         return headers, shown
 
     def summary(self) -> str:
-        """Return how many withheld cells can be told."""
+        """Return how many withheld cells can be found."""
         counts = self.counts()
         return (
             f"{sum(counts.values()):,} withheld cells: {counts[EXACT]:,} disclosed exactly, {counts[NEAR]:,} to within "
@@ -179,7 +179,7 @@ def attack(description: Description | str | Path) -> Attack:
 def largest_contributor(
     low: FloatArray, high: FloatArray, number: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of the largest contributor, as the second largest sees it.
+    """Return the largest contributor's interval, as the second largest sees it.
 
     What the second largest does not have is at most the largest's, and each of the others has no more than the second.
 

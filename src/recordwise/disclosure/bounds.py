@@ -225,7 +225,7 @@ class Program:
         self._highs.passModel(model)
 
     def least(self, column: int, sign: float) -> tuple[float, FloatArray | None]:
-        """Return the least value of a cell, or of its negative, and where.
+        """Return the least value of a cell or its negative, and where.
 
         Raises:
             ParameterError: There is no solution.

@@ -23,7 +23,7 @@ ROOT = ""
 @own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """The codes of one dimension as trees; the first code is the root."""
+    """The codes of one dimension as trees, the root first."""
 
     name: str
     codes: tuple[str, ...]
@@ -53,7 +53,7 @@ class Dimension:
 
     @classmethod
     def from_parents(cls, name: str, *trees: Mapping[str, str]) -> "Dimension":
-        """Make the trees from the code above each code; "" is the root.
+        """Make the trees from each code's parent; "" is the root.
 
         Args:
             name: What the dimension is called.
@@ -130,7 +130,7 @@ class Cells:
         return found
 
     def find(self, codes: Any) -> Any:
-        """Return where cells stand in the list; -1 for those not in it."""
+        """Return where cells are in the list, or -1."""
         order = np.argsort(self.keys)
         keys, wanted = self.keys[order], self.keys_of(codes)
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -186,7 +186,7 @@ class Cells:
         return sparse.csr_array(entries, shape=shape)
 
     def _below(self, column: int, parent: Any) -> tuple[Any, Any]:
-        """Return the cells whose total along a tree is listed, and that total."""
+        """Return the cells whose total is listed, and that total."""
         above = self.codes.copy()
         above[:, column] = parent[above[:, column]]
         below = np.flatnonzero(above[:, column] >= 0)
@@ -194,7 +194,7 @@ class Cells:
         return below[total >= 0], total[total >= 0]
 
     def add_up(self, values: FloatArray) -> None:
-        """Fill in cells without a value whose children along a tree all have one."""
+        """Fill in missing cells whose children along a tree all have values."""
         for column, parent in ((number, tree) for number, each in enumerate(self.dimensions) for tree in each.trees):
             below, total = self._below(column, parent)
             sums = np.bincount(total, weights=values[below], minlength=len(self))

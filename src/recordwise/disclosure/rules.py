@@ -103,7 +103,7 @@ class ThresholdRule:
 @own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """What a method publishes of each cell, and what follows for it alone."""
+    """What a method publishes of each cell, and what that implies."""
 
     value: FloatArray
     """The published number; NaN where there is none."""
@@ -151,7 +151,7 @@ def sensitive_cells(rules: Sequence[Any], found: Contributors) -> tuple[Any, Flo
 @own_errors_of
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Withhold what the rules say, and more cells until none can be computed."""
+    """Withhold what the rules say, and more until none can be computed."""
 
     rules: tuple[Any, ...]
     complementary: bool = True
@@ -187,7 +187,7 @@ def _withheld(found: Contributions, withheld: Any, unprotected: Any = ()) -> Pub
 def _shown(
     found: Contributions, withheld: Any, value: FloatArray, low: FloatArray, high: FloatArray, unprotected: Any = ()
 ) -> Published:
-    """Return values with their bounds; nothing is known of cells that are not published."""
+    """Return values with their bounds; unpublished cells are unknown."""
     gone = withheld | found.hidden
     return Published(
         np.where(gone, np.nan, value),
@@ -250,7 +250,7 @@ class Rounding:
         positive(self.base, parameter="base")
 
     def publish(self, cells: Cells, found: Contributions, seed: int = 0) -> Published:
-        """Return rounded values; a nearest one is off by half the base at most.
+        """Return rounded values, off by half the base at most.
 
         Args:
             cells: The cells of all tables.
@@ -276,7 +276,7 @@ EDGES = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0
 @own_errors_of
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Publish the class that each sensitive cell lies in, and all others exactly."""
+    """Publish the class of each sensitive cell, and all others exactly."""
 
     rules: tuple[Any, ...]
     edges: tuple[float, ...] = EDGES

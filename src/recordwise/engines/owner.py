@@ -61,6 +61,7 @@ from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import POSITION, Plan, PlannedTable, Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.policy.conditions import EVERY, in_band
 from recordwise.policy.evaluate.sql import condition_sql, terms_sql
 from recordwise.policy.firms import FirmPart
@@ -71,7 +72,7 @@ EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LossSummary:
+class LossSummary(Confidential):
     """CONFIDENTIAL counts of records or firms in each loss bin."""
 
     edges: tuple[float, ...]
@@ -98,9 +99,6 @@ class LossSummary:
             raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {value_text(p)}")
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
-
-    def __repr__(self) -> str:
-        return "<LossSummary: CONFIDENTIAL>"
 
 
 def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
@@ -203,7 +201,7 @@ def _record_values(plan: Plan, table: PlannedTable, dialect: str) -> list[exp.Ex
 
 
 def _firm_values(plan: Plan, table: PlannedTable, cells: FirmCells, dialect: str) -> list[exp.Expr]:
-    """Return a firm's realized loss in a cell from each part of a table.
+    """Return a firm's realized loss in a cell, by part.
 
     Additive noise sees the sum of its units. Under a transform of an unsigned measure it is the change of f at the cell's total.
     """

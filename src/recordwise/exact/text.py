@@ -83,7 +83,7 @@ def whole_text(value: float) -> str:
 
 
 def amount_text(value: Fraction, decimals: int) -> str:
-    """An amount on its lattice, with thousands separators and so many decimals."""
+    """An amount on its lattice, with thousands separators and this many decimals."""
     return f"{float(value):,.{decimals}f}"
 
 
@@ -230,7 +230,7 @@ def screen_whole(value: float) -> str:
 
 
 def screen_share(share: float) -> str:
-    """A share as a percentage with one decimal; 0% and 100% only if exact."""
+    """A share in percent with one decimal; 0% only if exact."""
     percent = share * 100
     if share in (0.0, 1.0):
         return "0%" if share == 0 else "100%"

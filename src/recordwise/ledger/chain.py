@@ -39,7 +39,7 @@ REASONS = {
     sqlite3.SQLITE_IOERR: "the disk reported an error",
 }
 BESIDE = ("-wal", "-shm")
-"""The log and its index. SQLite keeps those it opened, beside the file that links resolve to, until the last connection closes."""
+"""The log and its index. SQLite keeps those it opened, next to the file that links resolve to, until the last connection closes."""
 Inode = tuple[int, int]
 
 

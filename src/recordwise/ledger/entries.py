@@ -275,7 +275,7 @@ WITH_RESERVES = 3
 
 
 def reserve_body(charge: Event, revisions: int) -> dict[str, Any]:
-    """What the ledger says about a reserve: the full charge, for so many revisions."""
+    """What the ledger says about a reserve for some revisions."""
     period = {"period": charge.body["period"]} if "period" in charge.body else {}
     return {"reserved_by": charge.sequence, "revisions": revisions, "policy": charge.body["policy"], **period}
 
@@ -381,7 +381,7 @@ def steps_of(events: Iterable[Event]) -> dict[int, Step]:
 
 
 def unit_losses(events: Sequence[Event], history: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return what each period cost a unit, from its records in all of them.
+    """Return what each period cost a unit, from all its records.
 
     Where nothing follows anything this is the policy of the period. A corrected record is under ``PERIOD/REVISION``; without it
     the record did not change.
@@ -412,7 +412,6 @@ def _record_of(history: Mapping[str, Mapping[str, Any]], period: Any, revision: 
 
 AT_THE_START = "declared at the start of the series"
 DIGITS = str.maketrans("OIL", "011")
-ONE_PERIOD = "declared with the ledger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -451,7 +451,7 @@ class Ledger:
         ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
         released, and ``refuse_repeat`` refuses one that was charged before; ``refines`` the charge whose answers are refined;
         ``step`` what a unit pays by its records before and now (T-SERIES); ``tier_of`` the charge whose answers a public tier is
-        made from, of which the policy is told and nothing charged (T-TIER); ``locks`` keeps the lock of whoever draws it.
+        made from, whose policy is stated and nothing charged (T-TIER); ``locks`` keeps the lock of whoever draws it.
         """
         told, policy = policy, policy if tier_of is None else Policy()
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
@@ -581,7 +581,7 @@ class Ledger:
         reserve: int | None = None,
         named: str | None = None,
     ) -> None:
-        """Raise what ``charge`` would raise, with its own reserve or another, and write nothing.
+        """Raise what ``charge`` would raise, and write nothing.
 
         ``named`` is the query of the charge, where a refusal shall call it otherwise.
         """

@@ -358,7 +358,7 @@ class TransformAccuracy(Mechanism):
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> "TransformAccuracy | None":
-        """The same with the most noise, to six digits, that meets a goal."""
+        """The same with the most noise for a goal, to six digits."""
 
         def missed(scale: Fraction) -> float:
             try:

@@ -105,7 +105,7 @@ class GaussianGoals(Goals, total=False):
 
 
 class LossGoals(Goals, total=False):
-    """The goals of noise whose loss depends on the size of a record."""
+    """The goals of noise whose loss depends on a record's size."""
 
     rho: Number | None
     """The loss of a record of size ``at``."""
@@ -504,7 +504,7 @@ class Mechanism:
 
     @property
     def coarseness(self) -> Fraction | None:
-        """The lattice that was requested for fat-tailed noise; None for a fine one."""
+        """The lattice requested for fat-tailed noise; None for a fine one."""
         return None
 
     @property
@@ -653,7 +653,7 @@ class Mechanism:
         return None
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
-        """The scale on which Gaussian noise was drawn and the way back, if known."""
+        """The scale of the Gaussian noise and the way back, if known."""
         return None
 
     # The same mechanism for other cells.
@@ -663,7 +663,7 @@ class Mechanism:
         return self if share == 1 else self.shared(share)
 
     def shared(self, share: Fraction) -> "Mechanism":
-        """The same mechanism at a share of its loss, for queries with levels."""
+        """The same mechanism at a share of its loss, for levels."""
         raise PlanError(
             problems=(f"{type(self).__name__} cannot be shared among levels; give each level its own query",)
         )
@@ -681,7 +681,7 @@ class Mechanism:
         return ()
 
     def inside(self) -> tuple["Mechanism", ...]:
-        """The mechanisms that draw: those of a sized one, or the mechanism itself."""
+        """The mechanisms that draw: inside a sized one, or itself."""
         return (self,)
 
     def further(self) -> "Mechanism":
@@ -697,7 +697,7 @@ class Mechanism:
         self._lacks("following", "carried noise")
 
     def threshold(self, measure: Measure | str) -> Fraction | By | None:
-        """The splitting threshold of a measure, if there is one; ``resolved`` then fixes it."""
+        """The splitting threshold of a measure, if any, for ``resolved``."""
         return None
 
     def resolved(self, at: Any) -> "Mechanism":

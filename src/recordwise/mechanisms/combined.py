@@ -26,7 +26,7 @@ from recordwise.mechanisms.base import (
     read_step,
     whole_totals,
 )
-from recordwise.mechanisms.gaussian import Clamped, Gaussian, Tiered, UnitSplit
+from recordwise.mechanisms.gaussian import Clamped, Gaussian, SeveralDraws, Tiered, UnitSplit
 from recordwise.mechanisms.sized import ByGroup, Sized
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import AveragedLaw, discrete_gaussian
@@ -50,7 +50,7 @@ OUTWARD = 3
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Refined(Mechanism):
-    """The average of an answer and a further one, by inverse variances (T-STAGES).
+    """The average of two answers, by inverse variances (T-STAGES).
 
     With both draws a record loses exactly what one draw of the variance that is left would cost. ``release`` makes both; a release
     that refines an earlier one has ``continuing`` of it, which draws the further one alone. Made by ``refine``.
@@ -80,7 +80,7 @@ class Refined(Mechanism):
 
     @property
     def weight(self) -> Fraction:
-        """The weight of the answer that is refined; the further one has the rest."""
+        """The weight of the refined answer; the further one has the rest."""
         return _precision(self.before) / self.precision
 
     @property
@@ -90,7 +90,7 @@ class Refined(Mechanism):
 
     @property
     def noise_scale(self) -> Fraction | None:
-        """The sigma that is left, rounded up, where noise is on a transformed scale."""
+        """The remaining sigma, rounded up, where noise is on a transformed scale."""
         return None if self.more.noise_scale is None else sqrt_upper(1 / self.precision)
 
     def combine(self, earlier: FloatArray, drawn: Noisy) -> Noisy:
@@ -145,7 +145,7 @@ class Refined(Mechanism):
         return self.more.with_noise(sigma=scale)
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
-        """Return the averages on the scale of the noise, and the way back."""
+        """Return the averages on the noise's scale, and the way back."""
         if self.noise_scale is not None:
             return self.as_one().noisy_curve(noisy)
         sigma = self.noise_sigma
@@ -265,12 +265,12 @@ class Continued(Refined):
 
 
 def _precision(mechanism: Mechanism) -> Fraction:
-    """Return one over the variance of a draw, or of an average of draws."""
+    """Return one over the variance of a draw or an average."""
     return sum(_draws(mechanism), Fraction(0))
 
 
 def _draws(mechanism: Mechanism) -> tuple[Fraction, ...]:
-    """Return the precision of each draw behind an answer, the first one first."""
+    """Return the precision of each draw behind an answer, in order."""
     if isinstance(mechanism, Refined):
         return _draws(mechanism.before) + _draws(mechanism.more)
     sigma = mechanism.noise_sigma if mechanism.noise_scale is None else mechanism.noise_scale
@@ -302,7 +302,7 @@ def _outward_ends(value: FloatArray, reach: float) -> tuple[FloatArray, FloatArr
 
 @lru_cache(maxsize=512)
 def averaged_reach(draws: tuple[tuple[float, float], ...], confidence: float) -> float:
-    """Return a bound on the average of discrete Gaussian draws, in lattice steps.
+    """Return a bound on an average of discrete Gaussian draws, in steps.
 
     The law of the sum on a grid; each draw is off by at most half a grid step there, which is added. Beyond a thousand steps
     per sigma, the normal quantile and half a lattice step (T-RATIO).
@@ -463,7 +463,7 @@ SLACK = Fraction(1_000_001, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Carried(Mechanism):
+class Carried(SeveralDraws):
     """An answer with a part of the noise of an earlier one: y = carry y_before + (Q - carry Q_before) + fresh noise (T-SERIES).
 
     The policy is what a record pays for coming into the table and, where ``leave`` is above 0, for leaving it in the next
@@ -535,7 +535,7 @@ class Carried(Mechanism):
         return Gaussian(sigma=self.noise_sigma)
 
     def further(self) -> Mechanism:
-        """Return the fresh noise, which a record that comes or leaves pays for."""
+        """Return the fresh noise, paid by records that come or leave."""
         return self.more
 
     def following(self, earlier: FloatArray | None, totals: Any = None) -> Mechanism:
@@ -596,7 +596,7 @@ class Carried(Mechanism):
         return spread / weight, weight, 1
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
-        """Return the answers as they are: noise was added to the totals themselves."""
+        """Return the answers as they are: noise is on the totals."""
         return self.fresh().noisy_curve(noisy)
 
     def drawn_law(self, step: Number) -> Any:
@@ -612,25 +612,12 @@ class Carried(Mechanism):
         return self.paid().policy(measure, tight=tight)
 
     def policy_of_count(self) -> Policy:
-        """Return what a record pays for coming and for leaving, in a count."""
+        """Return what a record pays in a count, coming and leaving."""
         return self.paid().policy_of_count()
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """Return the loss of coming and of leaving."""
         return self.paid().loss_at_shift(shift, step=step)
-
-    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """Return the same, whatever else is in the cell."""
-        return self.loss_at_shift(contribution, step=step)
-
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return the variance of an answer, from the laws that are drawn."""
-        law, lattice = self.drawn_law(step)
-        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
-
-    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return zeros: a total that was used before is taken off exactly."""
-        return np.zeros(np.shape(total))
 
     def shared(self, share: Fraction) -> "Carried":
         """The same with each draw at a share of its loss."""
@@ -670,7 +657,7 @@ def _variance(mechanism: Mechanism) -> Fraction:
 
 
 def _weighted(mechanism: Mechanism) -> tuple[tuple[Fraction, Fraction, int], ...]:
-    """Return the sigma, the weight and the lattice of each draw in an answer."""
+    """Return the sigma, weight and lattice of each draw in an answer."""
     if isinstance(mechanism, Carried):
         return mechanism.draws()
     found, total = _draws(mechanism), _precision(mechanism)
@@ -686,7 +673,7 @@ def _chains(mechanism: Mechanism) -> list[tuple[tuple[Fraction, Fraction, int], 
 
 
 def _reach_of(draws: Sequence[tuple[Fraction, Fraction, int]], lattice: Fraction, confidence: float) -> float:
-    """Return a bound on a weighted sum of draws, in the measure's units."""
+    """Return a bound on a weighted sum of draws, in units."""
     steps = tuple((float(sigma * parts / lattice), float(abs(weight) / parts)) for sigma, weight, parts in draws)
     return averaged_reach(steps, confidence) * float(lattice)
 

@@ -5,11 +5,9 @@ by its attributes.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from importlib.metadata import distribution, packages_distributions
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, ParameterError
 from recordwise.exact.numbers import Number, positive
-from recordwise.mechanisms.base import Mechanism
 
 CHARGED = "The charge stays in the ledger and nothing was published."
 NOT_CHARGED = "Nothing was spent."
@@ -190,68 +187,3 @@ def read_external(
     exact = {key: None if given is None else positive(given, parameter=key) for key, given in declared.items()}
     select: Callable[[pa.Table], Any] = (lambda rows: rows) if column is None else (lambda rows: rows.column(column))
     return ExternalMechanism(name=name, known_from=DECLARED, column=column, prepare=select, call=mechanism, **exact)
-
-
-# Which packages state a loss that recordwise did not prove: mechanisms and statistics whose class is not one of ours.
-
-
-OURS = "recordwise"
-DECLARED_ELSEWHERE = "declared by its package, not proved by recordwise"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class DeclaredClass:
-    """A class of another package, whose loss the package answers for."""
-
-    name: str
-    """The class."""
-    package: str
-    """The package as it was installed, or the module where it was not."""
-    version: str = ""
-    """Empty where the module belongs to no installed package."""
-
-    def sentence(self) -> str:
-        """In a sentence."""
-        return f"{self.name} of {self.package} {self.version or '(a module that no installed package has)'}"
-
-    def to_json(self) -> dict[str, Any]:
-        """What release.json says about it."""
-        return {
-            "name": self.name,
-            "package": self.package,
-            "version": self.version or None,
-            "policy": DECLARED_ELSEWHERE,
-        }
-
-    @classmethod
-    def from_json(cls, form: Mapping[str, Any]) -> "DeclaredClass":
-        """Read back what release.json says about it."""
-        return cls(name=str(form["name"]), package=str(form["package"]), version=form["version"] or "")
-
-
-def declared_function(call: Any, *, name: str) -> DeclaredClass:
-    """Return an external mechanism's declaration, by its module."""
-    module = getattr(call, "__module__", None) or type(call).__module__
-    package, version = _package_of(module.partition(".")[0])
-    return DeclaredClass(name=name, package=package, version=version)
-
-
-def declared_classes(*values: Any) -> set[DeclaredClass]:
-    """Return the external classes of mechanisms and statistics."""
-    found = set()
-    for value in values:
-        root = type(value).__module__.partition(".")[0]
-        if root != OURS:
-            name, version = _package_of(root)
-            found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
-        parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
-        parts += [each for each in value.inside() if each is not value] if isinstance(value, Mechanism) else []
-        found |= declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
-    return found
-
-
-@cache
-def _package_of(root: str) -> tuple[str, str]:
-    """The package that a module was installed with, and its version."""
-    names = packages_distributions().get(root)
-    return (names[0], distribution(names[0]).version) if names else (root, "")

@@ -121,7 +121,7 @@ class FatTailedNoise(AdditiveNoise):
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> "FatTailedNoise | None":
-        """The same with the most noise, to six digits, that meets a goal."""
+        """The same with the most noise for a goal, to six digits."""
         goal = self.recalibrated(relative_error=reach / total, at_total=total, confidence=confidence)
         found = goal.with_scale_times(Fraction(1))
         while float(found.error_quantiles(np.array([total]), confidence=confidence, step=step)[0]) > reach:
@@ -334,7 +334,7 @@ ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class GeneralizedGaussian(FatTailedNoise):
-    """Noise with density exp(-(|z|/scale)**shape), 0 < shape <= 1; shape 1 is Laplace noise.
+    """Noise with density exp(-(|z|/scale)**shape), 0 < shape <= 1; 1 is Laplace.
 
     Theorem T-ADD (docs/theory/policy.md): the pure loss is (x/scale)**shape, exactly.
 
@@ -535,7 +535,7 @@ def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Additive(FatTailedNoise):
-    """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.exact.functions``.
+    """Noise with density exp(-f(|z|)) for an increasing concave f.
 
     A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
     Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).

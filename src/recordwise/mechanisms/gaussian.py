@@ -440,7 +440,7 @@ class Clamped(GaussianNoise):
 
 
 def _mean_rise(biases: FloatArray, sigma: float) -> FloatArray:
-    """Return E |Z - bias| - E |Z| for noise on the whole numbers.
+    """Return E |Z - bias| - E |Z| for whole-number noise.
 
     It rises by 2 P(Z <= k) - 1 from k to k + 1; beyond a thousand steps per sigma, as for the normal law.
     """
@@ -603,9 +603,30 @@ def _threshold(value: Number | By, parameter: str) -> Fraction | By:
 # A noisier answer made from a published one, for a public tier (T-TIER, docs/theory/series.md).
 
 
+class SeveralDraws(Mechanism):
+    """An answer made of several Gaussian draws, on the data's own scale."""
+
+    __slots__ = ()
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """Return the same, whatever else is in the cell."""
+        return self.loss_at_shift(contribution, step=step)
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return the variance of an answer, from the laws that are drawn."""
+        drawn = self.drawn_law(step)
+        assert drawn is not None
+        law, lattice = drawn
+        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Return zeros: every draw is unbiased."""
+        return np.zeros(np.shape(total))
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Tiered(Mechanism):
-    """An answer with further noise on top of that of a finer one (T-TIER).
+class Tiered(SeveralDraws):
+    """An answer with noise on top of a finer one's (T-TIER).
 
     The policy is that of the sum of both draws, for whoever sees it without the finer answer. ``release`` makes both; a public tier
     has ``continuing`` of the finer answers, which draws the further noise alone. Made by ``combined.coarsen``.
@@ -682,7 +703,7 @@ class Tiered(Mechanism):
         return additive_estimates(noisy, float(self.variance(0.0, step=noisy.grid)), reach, confidence)
 
     def noisy_curve(self, noisy: Noisy) -> NoisyCurve:
-        """Return the answers as they are: noise was added to the totals themselves."""
+        """Return the answers as they are: noise is on the totals."""
         return Gaussian(sigma=self.noise_sigma).noisy_curve(noisy)
 
     def drawn_law(self, step: Number) -> Any:
@@ -691,7 +712,7 @@ class Tiered(Mechanism):
         return AveragedLaw(tuple((law, 1.0) for law in laws)), read_step(step)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Return the loss of the sum of both draws, which no paper has."""
+        """Return the loss of the sum of both draws."""
         return self.as_one(Measure.of(measure).step).policy(measure)
 
     def policy_of_count(self) -> Policy:
@@ -701,19 +722,6 @@ class Tiered(Mechanism):
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """Return the loss of the sum of both draws."""
         return self.as_one(step).loss_at_shift(shift, step=step)
-
-    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """Return the same, whatever else is in the cell."""
-        return self.loss_at_shift(contribution, step=step)
-
-    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return the variance of an answer, from the laws that are drawn."""
-        law, lattice = self.drawn_law(step)
-        return np.full(np.shape(total), law.variance * float(lattice) ** 2)
-
-    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Return zeros."""
-        return np.zeros(np.shape(total))
 
     def shared(self, share: Fraction) -> "Tiered":
         """The same with each draw at a share of its loss."""

@@ -95,7 +95,7 @@ class ValueNumber:
 
     @property
     def scale(self) -> tuple[Any, ...]:
-        """What two numbers must share for one gap to be the gap of both."""
+        """What two numbers must share for one gap of both."""
         return self.measure.name, self.transform, self.clamp
 
     def law(self) -> LatticeLaw:
@@ -133,7 +133,7 @@ class ValueNumber:
         return (_hidden_steps(self, confidence) + 0.5) * float(self.lattice)
 
     def weight(self) -> float:
-        """Return 1/variance of continuous noise that reveals no less; 0 if there is none."""
+        """Return 1/variance of continuous noise revealing no less, or 0."""
         if self.sigma is None or self.sigma <= self.lattice:
             return 0.0
         exact = borrowed_loss(float(self.sigma / self.lattice)) / float(self.sigma) ** 2
@@ -186,7 +186,7 @@ def gap(evaluator: Evaluator[T], one: T, other: T) -> T:
 def value_numbers(
     part: int, policy: Policy, mechanisms: Sequence[Mechanism], measure: Measure
 ) -> tuple[list[ValueNumber], tuple[str, ...]] | None:
-    """Return the numbers behind a sum's policy, and measures without a stated law.
+    """Return a sum's numbers, and measures without a stated law.
 
     None if a mechanism is not one of ours, whose law is known.
 
@@ -216,7 +216,7 @@ def value_numbers(
 
 
 def _law_of(atom: Atom, coefficient: Fraction, lattices: Mapping[Atom, Fraction]) -> dict[str, Any] | None:
-    """Return lattice, noise and scale of a term; None if it states none."""
+    """Return a term's lattice, noise and scale, or None."""
     signed = any(measure.signed for measure in atom.measures())
     match atom:
         case Square():
@@ -236,7 +236,7 @@ def _law_of(atom: Atom, coefficient: Fraction, lattices: Mapping[Atom, Fraction]
 
 
 def _sigma(coefficient: Fraction) -> Fraction:
-    """Return the sigma behind a loss of coefficient * gap**2, rounded down if irrational."""
+    """Return the sigma behind a loss, rounded down if irrational."""
     variance = 1 / (2 * coefficient)
     up, down = math.isqrt(variance.numerator), math.isqrt(variance.denominator)
     if up**2 == variance.numerator and down**2 == variance.denominator:
@@ -247,7 +247,7 @@ def _sigma(coefficient: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _hidden_steps(number: ValueNumber, confidence: float) -> int:
-    """Return the largest shift in steps that the best test misses half the time.
+    """Return the largest shift that the best test misses half the time.
 
     Log-concave noise is tested by its tail: a shift by n has the power P(Z >= q - n) + share P(Z = q - 1 - n), where the test
     rejects from q on and, with that share, at q - 1. That is one half at most up to n = q - 1 or q - 2 (T-INFER).
@@ -383,7 +383,7 @@ class ValueWindow:
 
     @property
     def reach(self) -> Fraction | None:
-        """The attacker's ±, or None where the window is not centered at the value."""
+        """The attacker's ±, or None where the window is off center."""
         if self.high is None:
             return None
         below, above = self.value - self.low, self.high - self.value
@@ -441,7 +441,7 @@ class ValuePolicy:
         confidence: float = CONFIDENCE,
         prior: tuple[Number, Number] | None = None,
     ) -> ValueWindow:
-        """Return how closely an attacker who knows all else can tell a value (T-INFER).
+        """Return how closely an attacker knowing all else knows a value (T-INFER).
 
         Args:
             record: The record.
@@ -506,7 +506,7 @@ class ValuePolicy:
     def _hidden(
         self, record: Mapping[str, Any], name: str, step: Fraction, own: int, confidence: float
     ) -> Callable[[int], bool]:
-        """Return whether tests miss that a value is not another one, in steps."""
+        """Return whether tests miss a change of a value, in steps."""
         numbers = self.of(name)
         active = tuple(at for at, each in enumerate(numbers) if _changes(each, record))
         reaches = self.reaches(name, confidence)

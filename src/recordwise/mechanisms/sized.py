@@ -152,7 +152,7 @@ class Sized(Mechanism):
         return Sized(change(self.mechanism), floor=self.floor, low=low, low_below=self.low_below)
 
     def with_amount(self, amount: Fraction) -> "Sized":
-        """The same with Gaussian noise of another sigma, as a share of the size."""
+        """The same with Gaussian noise of another share of the size."""
         return self.each(lambda inner: inner.with_amount(amount))
 
     def further(self) -> "Sized":
@@ -304,7 +304,7 @@ class ByGroup(Mechanism):
 
     @property
     def signed(self) -> bool:  # type: ignore[override]
-        """Whether all of them take a positive and a negative part of each total."""
+        """Whether all of them take both parts of each total."""
         return self.values[0][1].signed
 
     @property

@@ -613,7 +613,7 @@ class ConcaveLaw(LatticeLaw):
 
 @dataclass(frozen=True, slots=True)
 class AveragedLaw:
-    """The law of a weighted sum of independent draws, such as an average."""
+    """The law of a weighted sum of independent draws."""
 
     draws: tuple[tuple[LatticeLaw, float], ...]
     """Each law with its weight."""

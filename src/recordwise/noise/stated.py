@@ -98,7 +98,7 @@ Draw: TypeAlias = tuple[Fraction, Fraction, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedGaussian(GaussianDraws):
-    """Gaussian noise with a sigma, or with the loss ``rho`` at the size ``at``."""
+    """Gaussian noise with a sigma, or with ``rho`` at ``at``."""
 
     sigma: Fraction | None = None
     rho: Fraction = Fraction(1)
@@ -139,7 +139,7 @@ class StatedSplit(StatedNoise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRefined(GaussianDraws):
-    """The average of an answer and a further one, by inverse variances (T-STAGES)."""
+    """The average of two answers, by inverse variances (T-STAGES)."""
 
     before: GaussianDraws
     more: GaussianDraws
@@ -164,7 +164,7 @@ class StatedRefined(GaussianDraws):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedCarried(GaussianDraws):
-    """An answer with a part of the noise of an earlier one (T-SERIES)."""
+    """An answer with part of an earlier one's noise (T-SERIES)."""
 
     more: GaussianDraws
     before: GaussianDraws | None
@@ -341,7 +341,7 @@ Form = Mapping[str, Any]
 
 
 def stated_noise(form: Form) -> StatedNoise | None:
-    """Read noise as saved; None for a kind that its mechanism must read."""
+    """Read saved noise, or None for a kind that its mechanism reads."""
     if not isinstance(form, Mapping):
         raise ParameterError(parameter="mechanism", problem="must be a table of its kind and parameters")
     read = READERS.get(str(form.get("kind")))
@@ -349,7 +349,7 @@ def stated_noise(form: Form) -> StatedNoise | None:
 
 
 def _numbers(form: Form, *names: str) -> dict[str, Fraction] | None:
-    """Return the parameters that are stated; None if one is more than a number."""
+    """Return the stated parameters, or None if one is no number."""
     given = {name: form[name] for name in names if name in form}
     if not all(isinstance(each, (str, int)) for each in given.values()):
         return None

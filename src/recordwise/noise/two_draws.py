@@ -73,7 +73,7 @@ def _log_swing_upper(u: Fraction) -> float:
 
 
 def _simple(first: Fraction, second: Fraction, shift: int, swing: float) -> float:
-    """Bound the factor at one shift by two arguments that need no sum."""
+    """Bound the factor at one shift without a sum."""
     total = first + second
     off = shift * first / total
     off = abs(off - round(off))
@@ -105,7 +105,7 @@ def _summed(first: Fraction, second: Fraction, shift: int, swing: float) -> floa
 
 
 def _highest(orders: FloatArray, cumulants: FloatArray) -> float:
-    """Return the largest chord over a (a-1), a - 1 between two given orders."""
+    """Return the largest chord over a (a-1) between two orders."""
     low, high = orders[:-1], orders[1:]
     slope = np.diff(cumulants) / (high - low)
     start = cumulants[:-1] - slope * low
@@ -118,7 +118,7 @@ def _highest(orders: FloatArray, cumulants: FloatArray) -> float:
 
 
 def log_weights(points: FloatArray, first: Fraction, second: Fraction) -> FloatArray:
-    """Return the log-probabilities of the sum at whole numbers, up to a constant."""
+    """Return the log-probabilities of the sum, up to a constant."""
     total = first + second
     u, period = first * second / total, float(first / total)
     place = points * period
@@ -134,7 +134,7 @@ def log_weights(points: FloatArray, first: Fraction, second: Fraction) -> FloatA
 
 @lru_cache(maxsize=512)
 def half_width(first: Fraction, second: Fraction, confidence: float) -> int:
-    """Return the fewest whole steps within which the sum stays with this probability.
+    """Return the fewest steps that hold the sum with this probability.
 
     Beyond a thousand steps per sigma, the normal quantile and half a step (T-RATIO).
     """

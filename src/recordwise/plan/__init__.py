@@ -13,7 +13,7 @@ In reading order:
 - ``sql``: SQL text to the same query
 - ``plan``: queries bound to a schema and checked as a whole; what an engine returns
 - ``cost``: each statistic of each table with all that is known of it, the mechanism of each cell, and the policy of a plan
-- ``describe``: descriptions for the ledger and release.json, and the digest of a release
+- ``describe``: descriptions for the ledger and release.json, warnings, and the digest of a release
 - ``publication``: labels, units, status rules and who publishes
 - ``external``: plans for mechanisms from elsewhere
 - ``arrays``: between numpy and Arrow

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import Mechanism
-from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass, declared_classes
 from recordwise.mechanisms.inference import ValueNumber, ValuePolicy, value_numbers
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.expressions import (
@@ -471,52 +470,6 @@ def mechanisms_of_table(statistic: Drawable, level: Level, bands: BandTable | No
     return tuple(mechanism.resolved(number) for number in dict.fromkeys(thresholds))
 
 
-def plan_warnings(plan: Plan) -> tuple[str, ...]:
-    """Return what the owner should know before running.
-
-    Losses that we did not prove, and groups that get the noise of another group's larger threshold.
-    """
-    found = [f"the loss of {each.sentence()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
-    found += _mixed_units(plan)
-    for part, statistic in plan.drawn():
-        level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
-        if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
-            where = " x ".join(level.names()) or "the grand total"
-            found.append(
-                f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
-                "largest threshold of any group they can hold"
-            )
-    return tuple(dict.fromkeys([*found, *_crossed_levels(plan)]))
-
-
-def _crossed_levels(plan: Plan) -> Iterator[str]:
-    """Yield tables that are grouped by several prefixes of one code."""
-    for table in plan.tables():
-        prefixes = [(each.name, each.expression) for each in table.shape.groups if isinstance(each.expression, Prefix)]
-        for column in dict.fromkeys(expression.column for _, expression in prefixes):
-            names = [name for name, expression in prefixes if expression.column == column]
-            if len(names) > 1:
-                yield (
-                    f"one table is grouped by {' x '.join(names)}, prefixes of '{column}', of which the longest says all; "
-                    "give them to one call of levels for a table each"
-                )
-
-
-def _mixed_units(plan: Plan) -> list[str]:
-    """Say that zCDP holds where only some of a plan has a pure loss (T-PURE)."""
-    pure = {part.alias: part.policy.pure_problem() is None for part in plan.parts()}
-    if all(pure.values()) or not any(pure.values()):
-        return []
-    without = ", ".join(name for name, is_pure in pure.items() if not is_pure)
-    return [f"only some of it has a pure loss, so the plan has zCDP losses alone: {without} has no pure epsilon"]
-
-
-def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:
-    """Return other packages' mechanisms and statistics."""
-    asked = [statistic for query in plan.queries for statistic in query.statistics]
-    return tuple(sorted(declared_classes(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
-
-
 # The parts of a plan: each statistic of each table, and selections of keys, with all that is known of them before data is opened.
 
 
@@ -648,7 +601,7 @@ class Part:
         return not measures & names
 
     def on_values(self, number: int) -> tuple[list[ValueNumber], tuple[str, ...] | None]:
-        """Return the numbers that a value changes, and measures without a stated law (T-INFER).
+        """Return the numbers a value changes, and measures without a law (T-INFER).
 
         Args:
             number: Of the part in its plan.

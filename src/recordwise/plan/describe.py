@@ -1,4 +1,4 @@
-"""Public JSON descriptions of queries and plans, and release digests.
+"""Public JSON descriptions of queries and plans, warnings, and release digests.
 
 For the ledger and release.json; a release is recognized by its digest.
 """
@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import import_module
+from importlib.metadata import distribution, packages_distributions, version
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from recordwise.exact.functions import Function
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.base import Mechanism, parameter_json
 from recordwise.plan.arrays import table_digest
-from recordwise.plan.cost import plan_policy
+from recordwise.plan.cost import is_raised, plan_policy
 from recordwise.plan.expressions import (
     And,
     Best,
@@ -248,8 +249,6 @@ LIBRARIES = {"duckdb": "duckdb", "numpy": "numpy", "pyarrow": "pyarrow", "python
 
 @cache
 def _package_version() -> str:
-    from importlib.metadata import version
-
     return version("recordwise")
 
 
@@ -335,6 +334,122 @@ def plan_html(plan: "Plan") -> Html:
     """The plan's queries in order, and their total cost."""
     cost = Html(plan_policy(plan)._repr_html_())
     return element("div", *map(query_html, plan.queries), element("p", element("b", "Cost to a record")), cost)
+
+
+# Which packages state a loss that recordwise did not prove: mechanisms and statistics whose class is not one of ours.
+
+
+OURS = "recordwise"
+DECLARED_ELSEWHERE = "declared by its package, not proved by recordwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class DeclaredClass:
+    """A class of another package, whose loss the package answers for."""
+
+    name: str
+    """The class."""
+    package: str
+    """The package as it was installed, or the module where it was not."""
+    version: str = ""
+    """Empty where the module belongs to no installed package."""
+
+    def sentence(self) -> str:
+        """In a sentence."""
+        return f"{self.name} of {self.package} {self.version or '(a module that no installed package has)'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What release.json says about it."""
+        return {
+            "name": self.name,
+            "package": self.package,
+            "version": self.version or None,
+            "policy": DECLARED_ELSEWHERE,
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> "DeclaredClass":
+        """Read back what release.json says about it."""
+        return cls(name=str(form["name"]), package=str(form["package"]), version=form["version"] or "")
+
+
+def declared_function(call: Any, *, name: str) -> DeclaredClass:
+    """Return an external mechanism's declaration, by its module."""
+    module = getattr(call, "__module__", None) or type(call).__module__
+    package, version = _package_of(module.partition(".")[0])
+    return DeclaredClass(name=name, package=package, version=version)
+
+
+def declared_classes(*values: Any) -> set[DeclaredClass]:
+    """Return the external classes of mechanisms and statistics."""
+    found = set()
+    for value in values:
+        root = type(value).__module__.partition(".")[0]
+        if root != OURS:
+            name, version = _package_of(root)
+            found.add(DeclaredClass(name=type(value).__name__, package=name, version=version))
+        parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
+        # Most mechanisms have none inside, and are not asked.
+        nested = isinstance(value, Mechanism) and type(value).inside is not Mechanism.inside
+        parts += [each for each in value.inside() if each is not value] if nested else []
+        found |= declared_classes(*(part for part in parts if isinstance(part, Mechanism)))
+    return found
+
+
+@cache
+def _package_of(root: str) -> tuple[str, str]:
+    """The package that a module was installed with, and its version."""
+    names = packages_distributions().get(root)
+    return (names[0], distribution(names[0]).version) if names else (root, "")
+
+
+def declared_elsewhere(plan: Plan) -> tuple[DeclaredClass, ...]:
+    """Return other packages' mechanisms and statistics."""
+    asked = [statistic for query in plan.queries for statistic in query.statistics]
+    return tuple(sorted(declared_classes(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
+
+
+# What the owner should know before a plan is run.
+
+
+def plan_warnings(plan: Plan) -> tuple[str, ...]:
+    """Return what the owner should know before running.
+
+    Losses that we did not prove, and groups that get the noise of another group's larger threshold.
+    """
+    found = [f"the loss of {each.sentence()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
+    found += _mixed_units(plan)
+    for part, statistic in plan.drawn():
+        level, at = part.table.shape, statistic.threshold(statistic.mechanism, plan.schema)
+        if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
+            where = " x ".join(level.names()) or "the grand total"
+            found.append(
+                f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
+                "largest threshold of any group they can hold"
+            )
+    return tuple(dict.fromkeys([*found, *_crossed_levels(plan)]))
+
+
+def _crossed_levels(plan: Plan) -> Iterator[str]:
+    """Yield tables that are grouped by several prefixes of one code."""
+    for table in plan.tables():
+        prefixes = [(each.name, each.expression) for each in table.shape.groups if isinstance(each.expression, Prefix)]
+        for column in dict.fromkeys(expression.column for _, expression in prefixes):
+            names = [name for name, expression in prefixes if expression.column == column]
+            if len(names) > 1:
+                yield (
+                    f"one table is grouped by {' x '.join(names)}, prefixes of '{column}', of which the longest says all; "
+                    "give them to one call of levels for a table each"
+                )
+
+
+def _mixed_units(plan: Plan) -> list[str]:
+    """Say that zCDP holds where only some of a plan has a pure loss (T-PURE)."""
+    pure = {part.alias: part.policy.pure_problem() is None for part in plan.parts()}
+    if all(pure.values()) or not any(pure.values()):
+        return []
+    without = ", ".join(name for name, is_pure in pure.items() if not is_pure)
+    return [f"only some of it has a pure loss, so the plan has zCDP losses alone: {without} has no pure epsilon"]
 
 
 # The digest of what a release is about, known before anything is read: two runs with the same digest would be the
@@ -624,5 +739,5 @@ def _keys(plan: Plan, table: PlannedTable) -> Any:
 
 @lru_cache(maxsize=8)
 def _domain(domain: Cells, groups: tuple[Group, ...], schema: Schema) -> Any:
-    """The digest of the cells of a domain that a table may have."""
+    """The digest of the cells that a table may have."""
     return domain.bound(groups, schema).digest()

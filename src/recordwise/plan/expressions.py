@@ -219,7 +219,7 @@ BEST = "best"
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Shares that are found from public lists and sizes before anything is charged."""
+    """Shares found from public lists and sizes before any charge."""
 
     complete: bool = False
     """Whether the keys list every cell, so that tables are fitted together."""
@@ -271,7 +271,7 @@ def flat(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> li
 
 
 def choices_of(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> list[Group | None]:
-    """Return the levels of a call; an empty tuple is the total, None."""
+    """Return the levels of a call, with None for the total."""
     found: list[Group | None] = []
     for each in given:
         found += [None] if isinstance(each, tuple | list) and not each else flat([each])

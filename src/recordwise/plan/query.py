@@ -154,7 +154,7 @@ class Query:
         keys: GivenKeys | None = None,
         all_other: str | None = None,
     ) -> "Query":
-        """Publish one table for each choice, such as a code and its prefixes.
+        """Publish one table per choice, such as a code's prefixes.
 
         Args:
             choices: What each table is grouped by, in addition to the groups of the query; ``()`` is the total.
@@ -231,7 +231,7 @@ class Query:
         return self.best is not None and self.best.holds(self.axes, self.table_shares)
 
     def with_shares(self, *shares: Number) -> "Query":
-        """Give each table a share of its own, where levels of several codes cross.
+        """Give each table its share, where levels of several codes cross.
 
         Args:
             shares: A share for each of ``tables()``, in its order; they add up to 1.
@@ -523,7 +523,7 @@ def check_name(name: str) -> str:
 
 
 def read_queries(given: Iterable[Query | Sequence[Query]]) -> tuple[Query, ...]:
-    """Return the queries of a call, given one by one or in lists."""
+    """Return the queries of a call, given singly or in lists."""
     found = [one for each in given for one in (each if isinstance(each, list | tuple) else (each,))]
     for each in found:
         if not isinstance(each, Query):

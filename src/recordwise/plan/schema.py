@@ -65,7 +65,7 @@ LONGEST_SIGN = 12
 
 
 def literal_pattern(text: str) -> str:
-    """Return a regular expression for a text itself, the same in RE2 and Java."""
+    """Return a regular expression for a literal text, in RE2 and Java."""
     return "".join(f"\\{each}" if each.isascii() and not each.isalnum() and each != " " else each for each in text)
 
 

@@ -31,14 +31,14 @@ from recordwise.plan.cost import (
     CellMechanism,
     Run,
     cell_mechanisms,
-    declared_elsewhere,
     plan_policy,
-    plan_warnings,
     possible_mechanisms,
 )
 from recordwise.plan.describe import (
     ReleaseIdentity,
+    declared_elsewhere,
     plan_json,
+    plan_warnings,
     protected,
     query_names,
     release_identity,
@@ -164,7 +164,7 @@ class Check(Result):
                 )
 
     def expected_rows(self) -> dict[str, Rows]:
-        """Return the expected errors of each table, by its name and number of cells."""
+        """Return the expected errors of each table, with its name."""
         headers = ["", "noise", "a small cell", "a middle cell", "a large cell"]
         found: dict[str, Rows] = {}
         for each in self.expected:

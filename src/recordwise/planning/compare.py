@@ -321,8 +321,8 @@ def compare(
             statistic that it does not name keeps its mechanism.
         query: The tables to compare them on: a query, several, or a plan, with its levels and statistics.
         measure: A measure to sum in all the tables, or "count", instead of the statistics of the plan.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
+        tables: The selected tables, by name or by the number or name of their query; all unless given.
+        statistics: The selected statistics, by published name or measure; all unless given.
         at_least: Cells that reach less do not count in the errors: a number for the total that is published, or by any statistics
             of the cell, such as ``{"count": 100}`` for its records.
         variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``. One number, or
@@ -515,7 +515,7 @@ def _for_measure(given: Any, measure: str, parameter: str) -> Any:
 def _realized(
     view: OwnerView, scope: Scope, choices: Mapping[str, Choice], losses: Mapping[str, LossPair]
 ) -> dict[str, LossPair]:
-    """Return what records really lose under each candidate, over all tables of the scope.
+    """Return what records really lose under each candidate.
 
     Where keys are selected privately, for one statistic of one table.
     """
@@ -539,7 +539,7 @@ def _realized(
 def _realized_firms(
     view: OwnerView, asked: Mapping[str, Sequence[Query]], joint: Mapping[str, LossPair]
 ) -> dict[str, LossPair]:
-    """Return what firms really lose under each plan; nothing where keys are selected privately."""
+    """Return what firms really lose under each plan with public keys."""
     if _selects(asked):
         return {}
     found = {name: Losses.of_bins(view.realized_loss_bins(own, firms=True)) for name, own in asked.items()}

@@ -41,9 +41,9 @@ from recordwise.session.session import plan_ledger
 from recordwise.session.shares import public_sizes
 
 GENERATED = 100_000
-"""At most so many records are generated."""
+"""At most this many records are generated."""
 SAMPLE = 20_000
-"""The losses of so many of the records are worked out, evenly over their sizes."""
+"""The losses of this many of the records are worked out, evenly over their sizes."""
 MOST_CLASSES = 5
 FEW = 0.001
 """The largest records that are a class of their own, as a share of all."""
@@ -158,7 +158,7 @@ class Cells:
         """Return the cells of the counts and sums of a plan."""
         scope = scope_of(file.plan, view.schema)
         rules = StatusRules() if file.basic is None else file.basic.rules
-        # No goal is meant; errors alone are read, and a goal this wide rules out no cell, however small.
+        # This is no goal: errors alone are read, and a goal this wide rules out no cell, however small.
         wanted: Goals = {"within": 1000, "confidence": 0.95}
         targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), goals_in(scope, **wanted)))
         goals = {each.asked.place: each.goal for each in targets}
@@ -236,14 +236,14 @@ class Cells:
         return np.asarray(self.scalable.errors(table, factor) / table.totals)
 
     def status(self, name: str, ratios: FloatArray) -> Status:
-        """Return how many of some cells have each status, by their relative standard errors."""
+        """Return how many of some cells have each status."""
         ends = [limit for _, limit in self.rules.limits]
         held = np.bincount(np.searchsorted(ends, ratios, side="left"), minlength=len(ends) + 1)
         return Status(name=name, cells=len(ratios), shares=tuple((held / len(ratios)).tolist()))
 
 
 def _public_totals(known: Known, part: PlanTotals) -> tuple[FloatArray, str]:
-    """Return the totals of the cells of a table, and what they are."""
+    """Return the cell totals of a table, and what they are."""
     for found, source in (
         (public_sizes(known.plan, part.table, part.asked.statistic), FROM_SIZES),
         (known.published(part.table, part.asked.statistic), FROM_RELEASE),
@@ -276,7 +276,7 @@ def class_ends(values: FloatArray, top: float = 0.005) -> list[float]:
 
 
 def size_name(edges: Sequence[float], place: int) -> str:
-    """Return a class in words: below 10, 10 to 99, 1,000 or more."""
+    """Return a class in words, such as 10 to 99."""
     if not edges:
         return "all"
     if place == 0:
@@ -331,7 +331,7 @@ def _unit(words: Labels, statistic: Any) -> str:
 
 
 def called(words: Labels, statistic: Any) -> str:
-    """Return what readers call a statistic: its label, or the name of its measure."""
+    """Return a statistic's label, or the name of its measure."""
     label = words.label(statistic.alias, statistic.of)
     return statistic.of if label == statistic.alias == f"sum_{statistic.of}" else label
 
@@ -465,19 +465,19 @@ def _groups(sample: Sample, values: ValuePolicy | None, words: Labels) -> Iterat
 
 
 def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict[str, str]:
-    """Return how closely each number of a record can be told, by its label (T-INFER)."""
+    """Return how closely each number of a record can be known, by its label (T-INFER)."""
     known = [name for name in values.bounds if name in record]
     return {_with_unit(words, name): window_text(values.window(record, name)) for name in known}
 
 
 def _with_unit(words: Labels, name: str) -> str:
-    """Return what a measure is called, with its unit unless that says the same."""
+    """Return a measure's name, with its unit unless that repeats it."""
     label, unit = words.label(name), words.unit(name)
     return f"{label} ({unit})" if unit and unit.casefold() != label.casefold() else label
 
 
 def window_text(window: ValueWindow) -> str:
-    """Return in words how closely a value can be told."""
+    """Return in words how closely a value can be known."""
     low, high, value = float(window.low), None if window.high is None else float(window.high), float(window.value)
     if window.is_open():
         return "not at all"

@@ -98,7 +98,7 @@ class Frontier(Result):
         return float(np.interp(np.log(loss), np.log(losses), shares))
 
     def at_share(self, share: float) -> float:
-        """The loss at which so many cells are reliable.
+        """The loss at which this many cells are reliable.
 
         Args:
             share: A share of the cells.
@@ -174,22 +174,22 @@ def frontier(
 ) -> Frontier:
     """Return the most reliable cells for each loss, and today's plan.
 
-    A status rule decides what is reliable. Losses are those of the statistics that are meant. Plans are made as by
+    A status rule decides what is reliable. Losses are those of the selected statistics. Plans are made as by
     ``recommend``, for the reliability of half and of nine tenths of the cells, and each is tried with more and less
     noise. Costs no budget.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
         query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
+        tables: The selected tables, by name or by the number or name of their query; all unless given.
+        statistics: The selected statistics, by published name or measure; all unless given.
         losses: The losses at which plans are shown; from a hundredth to a hundred times that of today's plan unless given.
-        rank_by: Which loss is meant: "median", "p99" or "maximum" of the records, or "balanced", the geometric mean of the first
+        rank_by: Which loss to use: "median", "p99" or "maximum" of the records, or "balanced", the geometric mean of the first
             two.
         rules: The status rules; the first status is the one that is counted.
         at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
         candidates: The families to choose from; the usual ones unless given.
-        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian; unless given, where keys are complete.
+        fitted: Whether to use the best linear fit of all levels, where noise is Gaussian; unless given, where keys are complete.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests; unless given, as the basic
             tables of a plan file say.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
@@ -358,12 +358,12 @@ def recommend_within(
         maximum: The largest loss of any record of the table.
         at: Records with the largest loss that each may have, such as ``({"emp": 100, "payann": 4000}, 1)``.
         budget: A policy that must cover the plan for every possible record; True: what is left of the plan's budget.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
+        tables: The selected tables, by name or by the number or name of their query; all unless given.
+        statistics: The selected statistics, by published name or measure; all unless given.
         rules: The status rules; the first status is the one that is counted.
         at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
         candidates: The families to choose from; the usual ones unless given.
-        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian; unless given, where keys are complete.
+        fitted: Whether to use the best linear fit of all levels, where noise is Gaussian; unless given, where keys are complete.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests; unless given, as the basic
             tables of a plan file say.
         data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,

@@ -667,7 +667,7 @@ class TenYears:
         return cls(carry=carry, declared=known is not None, noise=firm_policy(file.plan))
 
     def losses(self, record: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-        """Return the losses of ten years with fresh and with carried noise, by kind.
+        """Return ten years' losses with fresh and carried noise, by kind.
 
         Args:
             record: The establishment in the first year.

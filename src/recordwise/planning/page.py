@@ -19,7 +19,7 @@ FALSE_ALARM = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How many cells of one kind have each status, as expected from the noise."""
+    """How many cells of one kind are expected to have each status."""
 
     name: str
     cells: int
@@ -38,7 +38,7 @@ class Group:
     powers: tuple[float, float, float]
     """Of the best test for presence: after this release, with one revision, and after ten more years."""
     told: dict[str, str]
-    """How closely each of its numbers can be told, in words, by what it is called."""
+    """How closely each of its numbers can be known, in words, by what it is called."""
 
     @property
     def presence(self) -> str:

@@ -365,7 +365,7 @@ def percent(axes: Any) -> None:
 
 
 def legend(axes: Any) -> None:
-    """The legend, beside the figure."""
+    """The legend, next to the figure."""
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, handlelength=3.4, labelspacing=0.9)
 
 

@@ -65,7 +65,7 @@ def candidate_named(candidates: Sequence[Some], name: str, infeasible: Mapping[s
 
 
 def html_table(title: str, rows: Rows, *, privacy_label: str, notes: Sequence[str] = ()) -> str:
-    """Return a table for a notebook, with the privacy label in its caption."""
+    """Return a table for a notebook, with the privacy label."""
     head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in rows[0])
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1])
     caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(privacy_label)}</caption>"

@@ -105,11 +105,11 @@ Choice: TypeAlias = Callable[[Asked], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scope:
-    """A plan, and what of it is meant."""
+    """A plan and the tables and statistics selected from it."""
 
     plan: Plan
     drawn: tuple[Asked, ...]
-    """Every statistic that is meant; planning offers mechanisms for some of them."""
+    """Every selected statistic; planning offers mechanisms for some of them."""
     is_whole: bool
 
     def asked(self) -> tuple[Asked, ...]:
@@ -287,7 +287,7 @@ def _chosen_statistics(known: Sequence[tuple[int, Drawable]], words: Sequence[st
 
 
 def part_name(statistic: str, level: Level) -> str:
-    """How a reader is told which statistic of which table is meant."""
+    """How readers see which statistic of which table it is."""
     groups = " x ".join(level.names())
     return f"{statistic} by {groups}" if groups else f"{statistic} in total"
 
@@ -353,7 +353,7 @@ class PlanTotals:
     def served(
         self, mechanism: Mechanism, share: Fraction | None = None, only: Any = None
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield each mechanism that draws for cells, with the rows of those cells.
+        """Yield each mechanism that draws for cells, with their rows.
 
         That is the statistic's mechanism at the level's share (or another), at the band of the cell and at its threshold.
         """
@@ -476,7 +476,7 @@ def counted_rows(view: OwnerView, totals: Sequence[PlanTotals], at_least: Least)
 
 
 def by_measure(at_least: Mapping[str, Number], queries: Iterable[Query]) -> dict[str, Number]:
-    """Return what totals must reach, with published names as what they are of."""
+    """Return what totals must reach, by measure."""
     published = {each.alias: each.planned_as for query in queries for each in query.draws() if each.planned_as}
     found: dict[str, Number] = {}
     for name, number in at_least.items():
@@ -488,7 +488,7 @@ def by_measure(at_least: Mapping[str, Number], queries: Iterable[Query]) -> dict
 
 
 def _read_least(plan: Plan, at_least: Mapping[str, Number]) -> dict[str, float]:
-    """Return what the totals of a cell must reach, by measure or "count"."""
+    """Return what a cell's totals must reach, by measure or "count"."""
     found: dict[str, float] = {}
     for name, number in at_least.items():
         check_measure(name, plan.schema)

@@ -88,7 +88,7 @@ class Sweep(Result):
         return found
 
     def best_clamps(self, error: str = "mean_error") -> tuple[SweepPoint, ...]:
-        """Return the clamp with the least error for each rho ([S] figure 1).
+        """Return the least-error clamp for each rho ([S] figure 1).
 
         Args:
             error: What is to be small: "mean_error", "median_error" or "p90_error".

@@ -18,7 +18,7 @@ In reading order:
 - ``loss_law``: epsilon at delta from the law that is drawn
 - ``meaning``: what a loss means to the one who looks it up
 - ``render``: text, LaTeX and charts
-- ``json``: the saved form
+- ``json``: reads the saved form
 """
 
 from importlib import import_module

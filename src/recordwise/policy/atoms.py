@@ -669,7 +669,7 @@ class LaplaceTransform(Transformed):
 
 @dataclass(frozen=True, slots=True)
 class PureTransform(LaplaceTransform):
-    """The pure loss of lattice Laplace noise on f(total): (F(x) + grid)/scale (T-PURE)."""
+    """The pure loss of lattice Laplace noise on f(total) (T-PURE)."""
 
     kind = "pure transform"
 

@@ -365,7 +365,7 @@ def compared_columns(condition: Condition) -> set[str]:
 
 
 def split_bands(condition: Condition) -> tuple[tuple[InBand, ...], Condition]:
-    """Return the bands that a condition requires of cells, and the rest of it."""
+    """Split a condition into its bands of cells and the rest."""
     parts = condition.parts if isinstance(condition, AllOf) else (condition,)
     bands = tuple(part for part in parts if isinstance(part, InBand))
     rest = tuple(part for part in parts if not isinstance(part, InBand))

@@ -226,7 +226,7 @@ def pure_constant(epsilon: Number, *, rho: Number | None = None) -> Policy:
 
 @own_argument_errors
 def pure_budget(epsilon: Number, at: Mapping[MeasureName, Number | By] | None = None) -> Policy:
-    """Return a budget in pure epsilon, which admits nothing without a pure loss.
+    """Return a budget in pure epsilon, which admits only pure losses.
 
     Args:
         epsilon: The most that a record may lose in all; with ``at``, for each of its pieces.

@@ -27,8 +27,8 @@ from recordwise.policy.evaluate.tables import (
     group_column,
     measure_column,
 )
-from recordwise.policy.json import Bands, condition_from_json, policy_json_in_order
-from recordwise.policy.policy import Policy, compose
+from recordwise.policy.json import Bands, condition_from_json
+from recordwise.policy.policy import Policy, compose, policy_json_in_order
 
 ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
 MOST_TREE_LEVELS = 8
@@ -63,7 +63,7 @@ class Joint:
 
     @property
     def counted_levels(self) -> int:
-        """The levels whose nodes are told apart."""
+        """The levels whose nodes differ."""
         return min(self.levels, MOST_TREE_LEVELS)
 
     def to_json(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class FirmPart:
 @own_errors_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmLoss:
-    """The joint zCDP loss, delta and pure epsilon of several records, rounded up."""
+    """The joint zCDP loss, delta and pure epsilon of several records."""
 
     rho: float
     delta: float = 0.0
@@ -223,7 +223,7 @@ class FirmPolicy:
         return compose([part.record_policy() for part in self.parts])
 
     def pure(self) -> "FirmPolicy | None":
-        """The same in pure epsilon; None where a part has no pure loss."""
+        """The same in pure epsilon, or None without a pure loss."""
         if any(part.policy.pure_problem() is not None for part in self.parts):
             return None
         return FirmPolicy(parts=tuple(part.pure() for part in self.parts))

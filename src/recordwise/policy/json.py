@@ -1,4 +1,4 @@
-"""The saved form of a policy: JSON with a version number.
+"""Read policies from their saved form: JSON with a version number.
 
 A form that this version does not know is refused rather than guessed.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
-from recordwise.exact.numbers import fraction_text, rational, read_fraction
+from recordwise.exact.numbers import rational, read_fraction
 from recordwise.policy.atoms import (
     Additive,
     AdditiveTable,
@@ -48,7 +48,7 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merged
+from recordwise.policy.policy import EPSILON, MOST_NESTED_MAXIMA, PURE_VERSION, VERSION, Maximum, Policy, Terms, merged
 
 if TYPE_CHECKING:
     from recordwise.policy.firms import FirmPolicy
@@ -109,28 +109,7 @@ def _value_from_json(form: Any) -> Value:
             raise UnknownFormError(what="value", found=form)
 
 
-VERSION, PURE_VERSION = 1, 2
-"""Of zCDP policies and of pure ones, whose numbers are epsilons; versions without pure policies refuse the second."""
 V = TypeVar("V")
-
-
-def policy_json(policy: Policy) -> dict[str, Any]:
-    """A policy as JSON; equal policies give equal text."""
-    if policy.is_pure:
-        return {"recordwise_policy": PURE_VERSION, "epsilon": _terms_json(policy.rho)}
-    return {
-        "recordwise_policy": VERSION,
-        "rho": _terms_json(policy.rho),
-        "delta": _terms_json(policy.delta_terms),
-        "near_gaussian": policy.near_gaussian,
-    }
-
-
-def policy_json_in_order(policy: Policy) -> dict[str, Any]:
-    """Return the policy's JSON with its terms in display order."""
-    if policy.is_pure:
-        return {"recordwise_policy": PURE_VERSION, "epsilon": _rows(policy.rho)}
-    return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +133,7 @@ class PolicyFile:
         values: Any = None,
         all_stages: "PolicyFile | None" = None,
     ) -> "PolicyFile":
-        """Write the policies of a release, and of all stages of a refined one."""
+        """Write the policies of a release and of all its stages."""
         bands = [table.to_json() for table in tight.bands().values()]
         others = {
             PURE: None if tight.pure_problem() is not None else tight.pure().to_json(),
@@ -176,7 +155,7 @@ class PolicyFile:
 
     @property
     def is_of_release(self) -> bool:
-        """Whether it was saved with a release, and is not a policy alone."""
+        """Whether it was saved with a release, not as a policy alone."""
         return self.has("mark")
 
     @property
@@ -208,7 +187,7 @@ class PolicyFile:
 
     @property
     def states_pure_losses(self) -> bool:
-        """Whether what it says about pure losses, if anything, follows from its tight policy."""
+        """Whether its pure losses, if stated, follow from its tight policy."""
         if not self.has(PURE):
             return True
         tight = self.policy()
@@ -230,24 +209,13 @@ class PolicyFile:
 
     @property
     def all_stages(self) -> "PolicyFile | None":
-        """What a refined release and those it refines cost together; None of others."""
+        """What a refined release costs with those it refines, else None."""
         return PolicyFile(self.form["all_stages"]) if self.has("all_stages") else None
 
     @property
     def values_form(self) -> Any:
         """The laws of numbers that depend on measures as they are saved; None in earlier versions."""
         return self.form["values"] if self.has("values") else None
-
-
-def _terms_json(terms: Terms) -> list[Any]:
-    return sorted(_rows(terms), key=lambda row: json.dumps(row[1:], sort_keys=True))
-
-
-def _rows(terms: Terms) -> list[Any]:
-    return [
-        [fraction_text(coefficient), condition.to_json(), atom.to_json()]
-        for (condition, atom), coefficient in terms.items()
-    ]
 
 
 def policy_from_json(form: Any, bands: Bands | None = None) -> Policy:

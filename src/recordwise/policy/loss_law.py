@@ -178,7 +178,7 @@ class PrivacyLoss:
 
 
 def best_power(losses: FloatArray, masses: FloatArray, false_alarm: float) -> float:
-    """Return the power of the best test, from a loss and its masses.
+    """Return the power of the best test, from losses and masses.
 
     It rejects where the loss is largest, and at one loss by chance.
     """
@@ -262,7 +262,7 @@ def _on_grid(shift: Shift, width: float) -> tuple[int, FloatArray]:
 
 
 def shift_losses(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Return the loss at each draw of discrete Gaussian noise, and its probability."""
+    """Return the loss at each discrete Gaussian draw, with its probability."""
     reach = math.ceil(REACH * sigma) + 1
     noise = np.arange(-reach, reach + 1)
     weights = np.exp(-(noise**2) / (2 * sigma**2))
@@ -271,7 +271,7 @@ def shift_losses(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def on_grid(losses: FloatArray, weights: FloatArray, width: float) -> tuple[int, FloatArray]:
-    """Return the first grid point of a loss, and its masses on the grid."""
+    """Return a loss's first grid point, and its masses."""
     below = np.floor(losses / width)
     # The share of the lower neighbour is (e^(width - rest) - 1)/(e^width - 1), rest being the distance from it; less is safe.
     share = np.expm1(width - (losses - below * width)) / math.expm1(width) * (1 - RELATIVE)

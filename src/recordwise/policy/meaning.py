@@ -396,7 +396,7 @@ PRESENCE = (
 
 
 def presence_words(power: float) -> str:
-    """Return in words how well presence is hidden from a test of this power."""
+    """Return in words how well presence is hidden at this power."""
     return next(words for limit, words in PRESENCE if power < limit)
 
 

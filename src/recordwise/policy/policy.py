@@ -6,7 +6,7 @@ spent exactly cancels exactly.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import x
-from recordwise.exact.numbers import Number, nonnegative
+from recordwise.exact.numbers import Number, fraction_text, nonnegative
 from recordwise.policy.atoms import AdditiveTable, Atom, CertifiedSum, ClampedSquare, LaplaceSum, One, Outside, PureOne
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Measure, check_one_measure_a_name, representatives
@@ -86,7 +86,7 @@ def restrict_terms(terms: Terms, condition: Condition) -> Terms:
 
 
 def with_plain_constants(terms: Terms) -> Terms:
-    """Return the terms with all constants in one, whatever their pure losses are."""
+    """Return the terms with all constants in one."""
     if not any(isinstance(atom, PureOne) for _, atom in terms):
         return terms
     plain: list[Terms] = [
@@ -96,10 +96,24 @@ def with_plain_constants(terms: Terms) -> Terms:
     return merge(*plain)
 
 
+def _rows(terms: Terms) -> list[Any]:
+    """Return the saved form of terms, in display order."""
+    return [
+        [fraction_text(coefficient), condition.to_json(), atom.to_json()]
+        for (condition, atom), coefficient in terms.items()
+    ]
+
+
+def _sorted_rows(terms: Terms) -> list[Any]:
+    return sorted(_rows(terms), key=lambda row: json.dumps(row[1:], sort_keys=True))
+
+
 # The policy.
 
 
 T = TypeVar("T")
+VERSION, PURE_VERSION = 1, 2
+"""Of saved zCDP policies and of pure ones, whose numbers are epsilons; versions without pure policies refuse the second."""
 RHO, EPSILON = "rho", "epsilon"
 """What the numbers of a policy are: zCDP losses, or pure epsilons."""
 
@@ -302,7 +316,7 @@ class Policy:
         return self.pure().loss(records)
 
     def pure(self) -> "Policy":
-        """Return the same release as a pure policy, whose losses are epsilons (T-PURE).
+        """Return the same release as a pure policy, in epsilons (T-PURE).
 
         They add up over queries, as zCDP losses do.
 
@@ -325,7 +339,7 @@ class Policy:
         return self if self.is_pure else Policy(_pure_terms(self.rho), {}, False, EPSILON)
 
     def pure_problem(self) -> str | None:
-        """Return why it has no pure epsilon, or None if it has one."""
+        """Return why it has no pure epsilon, or None."""
         if self.is_pure:
             return None
         if self.delta_terms:
@@ -344,7 +358,7 @@ class Policy:
         return self.pure() if budget.is_pure else self
 
     def exact_loss(self, record: Record) -> Fraction:
-        """Return the loss of one record: exactly where it is rational, else rounded up.
+        """Return the loss of one record, exact or rounded up.
 
         Args:
             record: One record as a mapping of scalars.
@@ -392,9 +406,7 @@ class Policy:
 
         Equal policies have equal forms.
         """
-        from recordwise.policy.json import policy_json
-
-        return policy_json(self)
+        return _policy_json(self, _sorted_rows)
 
     @staticmethod
     def from_json(form: Any, bands: Mapping[str, BandTable] | None = None) -> "Policy":
@@ -466,6 +478,22 @@ class Policy:
         from recordwise.policy.render.text import policy_formula
 
         return f"Policy({policy_formula(self)})"
+
+
+def policy_json_in_order(policy: Policy) -> dict[str, Any]:
+    """Return the policy's saved form with its terms in display order."""
+    return _policy_json(policy, _rows)
+
+
+def _policy_json(policy: Policy, rows: Callable[[Terms], list[Any]]) -> dict[str, Any]:
+    if policy.is_pure:
+        return {"recordwise_policy": PURE_VERSION, "epsilon": rows(policy.rho)}
+    return {
+        "recordwise_policy": VERSION,
+        "rho": rows(policy.rho),
+        "delta": rows(policy.delta_terms),
+        "near_gaussian": policy.near_gaussian,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -659,7 +687,7 @@ def tests_of(policy: Policy) -> Iterator[Test]:
 
 
 def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
-    """Yield every constant compared with a column, in the order of the terms."""
+    """Yield every constant compared with a column, in term order."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
             yield from _compared_with(condition, name)

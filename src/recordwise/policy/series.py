@@ -61,7 +61,7 @@ def _exists(length: str, parts: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The length of a ledger's chain and its last digest, which a release states."""
+    """A ledger's length and last digest, which a release states."""
 
     length: int
     digest: str
@@ -154,7 +154,7 @@ def columns_key(keys: Sequence[CellKey]) -> str:
 
 
 def later_code(renamed: Mapping[Any, Any], code: Any) -> Any:
-    """Return what an earlier code is called now, None without a single counterpart."""
+    """Return an earlier code's name now, or None without one."""
     return renamed.get(code, code)
 
 
@@ -199,7 +199,7 @@ class Step:
     """By column, the code that an earlier code has now; None where it has no single counterpart."""
 
     def staying(self) -> Policy:
-        """Return what a unit pays that stays in all its cells, by what changed.
+        """Return what a unit pays that stays in all its cells.
 
         Conditions on measures are left out: they are about records, and not about what changed.
         """
@@ -210,7 +210,7 @@ class Step:
         return own if part.condition == EVERY or set(self.measures) & _names(part) else own.where(part.condition)
 
     def loss(self, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None = None) -> float:
-        """Return what the draw costs a unit, which is exact for Gaussian noise.
+        """Return what the draw costs a unit, exact for Gaussian noise.
 
         Args:
             now: The unit's record, with the columns of the tables; None where it has none.

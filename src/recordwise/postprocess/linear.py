@@ -183,11 +183,11 @@ def tree_of(rows: Any) -> AnswerTree | None:
 
 
 MOST_CELLS = 1500
-"""Up to so many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
+"""Up to this many cells, answers with cells that no answer is about alone are fitted by a dense matrix."""
 MOST_WEIGHTS = 16_000_000
-"""Up to so many, the weights of all answers in all fits are looked at one by one."""
+"""Up to this many, the weights of all answers in all fits are looked at one by one."""
 MOST_SPREAD = 30_000_000
-"""Up to so many weights of cells in questions, their covariance is computed together."""
+"""Up to this many weights of cells in questions, their covariance is computed together."""
 SAME = 1e-13
 PRODUCT = 1e-10
 TWO = 2
@@ -381,7 +381,7 @@ class CrossingWeights:
     """The recursion over places, with the variances that it was made for."""
 
     def covariance(self, questions: Any) -> FloatArray | None:
-        """The covariance of questions; None without a recursion or if it takes too much."""
+        """Return the covariance of questions, or None if too costly."""
         if self.placed is None:
             return None
         linked, rows = self.crossing.linked, self.crossing.rows
@@ -401,7 +401,7 @@ class CrossingWeights:
         return self.exact and len(self.variances) ** 2 <= MOST_WEIGHTS
 
     def blocks(self) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the weights of some fits at a time, and the first index."""
+        """Yield the weights of some fits, with the first index."""
         count = len(self.variances)
         size = max(1, MOST_WEIGHTS // 4 // max(count, 1))
         for start in range(0, count, size):
@@ -433,7 +433,7 @@ class Answered:
 @own_errors_of
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearModel:
-    """The noisy answers of the tables of a query, as one linear model (T-ASK).
+    """The noisy answers of a query's tables as one linear model (T-ASK).
 
     Answers are sums of the same unknown cells with independent noise of known variances. It needs only arrays, so
     that a saved release can be asked without what made it.

@@ -26,7 +26,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Sums: TypeAlias = Callable[[FloatArray], FloatArray]
 """Cells to the sums of their families, or numbers of families to their cells."""
 STIFFEST = 100.0
-"""Cells of more standard errors resist no more than those of so many: they hardly move."""
+"""Cells of more standard errors resist no more than those of this many: they hardly move."""
 
 
 def ease_of(best: FloatArray, sd: FloatArray) -> FloatArray:
@@ -132,7 +132,7 @@ MOST_STEPS = 400
 RIDGE = 1e-3
 """The first ridge of a block's Newton system, relative to its diagonal; it falls with the gap."""
 SMALL_SIDE = 16
-"""Blocks of at most so many columns are multiplied out together."""
+"""Blocks of at most this many columns are multiplied out together."""
 MOST_PRODUCTS = 4_000_000
 
 
@@ -202,7 +202,7 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks) -> FloatArray:
-    """Return the nearest nonnegative cells with the given sums of rows and columns.
+    """Return the nearest nonnegative cells with given row and column sums.
 
     The dual has a price for each row and column. Every step sets the columns' prices exactly, then the rows', and
     then takes a Newton step on the columns' with the rows' following, wherever that raises the dual (T-BLOCKS).
@@ -345,7 +345,7 @@ class Forest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """One of the trees: its leaves sorted so that every family is together."""
+    """One of the trees, its leaves sorted by family."""
 
     order: IntArray
     codes: tuple[IntArray, ...]
@@ -492,7 +492,7 @@ class Grid:
 def cross_out(
     target: FloatArray, ease: FloatArray, rows: FloatArray, columns: FloatArray, down: IntArray, across: IntArray
 ) -> FloatArray:
-    """Return nonnegative tables with given sums of rows and columns of every block.
+    """Return nonnegative tables with each block's row and column sums.
 
     Args:
         target: The tables: draws, rows, columns.

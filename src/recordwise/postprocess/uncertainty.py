@@ -144,7 +144,7 @@ def cell_error_bound_zcdp(*, cells: int, sum_error: float, rho: float) -> float:
 
 
 def least_cell_error(bound: Callable[[float], float], sum_error: float) -> float:
-    """Return a C below which the bound on D exceeds an error (T-UNCERTAIN).
+    """Return a C below which D's bound exceeds an error (T-UNCERTAIN).
 
     The bound falls continuously with C, as the largest of falling lines, so that a bisection keeps its lower end.
     """

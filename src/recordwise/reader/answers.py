@@ -427,7 +427,7 @@ class Answer:
         return Quotients(self._z, self.confidence if corners else None)
 
     def _noted(self, kind: "Quotients") -> "Answer":
-        """Say how intervals of ratios were made where it is not by Fieller's sets."""
+        """Say how ratio intervals were made, where not by Fieller's sets."""
         if kind.corners is None:
             return self
         decimals = share_decimals((1 - kind.corners) / 2)
@@ -505,7 +505,7 @@ class Answer:
         return NormalDist().inv_cdf((1 + self.confidence) / 2)
 
     def require_moments(self, what: str) -> None:
-        """Refuse values that are cut or derived, or whose variance is not known.
+        """Refuse values that are cut, derived, or without a known variance.
 
         Args:
             what: What is not computed of them.
@@ -591,7 +591,7 @@ class Answer:
 
     @property
     def texts(self) -> list[tuple[str, str, str, str]]:
-        """Value, standard error, low and high of each answer as they are printed."""
+        """Value, standard error, low and high of each answer, as printed."""
         if not self.percent:
             return [
                 tuple(number_text(float(each)) for each in row)  # type: ignore[misc]

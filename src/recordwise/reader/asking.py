@@ -52,9 +52,9 @@ from recordwise.release.tables import ReleasedTable, noise_read
 
 NO_CODE = -1
 MOST_NAMED, MOST_WORDS = 4, 12
-"""Cells named in a sentence, answers of which the sources are told in words."""
+"""Cells named in a sentence, answers whose sources are given in words."""
 MAIN = 0.5
-"""Published numbers with at least this weight are told in words."""
+"""Published numbers with at least this weight are given in words."""
 RAW = 1e-9
 """Weights that differ by less from the question are those of a plain sum."""
 FINE = 25.0
@@ -62,7 +62,7 @@ FINE = 25.0
 MOST_MOVED = 4_000_000
 """Numbers of which variances or laws are computed together."""
 MOST_SUMMED = 64_000_000
-"""Up to so many weights of answers in questions, the law of each error is computed; beyond, errors are drawn."""
+"""Up to this many weights of answers in questions, the law of each error is computed; beyond, errors are drawn."""
 OPEN = (
     "A plain sum of noisy answers: the keys are not declared complete and no rest is published, so that coarser cells may hold "
     "records of no finer cell. If the keys list every cell that can hold records, complete=True is more accurate."
@@ -675,7 +675,7 @@ def _sources(nesting: Nesting, weights: FloatArray, asked: FloatArray, labels: M
 
 
 def table_names(names: Sequence[str]) -> str:
-    """Return a few names, or how many and the first and the last."""
+    """Return a few names, or how many with the first and last."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} tables ({names[0]} to {names[-1]})"
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 MOST_PAIRED = 400
-"""Up to so many values all pairs are looked at; beyond, their simultaneous intervals (Sidak)."""
+"""Up to this many values all pairs are looked at; beyond, their simultaneous intervals (Sidak)."""
 MOST_DRAWN, LEAST_DRAWS = 20_000_000, 500
 """Noisy numbers that are drawn, unless these are fewer draws: the order statistic of any number of draws holds (T-FITVAR)."""
 LEFT_OUT, WIDER = 1e-6, 1e-4
@@ -133,7 +133,7 @@ RANK_SETS = (("best", "worst"), ("all_best", "all_worst"))
 
 
 def _html(heading: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """Return a table for notebooks, with what is said above and below it."""
+    """Return a table for notebooks, with text above and below it."""
     from recordwise.policy.render.html import element, preview_table
 
     below = [element("p", each) for each in notes]
@@ -164,7 +164,7 @@ def ranks(answer: Answer) -> Ranks:
 
 
 def _quantiles(answer: Answer) -> tuple[FloatArray, float, FloatArray]:
-    """Return what errors of pairs stay within, in units of their standard deviations.
+    """Return bounds on errors of pairs, in standard deviations.
 
     For the pairs of each value alone, for all pairs, and these standard deviations.
     """
@@ -222,7 +222,7 @@ def _by_intervals(answer: Answer) -> tuple[Any, Any]:
 
 
 SAFE = 3.0
-"""What is left of a column's spread without noise must be so many times the error of that number."""
+"""What is left of a column's spread without noise must be this many times the error of that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -636,7 +636,7 @@ def _renamed_since(now: Release, before: Sequence[Release]) -> dict[str, list[tu
 
 
 def _same_codes(given: Any, own: Sequence[tuple[Any, Any]]) -> bool:
-    """Return whether a crosswalk is the one by which noise was carried on."""
+    """Return whether a crosswalk is the one that noise was carried by."""
     pairs = given.items() if isinstance(given, Mapping) else given
     return {(str(old), str(new)) for old, new in pairs} == {(str(old), str(new)) for old, new in own}
 
@@ -678,7 +678,7 @@ def _require_all(answer: Answer, release: Release) -> None:
 
 
 def _earlier_regions(regions: Regions, common: Any) -> Regions:
-    """Return regions of earlier codes, where whole groups of codes lie in one."""
+    """Return regions of earlier codes that hold whole groups of codes."""
     before, now = ({str(code): text for code, text in side.items()} for side in common)
     listed: dict[str, list[tuple[str, float]]] = {}
     for code, region, share in zip(regions.codes, regions.regions, regions.shares):

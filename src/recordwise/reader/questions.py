@@ -34,7 +34,7 @@ GRAMMAR = "Write column = 'code', column in ('code', 'code'), and, or, not, and 
 
 
 Told: TypeAlias = Callable[["Among"], tuple[Any, Any]]
-"""For a test of a column, the cells that pass it and those that fail; a cell whose column is not told does neither."""
+"""For a test of a column, the cells that pass it and those that fail; a cell whose column is unknown does neither."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ ENTRIES = (
 MOST_CERTAIN = 1 - 1e-12
 """Above it the quantile of an interval is lost in roundings."""
 MOST_BYTES, MOST_TIMES = 2**34, 200
-"""What the files of a zip may take when they are unpacked: so many bytes, and so many times the zip."""
+"""What the files of a zip may take when they are unpacked: this many bytes, and this many times the zip."""
 
 
 @own_argument_errors
@@ -71,7 +71,7 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
 
 
 def problems(folder_or_zip: str | Path) -> list[str]:
-    """Return the files of a release that differ from those that were saved.
+    """Return the files of a release that differ from the saved ones.
 
     Args:
         folder_or_zip: The folder of a release, or a zip of it.

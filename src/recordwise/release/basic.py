@@ -81,7 +81,7 @@ def with_basic(
 
 
 def basic_accuracy(release: Release) -> dict[str, dict[str, Accuracy]]:
-    """Return the accuracy of each variable of the basic tables, before values are rounded."""
+    """Return each basic variable's accuracy before values are rounded."""
     known, found = {table.name + BASIC: table for table in release.tables}, {}
     for basic in release.basic_tables:
         table = known[basic.name]

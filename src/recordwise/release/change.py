@@ -317,7 +317,7 @@ class Change:
         return {"before": self.before, "now": self.now, "confidence": self.confidence, "cells": cells}
 
     def content(self) -> Content:
-        """Return the tables with titles, names of codes and a dictionary, for files."""
+        """Return the tables with titles, labels and a dictionary, for files."""
         tables = tuple(self._described(name, data) for name, data in self.tables.items())
         notes = (f"Changes from release {self.before} to release {self.now}. {self.noise}",)
         return Content(
@@ -325,7 +325,7 @@ class Change:
         )
 
     def save(self, folder: str | Path, *, formats: Sequence[str] = ("csv",)) -> Path:
-        """Write the changes into a new folder, in any format of a release.
+        """Write the changes into a new folder, in any release format.
 
         CSV files and workbooks have the digits that mean something, and a name next to each code that has one.
 
@@ -440,12 +440,12 @@ def _check(now: "Release", before: "Release") -> None:
 
 
 def _follows(now: "Release", before: "Release") -> bool:
-    """Return whether a release carries the noise of another, or corrects it (T-SERIES)."""
+    """Return whether a release carries or corrects another (T-SERIES)."""
     return now.published.follows[:1] == (before.digest,)
 
 
 def _carrying(release: "Release", statistic: PublishedStatistic, table: str, step: float, level: float) -> Carrying:
-    """Return the joint law of a variable and of the answers that it follows."""
+    """Return the joint law of a variable and its earlier answers."""
     query = release.published.query_of(table)
     share = next(each.share for each in query.tables if each.name == table) if query is not None else Fraction(1)
     mechanism = statistic.mechanism()
@@ -634,7 +634,7 @@ def _differences(
 
 
 def _joint_sd(variable: Variable, now: Numbers, before: Numbers, ratio: FloatArray | float) -> FloatArray:
-    """Return the sd of now - ratio before, from the law of both."""
+    """Return the sd of now - ratio before, from their joint law."""
     kept = 0.0 if variable.carried is None else variable.carried.carry
     return np.asarray(np.sqrt(np.maximum(now.sd**2 + (ratio**2 - 2 * ratio * kept) * before.sd**2, 0.0)))
 

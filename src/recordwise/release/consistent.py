@@ -140,14 +140,14 @@ class Setting:
         check_share(self.gamma, "gamma")
 
     def options(self, noises: Sequence[AnswerNoise]) -> dict[str, Any]:
-        """Return what the method takes beside answers and variances."""
+        """Return what the method takes besides answers and variances."""
         own = {"reweighted": {"confidence": self.gamma}, "max_fit": {"slack": self.slack}}.get(self.method, {})
         return {"noise": "laplace" if all(is_laplace(noise) for noise in noises) else "gaussian", **own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedVariable:
-    """One variable: its best linear estimate and its fit by the method asked for."""
+    """One variable: its best linear estimate and its fit."""
 
     name: str
     best: FittedColumn
@@ -258,7 +258,7 @@ def _without_fits(release: Release) -> Release:
 
 
 def check_method(release: Release, method: str, priority: Sequence[str] | None) -> None:
-    """Refuse a method or an order that fits no query of the release."""
+    """Refuse a method or an order that fits no query."""
     known = (TOP_DOWN, *METHODS)
     if method not in known:
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(known)}, not {method!r}")
@@ -342,7 +342,7 @@ def _solve(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solution:
-    """One variable, or several of which each includes the previous, fitted cell by cell."""
+    """One variable, or several nested ones, fitted cell by cell."""
 
     problem: "Problem"
     variances: FloatArray
@@ -414,7 +414,7 @@ def _around(best: FittedColumn, value: FloatArray, *, cut: bool) -> FittedColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
-    """What a method fits: answers over cells, and unbiased estimates of the answers."""
+    """What a method fits: answers over cells, and their unbiased estimates."""
 
     workload: Workload
     answered: Any
@@ -477,12 +477,12 @@ SIZES = (0.0, 1.0, 3.0, 10.0)
 """The largest sizes of the classes of cells whose bias is estimated, in standard errors; a last class has all larger ones."""
 ENOUGH_CELLS = 3_000
 MOST_REFITS = 5
-"""Noise is drawn again until it was drawn for so many cells, at least once and at most so often."""
+"""Noise is drawn again until it was drawn for this many cells, at least once and at most this often."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Again:
-    """Errors of a fit, by noise drawn around the fitted values and fitted again."""
+    """Errors of a fit, from noise redrawn around the fitted values."""
 
     problem: Problem
     nesting: Nesting
@@ -533,7 +533,7 @@ class _Again:
         problem = self.problem
         sources = [public_seed(problem.setting.digest, each.name, seed) for each in problem.statistics]
         count = sum(map(len, fitted))
-        for some in tracked(list(chunks(draws, count)), "fitting noise drawn anew"):
+        for some in tracked(list(chunks(draws, count)), "fitting noise drawn again"):
             drawn = [total + n.errors(total, some, source) for n, total, source in zip(self.noises, fitted, sources)]
             best = self._joined(self._linear(drawn, fitted))
             answers = best if problem.setting.method == TOP_DOWN else self._joined(drawn)

@@ -223,7 +223,7 @@ MISSED = 2 * math.exp(-2 * ROUNDED**2)
 
 
 def unimodal_reach(confidence: float, part: float) -> float:
-    """Return standard errors that hold sums of symmetric noise with one mode (T-UNIMODAL).
+    """Return standard errors that hold sums of unimodal noise (T-UNIMODAL).
 
     Args:
         confidence: How often at least.

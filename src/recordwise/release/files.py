@@ -158,7 +158,7 @@ def _table(name: str, data: pa.Table, variables: Sequence[str]) -> ReleasedTable
     return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))
 
 
-# Drawn tables on the disk, beside the ledger, until the folder of their release is complete. They hold what will be
+# Drawn tables on the disk, next to the ledger, until the folder of their release is complete. They hold what will be
 # published and nothing else, and only the owner may read them. A release that was charged and kept here is finished
 # from them, without drawing again; no key or seed of the noise is kept anywhere.
 

@@ -231,7 +231,7 @@ class Nesting:
 
     @cached_property
     def descent(self) -> Forest | Grid | None:
-        """How totals are handed down to the cells; None if tables cross otherwise."""
+        """Return how totals are handed down to the cells, or None."""
         if self.tree is None and self.crossed is not None:
             shape, labels = self.crossed
             return Grid.of(shape, list(labels.values()))
@@ -331,7 +331,7 @@ def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Ne
 
 
 def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
-    """The columns of a table, with the levels of hierarchies that they hold."""
+    """The columns of a table, with the hierarchy levels they hold."""
     found = [(group, lists.hierarchy_of(group)) for group in by]
     return [KeyColumn(group.name, None if name is None else group.level, name) for group, name in found]
 
@@ -498,7 +498,7 @@ def key_values(
 def cell_axes(
     tables: Sequence[ReleasedTable], by: Mapping[str, Groups], lists: CodeLists = NO_LISTS
 ) -> list[list[IntArray]]:
-    """Return for each column of the finest table each table's codes of its cells."""
+    """Return each table's codes of its cells, by finest column."""
     finest = tables[0]
     own = by[finest.name]
     axes: list[list[IntArray]] = [[] for _ in own]
@@ -521,7 +521,7 @@ def _tiled_cells(
     within: frozenset[str],
     lists: CodeLists,
 ) -> BoolArray:
-    """Return the cells that the cells of a table within make up completely."""
+    """Return the cells that a finer table's cells make up completely."""
     found, after = np.zeros(table.data.num_rows, dtype=bool), False
     for other in tables:
         after = after or other is table

@@ -29,7 +29,7 @@ from recordwise.release.tables import BASIC, Accuracy, BasicNote, FitNote, Form,
 
 if TYPE_CHECKING:
     from recordwise.ledger.ledger import LedgerStatement
-    from recordwise.mechanisms.external import DeclaredClass
+    from recordwise.plan.describe import DeclaredClass
 
 FORMAT = 1
 LEVEL = 0.95
@@ -171,7 +171,7 @@ class PublishedStatistic:
         return statistic_kind(self.kind)
 
     def mechanism(self) -> Any | None:
-        """Return its mechanism; None if it has none or one of another package."""
+        """Return its mechanism, or None if it is not ours."""
         from recordwise.mechanisms.registry import mechanism_from_json
 
         return None if self.noise is None else mechanism_from_json(self.noise)
@@ -237,7 +237,7 @@ class PublishedMeasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeList:
-    """A public list of codes: a value of each level for every finest code."""
+    """A public list of codes, with the levels of each."""
 
     name: str
     levels: tuple[str, ...]
@@ -295,7 +295,7 @@ class CodeLists:
         return coarse.take(pc.index_in(column, value_set=fine))
 
     def count_below(self, group: PublishedGroup, source: str, column: pa.ChunkedArray) -> FloatArray:
-        """Count the values of the level ``source`` below each value of a coarser level."""
+        """Count the values of ``source`` below each coarser value."""
         # Tables group by loading what is needed for data sets, and with it pandas.
         fine, coarse = (each.dictionary_encode(null_encoding="encode") for each in self._pair(group, source))
         places = np.asarray(numpy_of(fine.indices), np.int64), np.asarray(numpy_of(coarse.indices), np.int64)
@@ -432,7 +432,7 @@ class Refinement:
 
 
 class AboutPlan(TypedDict, total=False):
-    """What a release says about its plan; forms are those of the ledger."""
+    """What a release says about its plan, as in the ledger."""
 
     plan: Sequence[Form]
     schema: Form
@@ -476,7 +476,7 @@ class Published:
         versions: Mapping[str, str] | None = None,
         **about: Unpack[AboutPlan],
     ) -> "Published":
-        """Describe a release before it is saved; what is not given has no entry."""
+        """Describe a release before it is saved."""
         form: dict[str, Any] = {"dataset": dataset}
         if tuning is not None:
             form |= {"tuned_on": tuning.tuned_on, "accept_tuning": tuning.reason}
@@ -632,7 +632,7 @@ class Published:
     @property
     def declared_elsewhere(self) -> "tuple[DeclaredClass, ...]":
         """The losses that other packages answer for."""
-        from recordwise.mechanisms.external import DeclaredClass
+        from recordwise.plan.describe import DeclaredClass
 
         return tuple(map(DeclaredClass.from_json, self.form.get("declared_elsewhere", ())))
 
@@ -715,7 +715,7 @@ class Published:
 
     @property
     def files(self) -> Mapping[str, str]:
-        """The digests of its files; releases of earlier versions do not list them."""
+        """The digests of its files, not listed by earlier versions."""
         return dict(self.form.get("sha256", {}))
 
     @property

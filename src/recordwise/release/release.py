@@ -336,7 +336,7 @@ class Release:
         publication: Publication | None = None,
         names: bool | None = None,
     ) -> "Release":
-        """The same release with other words in its files; what is not given stays.
+        """The same release with other words in its files.
 
         Args:
             labels: What readers call measures, columns, published names and values: ``{"emp": "employees", "naics=21": "Mining"}``.

@@ -339,7 +339,7 @@ CUT_OFF = 12_700.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SummedErrors:
-    """Errors of answers that are Laplace or normal but for half a lattice step."""
+    """Errors of answers that are nearly Laplace or normal."""
 
     raw: FloatArray
     laplace: Any
@@ -359,7 +359,7 @@ class SummedErrors:
         return found
 
     def _place(self, places: IntArray, noise: FixedNoise) -> bool:
-        """Note the laws of some answers; False if one is of another kind."""
+        """Note the laws of some answers, or False for other kinds."""
         for rows, law in noise.laws:
             at, raw = places[rows], noise.raw[rows]
             if isinstance(law, GeneralizedGaussian) and law.shape == 1 and law.scale >= FINE:
@@ -382,7 +382,7 @@ class SummedErrors:
 
 
 def sum_reaches(shares: FloatArray, smooth: FloatArray, levels: Sequence[float]) -> list[FloatArray]:
-    """Return what sums of Laplace and normal errors with variance 1 stay within.
+    """Return bounds on sums of Laplace and normal errors of variance 1.
 
     By inversion of their characteristic function: the product over the shares v of 1/(1 + v t^2/2), each for a
     Laplace error, and of exp(-s t^2/2) for the normal part s. It is at most 1/(1 + t^2/2).

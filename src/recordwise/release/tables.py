@@ -105,9 +105,9 @@ FLAG = b"recordwise_flag"
 BANNER = 'class="not-private"'
 """Present only on the page of a seeded run; names and values are escaped and cannot produce it."""
 BASIC = "_basic"
-"""The end of the name of a basic table, beside the research table it is made of."""
+"""The end of the name of a basic table, next to the research table it is made of."""
 FITTED = "_fit"
-"""The suffix of a column that was fitted to add up, beside the one that was drawn."""
+"""The suffix of a column that was fitted to add up, next to the one that was drawn."""
 BEST = "_best"
 """The suffix of the best linear unbiased estimate from all tables of a query."""
 ADDED = tuple(fit + end for fit in (FITTED, BEST) for end in ("", "_sd", "_low", "_high"))
@@ -135,11 +135,11 @@ class ReleasedTable:
 
 
 NAME = "_name"
-"""The suffix of a column with the names of codes, beside the column of codes."""
+"""The suffix of a column with the names of codes, next to the column of codes."""
 
 
 def name_columns(table: ReleasedTable, words: Labels) -> dict[str, str]:
-    """Return for each key whose codes have labels the column of their names.
+    """Return each labeled key's column of names.
 
     It follows from the labels and the columns alone, not from which codes are published.
     """
@@ -179,7 +179,7 @@ def without_fits(table: pa.Table, ends: Sequence[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The accuracy of a variable over its cells; None where it is not finite."""
+    """The accuracy of a variable over its cells; None where infinite."""
 
     median_sd: float | None
     median_cv: float | None
@@ -202,7 +202,7 @@ class Accuracy:
 
 
 def accuracy(table: ReleasedTable) -> dict[str, Accuracy]:
-    """The accuracy of each variable, from the noise laws and the released values alone."""
+    """The accuracy of each variable, from noise laws and released values."""
     found = {}
     for name in table.variables:
         sd, cv = (numpy_of(table.data.column(f"{name}{end}").drop_null()) for end in ("_sd", "_cv"))
@@ -224,7 +224,7 @@ def _median(values: FloatArray) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassBias:
-    """The average error of nonnegative cells of one size class, estimated for a release."""
+    """The estimated average error of nonnegative cells of one size class."""
 
     up_to: float | None
     """The largest size of the class, in standard errors of ``NAME_best``; None without a limit."""
@@ -279,7 +279,7 @@ class VariableFit:
 
     @property
     def intervals(self) -> tuple[str, str]:
-        """Where the intervals of the fitted column and of the best estimate come from."""
+        """Where the intervals of fitted columns and best estimates come from."""
         return str(self.fit["intervals"]), str(self.best["intervals"])
 
 

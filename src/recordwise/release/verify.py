@@ -153,7 +153,7 @@ def wrong_sums(events: list[Event]) -> list[str]:
 
 
 def _beyond_budget(events: list[Event], at: int, period: Any, spent: Policy, bands: Bands) -> list[str]:
-    """Return whether charges and reserves exceed the budget in force at an event."""
+    """Return whether charges and reserves exceed the budget at an event."""
     found = terms_before(events, at, period=period)
     terms = {} if found is None else found.body
     if terms.get("budget") is None:

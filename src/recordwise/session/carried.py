@@ -31,12 +31,11 @@ from recordwise.release.change import renamed_cells
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
+from recordwise.session.checks import check_totals, stage_refusal
 from recordwise.session.stages import (
-    UNSPENT,
     Following,
     bare_form,
     charge_of_release,
-    check_totals,
     known_mechanisms,
     with_shares_of,
 )
@@ -45,7 +44,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def _refused(kind: str, problem: str, advice: str) -> ParameterError:
-    return ParameterError(parameter=kind, problem=problem, advice=f"{UNSPENT} {advice}")
+    return stage_refusal(problem, advice, kind)
 
 
 MOST_FRESH = 5000
@@ -69,7 +68,7 @@ class CarriedStage:
 
     @property
     def paid(self) -> Plan:
-        """The plan as charged: its own policy says what coming and leaving cost."""
+        """The plan as charged, for coming and for leaving."""
         return self.plan
 
     refines: None = None
@@ -78,7 +77,7 @@ class CarriedStage:
     """What leaving costs is drawn later, on another lattice: there is no one law of one release."""
 
     def check(self, ledger: Ledger, described: Any, exact: Sequence[TableTotals | FoundTotals]) -> None:
-        """Read the old records again, and refuse totals other than those used last time."""
+        """Read the old records again, and refuse other totals than before."""
         if self.before is None or self.following.records is None or self.following.release is None:
             return
         found = self.following.records.totals(self.before, names=self.plan.schema.declared_names())

@@ -1,15 +1,21 @@
-"""Checks before a release: do its cells hold the records, and are its sizes public?
+"""Checks before a release: do its cells hold the records, are its sizes public, are its records those of an earlier one?
 
 A list of keys that misses its records publishes noise, at full cost; a release learns only whether too many records are outside
 (docs/limits.md). A release sized by our earlier output is admitted only if a declared budget of the ledger that was charged for
 both covers them for every record (T-SIZE). A refusal by the budget says what would fit.
 """
 
+import hashlib
+import hmac
+import json
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +24,9 @@ from recordwise.errors import BudgetError, KeysError, OutsideError, ParameterErr
 from recordwise.exact.arithmetic import largest_allowed
 from recordwise.exact.numbers import Number, rational
 from recordwise.exact.text import digits_text
-from recordwise.ledger.entries import terms_before
+from recordwise.ledger.entries import Charge, terms_before
 from recordwise.ledger.ledger import Ledger
+from recordwise.noise.randomness import KEY_BYTES, Secure
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import query_names, table_name
@@ -27,9 +34,11 @@ from recordwise.plan.expressions import ALL_OTHER, Level, Predicate
 from recordwise.plan.keys.keys import RELEASE, FromRelease, Keys, Sizes, as_sizes
 from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
-from recordwise.plan.statistics import CountUnits
+from recordwise.plan.statistics import CountUnits, Total
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Series
 from recordwise.release.files import load_release
 from recordwise.release.tables import PRIVATE
 
@@ -37,12 +46,11 @@ from recordwise.release.tables import PRIVATE
 
 
 ACCEPT = "accept"
-USUAL_SHARE = Fraction(1, 100)
 COUNTED = CountUnits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Coverage:
+class Coverage(Confidential):
     """CONFIDENTIAL: a table's records, those in public cells, and empty cells.
 
     A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as
@@ -61,9 +69,6 @@ class Coverage:
     @property
     def outside(self) -> int:
         return self.records - self.inside
-
-    def __repr__(self) -> str:
-        return "<Coverage: CONFIDENTIAL>"
 
 
 def read_outside(given: Number | str | None) -> Fraction | None:
@@ -552,3 +557,135 @@ def _without_one(plan: Plan) -> Iterator[tuple[str, Plan]]:
         rest = replace(queries[0], statistics=(*queries[0].statistics[:number], *queries[0].statistics[number + 1 :]))
         if rest.statistics and not any(one.missing(rest.draws(), plan.schema) for one in rest.statistics):
             yield each.alias, replace(plan, queries=(rest,))
+
+
+# The totals that a release was made from, as keyed digests in a file of its owner (MATH3 section 4). Neither the key nor the
+# digests are in the ledger, which is public, and the totals themselves are stored nowhere.
+
+
+OWN_PLAN = "Publish it by a plan of its own."
+TOTALS_SUFFIX = ".totals"
+
+
+def stage_refusal(problem: str, advice: str = OWN_PLAN, kind: str = "refine") -> ParameterError:
+    """Return an error that refuses a release made with another one."""
+    return ParameterError(parameter=kind, problem=problem, advice=f"Nothing was spent. {advice}")
+
+
+def totals_file(ledger: Ledger) -> Path:
+    """Return the owner's file of keyed digests, next to a ledger."""
+    return Path(f"{ledger.real_path}{TOTALS_SUFFIX}")
+
+
+def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
+    """Note keyed digests of the totals of a charge.
+
+    A disk that refuses them does not stop the release, which then cannot be refined; nor does a ledger in memory.
+    """
+    if not ledger.on_disk:
+        return
+    words = np.empty(KEY_BYTES // 8, np.uint64)
+    Secure().fill(words)
+    key = words.tobytes()
+    noted = {"charge": charge.sequence, "head": charge.head.digest, "key": key.hex()}
+    line = json.dumps(noted | {"totals": _digests(key, ledger.series, described, found)}) + "\n"
+    with suppress(OSError):
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(totals_file(ledger), flags, 0o600)
+        try:
+            # One that was there before may have been readable by others.
+            os.fchmod(handle, 0o600)
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+
+
+def check_totals(
+    ledger: Ledger,
+    charge: Charge,
+    described: Any,
+    found: Iterable[TableTotals | FoundTotals],
+    *,
+    series: Series | None = None,
+    kind: str = "refine",
+) -> None:
+    """Refuse totals other than those that a charge was drawn from.
+
+    Told to the owner alone, before anything is charged or written. ``series`` is that of the charge, if not the ledger's.
+    """
+    noted = _noted(totals_file(ledger), charge)
+    if noted is None:
+        raise stage_refusal(
+            f"has no digest of its totals in {totals_file(ledger).name}, so that nobody can tell whether records are the same",
+            "Releases of earlier versions, and ledgers copied without that file, cannot be refined or followed.",
+            kind,
+        )
+    own = _digests(bytes.fromhex(noted["key"]), series or ledger.series, described, found)
+    different = [name for name, digest in own.items() if not hmac.compare_digest(noted["totals"].get(name, ""), digest)]
+    if different:
+        raise stage_refusal(
+            "was made from other records: answers made of both would be biased",
+            "Refine it on the records it was made from, or publish a revision."
+            if kind == "refine"
+            else "Give the old records as they were when that release was made.",
+            kind,
+        )
+
+
+def _noted(path: Path, charge: Charge) -> dict[str, Any] | None:
+    """Return the latest digests of a charge, or None."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            noted = json.loads(line)
+            if (noted["charge"], noted["head"]) == (charge.sequence, charge.head.digest):
+                # Raises where it is not what was noted.
+                bytes.fromhex(noted["key"])
+                return {"key": noted["key"], "totals": {str(name): str(each) for name, each in noted["totals"].items()}}
+    return None
+
+
+def _digests(
+    key: bytes, series: Series | None, described: Any, found: Iterable[TableTotals | FoundTotals]
+) -> dict[str, str]:
+    """Return one keyed digest of all totals of each query with public keys, under a digest of what they are.
+
+    All totals of a query together: next to its key, the digest of a few numbers could be found again by trying them.
+    """
+    period = None if series is None else [series.name, series.period, series.revision]
+    texts: dict[int, list[tuple[bytes, bytes]]] = {}
+    for each in found:
+        if isinstance(each, FoundTotals):
+            continue
+        query = described[each.table.query]
+        form = query["tables"][each.table.level]
+        held = each.exact.reveal().totals
+        # What only coverage is checked with is no total of the plan.
+        for total, values in ((total, held[total]) for total in each.table.totals):
+            about = [period, query["where"], form["by"], form.get("rest"), _total_name(total)]
+            name = json.dumps(about, sort_keys=True, default=str).encode()
+            texts.setdefault(each.table.query, []).append((name, _bytes(values)))
+    made = {}
+    for several in texts.values():
+        several.sort()
+        public = hashlib.sha256(b"\n".join(name for name, _ in several)).hexdigest()
+        # The length in front of each part: no other parts give the same bytes.
+        parts = [part for pair in several for part in pair]
+        whole = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+        made[public] = hmac.new(key, whole, hashlib.sha256).hexdigest()
+    return made
+
+
+def _total_name(total: Total) -> list[Any]:
+    return [type(total).__name__, asdict(total)]
+
+
+def _bytes(values: Any) -> bytes:
+    """Return whole numbers as bytes, the same whatever their type."""
+    numbers = np.asarray(values)
+    if numbers.dtype == object and any(abs(int(each)) >= 2**63 for each in numbers):
+        return ",".join(str(int(each)) for each in numbers).encode()
+    return numbers.astype("<i8").tobytes()

@@ -48,6 +48,7 @@ from recordwise.plan.plan import POSITION, FoundTotals, Plan, PlannedTable, Tabl
 from recordwise.plan.query import Query, read_queries
 from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.plan.sources import as_arrow
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, needed_names
@@ -127,7 +128,7 @@ MOST_VALUES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ValueCounts:
+class ValueCounts(Confidential):
     """CONFIDENTIAL: the number of records with each combination of values."""
 
     columns: dict[str, Any]
@@ -135,12 +136,9 @@ class ValueCounts:
     """The same values in the engine's representation, measures in steps."""
     records: FloatArray
 
-    def __repr__(self) -> str:
-        return "<ValueCounts: CONFIDENTIAL>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class CellTotals:
+class CellTotals(Confidential):
     """CONFIDENTIAL: the exact totals of one table, by statistic."""
 
     name: str
@@ -149,12 +147,9 @@ class CellTotals:
     totals: dict[str, FloatArray]
     """Keyed by the alias of the statistic, or ``selected_on`` where keys are selected; a signed sum in two parts has two rows."""
 
-    def __repr__(self) -> str:
-        return "<CellTotals: CONFIDENTIAL>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Contributors:
+class Contributors(Confidential):
     """CONFIDENTIAL: the positive contributions to each public cell; zeros if empty."""
 
     number: FloatArray
@@ -163,11 +158,8 @@ class Contributors:
     second: FloatArray
     squares: FloatArray
 
-    def __repr__(self) -> str:
-        return "<Contributors: CONFIDENTIAL>"
 
-
-class Owner:
+class Owner(Confidential):
     """What only the owner of a session's table may see. Nothing it returns may be published.
 
     It spends no budget. Every look at confidential records is recorded in the ledger, and a later release then needs a reason
@@ -176,9 +168,6 @@ class Owner:
 
     def __init__(self, engine: Engine, schema: Schema, looks: Looks) -> None:
         self._engine, self._schema, self._looks = engine, schema, looks
-
-    def __repr__(self) -> str:
-        return "<Owner: CONFIDENTIAL>"
 
     def view(
         self, *, data: str = "confidential", command: str = "owner.view", queries: Sequence[Query] = ()
@@ -336,7 +325,7 @@ class Owner:
     ) -> LossSummary:
         """Return the distribution of the losses that records or firms really incur.
 
-        Over all tables of the queries together, beside the other records of each cell ([S] (8) and (9)); never above the policy. A
+        Over all tables of the queries together, given the other records of each cell ([S] (8) and (9)); never above the policy. A
         look at confidential records.
 
         Args:
@@ -536,7 +525,7 @@ def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class HistoryLosses:
+class HistoryLosses(Confidential):
     """CONFIDENTIAL: the losses of all units, by period and in total."""
 
     by_period: dict[str, FloatArray]
@@ -551,12 +540,9 @@ class HistoryLosses:
         """Return the total loss that this share of units stays within."""
         return float(np.quantile(self.total, share, method="higher"))
 
-    def __repr__(self) -> str:
-        return "<HistoryLosses: CONFIDENTIAL>"
-
 
 def _unit_places(tables: Sequence[Any], unit: Sequence[str]) -> tuple[int, Any]:
-    """Return how many different units there are, and the number of each row's unit."""
+    """Return how many units there are, and each row's unit."""
     places: Any = 0
     for name in unit:
         ids = np.concatenate([numpy_of(table.column(name)) for table in tables])

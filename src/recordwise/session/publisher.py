@@ -14,11 +14,12 @@ from recordwise.errors import BudgetError, EngineError, ParameterError, Recordwi
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import Charge, periods_of
 from recordwise.ledger.ledger import Ledger
-from recordwise.mechanisms.external import declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy, value_policy
+from recordwise.plan.cost import firm_policy, lattice_policy, plan_policy, value_policy
 from recordwise.plan.describe import (
     ReleaseIdentity,
+    declared_elsewhere,
+    declared_function,
     plan_json,
     query_names,
     release_identity,
@@ -45,12 +46,13 @@ from recordwise.session.checks import (
     coverage,
     covered_tables,
     explain_refusal,
+    note_totals,
     promise,
     raise_bands,
     with_sizes,
     without_counts,
 )
-from recordwise.session.stages import Coarsening, Following, Refining, Stage, note_totals, read_stage
+from recordwise.session.stages import Coarsening, Following, Refining, Stage, read_stage
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -136,7 +138,7 @@ STEPS = 4
 
 
 def matched_stage(plan: Plan, asked: Asked, ledger: Ledger, *, private: bool | None = None) -> "Stages":
-    """Match a plan with the release that it refines, follows or is made from."""
+    """Match a plan with the release that it is made with."""
     if isinstance(asked, Coarsening):
         from recordwise.session.tiers import read_tier
 

@@ -25,8 +25,8 @@ from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import UNKEPT, Ledger
 from recordwise.noise.randomness import BitSource, bit_source
-from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
-from recordwise.plan.describe import schema_json
+from recordwise.plan.cost import check_policy, plan_policy
+from recordwise.plan.describe import plan_warnings, schema_json
 from recordwise.plan.keys.hierarchies import Hierarchy, with_hierarchy_labels
 from recordwise.plan.keys.keys import GivenKeys
 from recordwise.plan.plan import Plan
@@ -228,7 +228,7 @@ def _inferred(source: Any, unit: Any, firm: str | None, measures: Mapping[str, A
 
 
 def check_reserve(reserve: int, budget: Policy | None) -> int:
-    """Refuse a number of revisions that is none, or that no budget holds."""
+    """Refuse a number of revisions that no budget holds."""
     if isinstance(reserve, bool) or not isinstance(reserve, int) or reserve < 0:
         raise ParameterError(parameter="reserve", problem="must be a number of revisions: 0, 1, 2, ...")
     if reserve and budget is None:
@@ -593,7 +593,7 @@ class Session:
 
     @contextmanager
     def _old_records(self, stage: Asked | None, source: Any) -> Iterator[Asked | None]:
-        """Open the records that a release was made from, where it is followed."""
+        """Open the records of the release that is followed."""
         if not isinstance(stage, Following) or stage.release is None:
             yield stage
             return
@@ -720,7 +720,7 @@ def amended_ledger(file: "PlanFile", reason: str) -> Iterator[Ledger]:
 
 @contextmanager
 def plan_ledger(file: "PlanFile", *, create: bool = False) -> Iterator[Ledger]:
-    """Yield a plan's ledger; if none exists, one in memory or a new one."""
+    """Yield a plan's ledger, in memory or new if none exists."""
     path = file.ledger if create or file.ledger.exists() else None
     ledger = Ledger(
         path,

@@ -48,7 +48,7 @@ Goal = Mapping[Number, Number]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestShares:
-    """The shares of one query that need the least noise for a goal."""
+    """The shares of one query that need the least noise."""
 
     query: int
     """The number of the query in its plan."""
@@ -168,7 +168,7 @@ def _crosses(lengths: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Worst:
-    """The largest cost of shares for all statistics, each beside the least that it needs by itself."""
+    """The largest cost of shares for all statistics, each next to the least that it needs by itself."""
 
     parts: "Sequence[ShareCost]"
     scale: Sequence[float]
@@ -195,25 +195,6 @@ def _exact(best: Split, lengths: Sequence[int], worst: _Worst) -> tuple[Axes, tu
     free = rounded_shares(best.shares, LEAST_TABLE)
     by_axis = product_of([np.array(each, np.float64) for each in axes])
     return axes, () if worst(by_axis) <= PRODUCT * worst(np.array(free, np.float64)) else free
-
-
-def with_best_shares(plan: Plan, queries: Sequence[int], *, goal: Goal | None = None, complete: bool = False) -> Plan:
-    """Return the plan with the best shares in some of its queries.
-
-    Args:
-        plan: The plan, with the sizes of earlier releases read.
-        queries: The numbers of the queries, from 0.
-        goal: As for ``best_shares``.
-        complete: As for ``best_shares``.
-
-    Returns:
-        A new plan.
-    """
-    made = [
-        best_shares(plan, number, goal=goal, complete=complete).applied(query) if number in queries else query
-        for number, query in enumerate(plan.queries)
-    ]
-    return replace(plan, queries=tuple(made))
 
 
 def public_sizes(plan: Plan, table: PlannedTable, part: Drawable) -> FloatArray | None:
@@ -244,7 +225,7 @@ def _public(plan: Plan) -> Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShareCost:
-    """The cost of shares for statistics with the same sizes and noise in proportion."""
+    """The cost of shares for statistics with proportional noise."""
 
     variables: tuple[str, ...]
     tree: AnswerTree | Crossing

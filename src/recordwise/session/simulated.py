@@ -25,6 +25,7 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.release.draw import PreparedTable, in_turn, prepare_table, publish_table
 from recordwise.release.published import Published
 from recordwise.release.release import Release
@@ -39,7 +40,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class CellValues:
+class CellValues(Confidential):
     """CONFIDENTIAL: the frequency of each value in each cell, in ascending order."""
 
     position: Any
@@ -76,12 +77,9 @@ class CellValues:
         found[held] = self.value[np.searchsorted(self.risen, (before + place)[held])]
         return found
 
-    def __repr__(self) -> str:
-        return "<CellValues: CONFIDENTIAL>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class SimulatedTable:
+class SimulatedTable(Confidential):
     """CONFIDENTIAL: the exact values of the variables of one table."""
 
     name: str
@@ -93,23 +91,17 @@ class SimulatedTable:
     kept: dict[str, FloatArray]
     """By variable, with the contributions clamped as its mechanism clamps them; a quantile, on its grid."""
 
-    def __repr__(self) -> str:
-        return "<SimulatedTable: CONFIDENTIAL>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Contributions:
+class Contributions(Confidential):
     """CONFIDENTIAL: the frequency of each nonzero absolute contribution by public cell."""
 
     position: Any
     amount: FloatArray
     times: Any
 
-    def __repr__(self) -> str:
-        return "<Contributions: CONFIDENTIAL>"
 
-
-class Simulation:
+class Simulation(Confidential):
     """CONFIDENTIAL: exact numbers of a plan, and releases drawn from them."""
 
     def __init__(self, engine: Engine, plan: Plan, *, confidence: float = 0.95) -> None:
@@ -120,9 +112,6 @@ class Simulation:
         self._found = tuple(found[own.query, own.level] for own in self.plan.tables())
         numbers = dict(enumerate((own for own, whole in enumerate(wholes) if whole is not None), len(wholes)))
         self._others = {(numbers[query], level): each for (query, level), each in found.items() if query in numbers}
-
-    def __repr__(self) -> str:
-        return "<Simulation: CONFIDENTIAL>"
 
     def tables(self) -> tuple[SimulatedTable, ...]:
         """The exact values of every table."""

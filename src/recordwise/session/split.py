@@ -17,7 +17,7 @@ GAP = 1e-3
 """The largest cost is within this of the smallest possible, relatively."""
 ROUNDS = 60
 TURNS = 12
-"""How often the shares of each axis are chosen anew, given those of the others."""
+"""How often the shares of each axis are chosen again, given those of the others."""
 STEP = 1e-4
 """How far the logarithm of a share moves to find a slope."""
 
@@ -40,7 +40,7 @@ class Split:
 
 
 def least_split(costs: Costs, start: FloatArray, least: float, tangents: Sequence[FloatArray] = ()) -> Split:
-    """Return the shares for which the largest cost is smallest, up to ``GAP``.
+    """Return the shares with the smallest largest cost, up to ``GAP``.
 
     Args:
         costs: The costs, as a function of the shares.
@@ -120,7 +120,7 @@ def _tangents(costs: Costs, point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _highest(tangents: FloatArray, least: float) -> tuple[FloatArray, float]:
-    """Return the shares at which the lowest tangent is highest, and its height."""
+    """Return the shares where the lowest tangent is highest, with height."""
     from scipy.optimize import linprog
 
     count, scale = tangents.shape[1], float(np.min(np.max(tangents, axis=1)))

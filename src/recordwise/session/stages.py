@@ -1,14 +1,9 @@
 """Releases in stages: the same tables with less noise, of which only the rest is paid (T-STAGES)."""
 
-import hashlib
-import hmac
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,13 +15,12 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.ledger.entries import Charge
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms.base import Mechanism
-from recordwise.noise.randomness import KEY_BYTES, Secure
 from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import CellMechanism
 from recordwise.plan.describe import plan_json, table_name
 from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
 from recordwise.plan.query import Query
-from recordwise.plan.statistics import Drawable, Total
+from recordwise.plan.statistics import Drawable
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import PolicyFile
 from recordwise.policy.loss_law import LatticePolicy
@@ -35,144 +29,14 @@ from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.published import Refinement
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, digest_of, page_parts, without_fits
+from recordwise.session.checks import OWN_PLAN, check_totals, stage_refusal
 
-UNSPENT = "Nothing was spent."
-AS_SAVED = f"{UNSPENT} Use the folder as it was saved."
-OWN_PLAN = f"{UNSPENT} Publish it by a plan of its own."
+AS_SAVED = "Use the folder as it was saved."
+FIRST_QUERIES = "A refinement has the queries of the first plan, with less noise; others need a plan of their own."
 DECLARED = (
-    f"{UNSPENT} What was published may decide how much to refine only within a declared budget. If this stage was planned "
+    "What was published may decide how much to refine only within a declared budget. If this stage was planned "
     "before the first release, say so: fixed_in_advance = true in [stage], fixed_in_advance=True in Python."
 )
-
-
-def _refused(problem: str, advice: str = OWN_PLAN, kind: str = "refine") -> ParameterError:
-    return ParameterError(parameter=kind, problem=problem, advice=advice)
-
-
-# The totals that a release was made from, as keyed digests in a file of its owner (MATH3 section 4). Neither the key nor the
-# digests are in the ledger, which is public, and the totals themselves are stored nowhere.
-
-
-TOTALS_SUFFIX = ".totals"
-
-
-def totals_file(ledger: Ledger) -> Path:
-    """Return the owner's file of keyed digests, next to a ledger."""
-    return Path(f"{ledger.real_path}{TOTALS_SUFFIX}")
-
-
-def note_totals(ledger: Ledger, charge: Charge, described: Any, found: Iterable[TableTotals | FoundTotals]) -> None:
-    """Note keyed digests of the totals of a charge.
-
-    A disk that refuses them does not stop the release, which then cannot be refined; nor does a ledger in memory.
-    """
-    if not ledger.on_disk:
-        return
-    words = np.empty(KEY_BYTES // 8, np.uint64)
-    Secure().fill(words)
-    key = words.tobytes()
-    noted = {"charge": charge.sequence, "head": charge.head.digest, "key": key.hex()}
-    line = json.dumps(noted | {"totals": _digests(key, ledger.series, described, found)}) + "\n"
-    with suppress(OSError):
-        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-        handle = os.open(totals_file(ledger), flags, 0o600)
-        try:
-            # One that was there before may have been readable by others.
-            os.fchmod(handle, 0o600)
-            os.write(handle, line.encode())
-        finally:
-            os.close(handle)
-
-
-def check_totals(
-    ledger: Ledger,
-    charge: Charge,
-    described: Any,
-    found: Iterable[TableTotals | FoundTotals],
-    *,
-    series: Series | None = None,
-    kind: str = "refine",
-) -> None:
-    """Refuse totals other than those that a charge was drawn from.
-
-    Told to the owner alone, before anything is charged or written. ``series`` is that of the charge, if not the ledger's.
-    """
-    noted = _noted(totals_file(ledger), charge)
-    if noted is None:
-        raise _refused(
-            f"has no digest of its totals in {totals_file(ledger).name}, so that nobody can tell whether records are the same",
-            f"{UNSPENT} Releases of earlier versions, and ledgers copied without that file, cannot be refined or followed.",
-            kind,
-        )
-    own = _digests(bytes.fromhex(noted["key"]), series or ledger.series, described, found)
-    different = [name for name, digest in own.items() if not hmac.compare_digest(noted["totals"].get(name, ""), digest)]
-    if different:
-        raise _refused(
-            "was made from other records: answers made of both would be biased",
-            f"{UNSPENT} Refine it on the records it was made from, or publish a revision."
-            if kind == "refine"
-            else f"{UNSPENT} Give the old records as they were when that release was made.",
-            kind,
-        )
-
-
-def _noted(path: Path, charge: Charge) -> dict[str, Any] | None:
-    """Return the latest digests of a charge, or None."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
-            noted = json.loads(line)
-            if (noted["charge"], noted["head"]) == (charge.sequence, charge.head.digest):
-                # Raises where it is not what was noted.
-                bytes.fromhex(noted["key"])
-                return {"key": noted["key"], "totals": {str(name): str(each) for name, each in noted["totals"].items()}}
-    return None
-
-
-def _digests(
-    key: bytes, series: Series | None, described: Any, found: Iterable[TableTotals | FoundTotals]
-) -> dict[str, str]:
-    """Return one keyed digest of all totals of each query with public keys, under a digest of what they are.
-
-    All totals of a query together: next to its key, the digest of a few numbers could be found again by trying them.
-    """
-    period = None if series is None else [series.name, series.period, series.revision]
-    texts: dict[int, list[tuple[bytes, bytes]]] = {}
-    for each in found:
-        if isinstance(each, FoundTotals):
-            continue
-        query = described[each.table.query]
-        form = query["tables"][each.table.level]
-        held = each.exact.reveal().totals
-        # What only coverage is checked with is no total of the plan.
-        for total, values in ((total, held[total]) for total in each.table.totals):
-            about = [period, query["where"], form["by"], form.get("rest"), _total_name(total)]
-            name = json.dumps(about, sort_keys=True, default=str).encode()
-            texts.setdefault(each.table.query, []).append((name, _bytes(values)))
-    made = {}
-    for several in texts.values():
-        several.sort()
-        public = hashlib.sha256(b"\n".join(name for name, _ in several)).hexdigest()
-        # The length in front of each part: no other parts give the same bytes.
-        parts = [part for pair in several for part in pair]
-        whole = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
-        made[public] = hmac.new(key, whole, hashlib.sha256).hexdigest()
-    return made
-
-
-def _total_name(total: Total) -> list[Any]:
-    return [type(total).__name__, asdict(total)]
-
-
-def _bytes(values: Any) -> bytes:
-    """Return whole numbers as bytes, the same whatever their type."""
-    numbers = np.asarray(values)
-    if numbers.dtype == object and any(abs(int(each)) >= 2**63 for each in numbers):
-        return ",".join(str(int(each)) for each in numbers).encode()
-    return numbers.astype("<i8").tobytes()
 
 
 # The plan of a further stage: each mechanism becomes the average of what was published and of what is drawn now.
@@ -221,7 +85,7 @@ class Stage:
     step: None = None
     tier_of: ClassVar[None] = None
     unknown: ClassVar[tuple[str, ...]] = ("stated_values",)
-    """How closely a value can be told does not follow from the last of several draws."""
+    """How closely a value can be known does not follow from the last of several draws."""
 
     @property
     def refines(self) -> int:
@@ -262,7 +126,7 @@ class Stage:
 
 
 def continue_answers(prepared: PreparedTable, table: PlannedTable, plan: Plan, earlier: Release) -> PreparedTable:
-    """Return a table whose draws continue the answers that a release has for it."""
+    """Return a table whose draws continue a release's answers."""
     data = earlier[table_name(plan, table)]
     drawn = [
         replace(each, served=tuple(_continuing(each, own, data, single=len(each.served) == 1) for own in each.served))
@@ -277,7 +141,7 @@ def _continuing(drawn: PreparedStatistic, own: CellMechanism, data: pa.Table, *,
     rows = slice(None) if single else own.run.rows
     earlier = answers[..., rows]
     if not np.all(np.isfinite(earlier)):
-        raise _refused(f"has answers of {drawn.statistic.alias} that are missing")
+        raise stage_refusal(f"has answers of {drawn.statistic.alias} that are missing")
     return replace(own, mechanism=mechanism.continuing(earlier))
 
 
@@ -310,19 +174,19 @@ def read_stage(plan: Plan, refining: Refining, ledger: Ledger, *, private: bool 
     """
     earlier = refining.release
     if ledger.budget is None and not refining.fixed_in_advance:
-        raise _refused(
+        raise stage_refusal(
             "needs a budget that was declared before the first charge, or an accuracy fixed in advance", DECLARED
         )
     if private is not None and earlier.private != private:
-        raise _refused("is private and the further release is not, or the other way round")
+        raise stage_refusal("is private and the further release is not, or the other way round")
     if any(plan.selection(table) is not None for table in plan.tables()):
-        raise _refused(
+        raise stage_refusal(
             "cannot be refined where keys are selected: which cells are listed was decided by the first draw"
         )
     check_period(earlier, ledger.series)
     charge = charge_of_release(earlier, ledger)
     plan = with_shares_of(plan, earlier, bare_form)
-    forms = [_counterpart(each, earlier) for each in plan_json(plan)]
+    forms = [counterpart(each, earlier) for each in plan_json(plan)]
     refined = [_with(query, form, further=False) for query, form in zip(plan.queries, forms)]
     paid = [_with(query, form, further=True) for query, form in zip(plan.queries, forms)]
     stage = Stage(
@@ -339,7 +203,7 @@ def check_period(earlier: Release, series: Series | None, *, kind: str = "refine
     """Refuse a release of another period or revision."""
     period = (None, 0) if series is None else (series.period, series.revision)
     if (earlier.published.series.period or None, earlier.published.series.revision) != period:
-        raise _refused("is of another period or revision", kind=kind)
+        raise stage_refusal("is of another period or revision", kind=kind)
 
 
 def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine") -> Charge:
@@ -347,32 +211,35 @@ def charge_of_release(earlier: Release, ledger: Ledger, *, kind: str = "refine")
     events = ledger.history()
     closed = [each for each in events if each.kind == "released" and each.body.get("digest") == earlier.digest]
     if not ledger.on_disk or not closed:
-        raise _refused(
-            "was not charged to this ledger, which must be a file", f"{UNSPENT} Use the ledger of that release.", kind
+        raise stage_refusal(
+            "was not charged to this ledger, which must be a file", "Use the ledger of that release.", kind
         )
     if closed[-1].body.get("mark") != earlier.privacy_label:
-        raise _refused("carries another privacy label than in the ledger", OWN_PLAN, kind)
+        raise stage_refusal("carries another privacy label than in the ledger", OWN_PLAN, kind)
     drawn = {table.name: without_fits(table.data, earlier.published.added) for table in earlier.tables}
     if digest_of(drawn, earlier.policy) != earlier.digest:
-        raise _refused("has other tables than those that were released", AS_SAVED, kind)
+        raise stage_refusal("has other tables than those that were released", AS_SAVED, kind)
     charged = events[int(closed[-1].body["charge"]) - 1]
     if "tier" in charged.body:
-        raise _refused("is a public tier", f"{UNSPENT} Use the release that it was made from.", kind)
+        raise stage_refusal("is a public tier", "Use the release that it was made from.", kind)
     # The digest of a release is of its tables and its policy. What was drawn, and paid for leaving, is what the ledger says.
     said = [json.dumps(each, sort_keys=True) for each in (charged.body.get("details"), [*earlier.published.plan_forms])]
     if said[0] != said[1]:
-        raise _refused("describes other mechanisms than the ledger", AS_SAVED, kind)
+        raise stage_refusal("describes other mechanisms than the ledger", AS_SAVED, kind)
     return Charge(sequence=charged.sequence, head=replace(earlier.head, length=charged.sequence, digest=charged.digest))
 
 
-def _counterpart(form: Mapping[str, Any], earlier: Release) -> Mapping[str, Any]:
-    """Return the query of a release that is the same but for its mechanisms."""
+def counterpart(
+    form: Mapping[str, Any], earlier: Release, *, advice: str = FIRST_QUERIES, kind: str = "refine"
+) -> Mapping[str, Any]:
+    """Return a release's query that is the same but for mechanisms."""
     found = [each for each in earlier.published.plan_forms if bare_form(each) == bare_form(form)]
     if not found:
         names = ", ".join(str(each["name"]) for each in form["tables"])
-        raise _refused(
+        raise stage_refusal(
             f"has no query with the same condition, tables, shares, sizes and statistics as that of {names}",
-            f"{UNSPENT} A refinement has the queries of the first plan, with less noise; others need a plan of their own.",
+            advice,
+            kind,
         )
     return found[0]
 
@@ -426,7 +293,7 @@ def known_mechanisms(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
-    """Return a query with refined mechanisms, or with those of the further draws."""
+    """Return a query with refined mechanisms, or with further draws."""
     from recordwise.mechanisms.combined import refine
     from recordwise.mechanisms.registry import mechanism_from_json
 
@@ -436,11 +303,11 @@ def _with(query: Query, form: Mapping[str, Any], *, further: bool) -> Query:
         saved = known.get(statistic.alias)
         before = None if saved is None else mechanism_from_json(saved)
         if before is None:
-            raise _refused(f"has no mechanism of ours for {statistic.alias}")
+            raise stage_refusal(f"has no mechanism of ours for {statistic.alias}")
         try:
             made = refine(before, statistic.mechanism)
         except ParameterError as error:
-            raise _refused(f"cannot be refined in {statistic.alias}: its mechanism {error.problem}") from None
+            raise stage_refusal(f"cannot be refined in {statistic.alias}: its mechanism {error.problem}") from None
         return made.further() if further else made
 
     drawn = query.draws()
@@ -458,4 +325,4 @@ def check_cells(plan: Plan, earlier: Release, *, kind: str = "refine") -> None:
             and table_digest(cells) == table_digest(found.data.select(list(found.keys)))
         )
         if not same:
-            raise _refused(f"has other cells in {name}", kind=kind)
+            raise stage_refusal(f"has other cells in {name}", kind=kind)

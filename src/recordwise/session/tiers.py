@@ -18,25 +18,26 @@ from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, Sensitive, Tab
 from recordwise.plan.query import Query
 from recordwise.plan.statistics import Drawable, ExactTable
 from recordwise.release.draw import PreparedTable
-from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
+from recordwise.session.checks import OWN_PLAN, stage_refusal
 from recordwise.session.stages import (
-    UNSPENT,
     Coarsening,
     bare_form,
     charge_of_release,
     check_cells,
     check_period,
     continue_answers,
+    counterpart,
     known_mechanisms,
     with_shares_of,
 )
 
 TIER = "tier_of"
+FINER_QUERIES = "A tier has queries of the finer plan, with more noise; others need a plan of their own."
 
 
-def _refused(problem: str, advice: str = "Publish it by a plan of its own.") -> ParameterError:
-    return ParameterError(parameter=TIER, problem=problem, advice=f"{UNSPENT} {advice}")
+def _refused(problem: str, advice: str = OWN_PLAN) -> ParameterError:
+    return stage_refusal(problem, advice, TIER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class TierStage:
 
     @property
     def paid(self) -> Plan:
-        """The plan whose policy readers of the tier are told; nothing of it is charged."""
+        """The plan whose policy readers of the tier see; nothing of it is charged."""
         return self.plan
 
     @property
@@ -91,7 +92,7 @@ class TierStage:
 
 
 def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bool | None = None) -> TierStage:
-    """Match a plan with the finer release that its tables are made from.
+    """Match a plan with the finer release of its tables.
 
     Args:
         plan: Tables of that release with more noise; its public sizes are known.
@@ -115,7 +116,7 @@ def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bo
     if finer.published.step is not None:
         raise _refused("carries noise over the years or corrects another release, and its tiers would share that noise")
     plan = with_shares_of(plan, finer, bare_form)
-    forms = [_counterpart(each, finer) for each in plan_json(plan)]
+    forms = [counterpart(each, finer, advice=FINER_QUERIES, kind=TIER) for each in plan_json(plan)]
     made = Plan(schema=plan.schema, queries=tuple(map(_coarser, plan.queries, forms)))
     before = Plan(schema=plan.schema, queries=tuple(map(_as_saved, plan.queries, forms)))
     if [_whole_form(each) for each in plan_json(before)] != [_whole_form(each) for each in forms]:
@@ -124,18 +125,6 @@ def read_tier(plan: Plan, coarsening: Coarsening, ledger: Ledger, *, private: bo
     stage = TierStage(coarsening=coarsening, charge=charge, plan=made)
     check_cells(made, finer, kind=TIER)
     return stage
-
-
-def _counterpart(form: Mapping[str, Any], finer: Release) -> Mapping[str, Any]:
-    """Return the query of a release that is the same but for its mechanisms."""
-    found = [each for each in finer.published.plan_forms if bare_form(each) == bare_form(form)]
-    if not found:
-        names = ", ".join(str(each["name"]) for each in form["tables"])
-        raise _refused(
-            f"has no query with the same condition, tables, shares, sizes and statistics as that of {names}",
-            "A tier has queries of the finer plan, with more noise; others need a plan of their own.",
-        )
-    return found[0]
 
 
 def _whole_form(form: Mapping[str, Any]) -> Any:
@@ -158,7 +147,7 @@ def _as_saved(query: Query, form: Mapping[str, Any]) -> Query:
 
 
 def _coarser(query: Query, form: Mapping[str, Any]) -> Query:
-    """Return a query with further noise on top of that of the finer release."""
+    """Return a query with noise on top of the finer release's."""
 
     def chosen(statistic: Drawable) -> Mechanism:
         try:

@@ -133,14 +133,14 @@ def _public_files(folder: Path, records: str) -> "list[tuple[str, list[str]]]":
 
 
 def _wishes(folder: Path, form: Form, found: "Sequence[SourceColumn]", plan: Path) -> "Wishes":
-    from recordwise.plan.file.first import CodeList, SizeList, Wishes, beside
+    from recordwise.plan.file.first import CodeList, SizeList, Wishes, relative_path
     from recordwise.plan.sources import read_code_file
 
     def split(text: str) -> tuple[str, ...]:
         return tuple(each.strip() for each in text.split(",") if each.strip())
 
     lists = tuple(
-        CodeList(name=Path(file).stem, path=beside(_file(folder, file), plan), levels=split(levels))
+        CodeList(name=Path(file).stem, path=relative_path(_file(folder, file), plan), levels=split(levels))
         for file, levels in form.lists.items()
     )
     held = {level for each in lists for level in each.levels}
@@ -154,7 +154,7 @@ def _wishes(folder: Path, form: Form, found: "Sequence[SourceColumn]", plan: Pat
         code_lists=lists,
     )
     if form.sizes:
-        path = beside(_file(folder, form.sizes), plan)
+        path = relative_path(_file(folder, form.sizes), plan)
         columns = {name: column for name, column in form.size_columns.items() if name in form.sums and column}
         finest = {*wishes.by, *(each.levels[-1] for each in lists)}
         present = set(read_code_file(_file(folder, form.sizes)).column_names)
@@ -166,15 +166,17 @@ def _wishes(folder: Path, form: Form, found: "Sequence[SourceColumn]", plan: Pat
 
 
 def plan_text(folder: Path, form: Form, plan: Path) -> str:
-    """Return the plan of a form; blank where something is left to say."""
+    """Return the plan of a form, with blanks where something is missing."""
     from recordwise.engines.sources.columns import csv_options
-    from recordwise.plan.file.first import beside, first_plan
+    from recordwise.plan.file.first import first_plan, relative_path
 
     found, file = _columns(folder, form.records, form.headed), _file(folder, form.records)
     wishes = _wishes(folder, form, found, plan)
     dataset = file.name.partition(".")[0]
     csv = csv_options(str(file))
-    return first_plan({"source": beside(file, plan)}, found, dataset=dataset, looked=False, csv=csv, wishes=wishes)
+    return first_plan(
+        {"source": relative_path(file, plan)}, found, dataset=dataset, looked=False, csv=csv, wishes=wishes
+    )
 
 
 def draft(folder: Path, form: Form) -> dict[str, Any]:

@@ -28,7 +28,7 @@ DECLARED = (PUBLIC, SYNTHETIC, "past", "confidential")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The plan that is chosen for, and the records that it is tried on."""
+    """The plan that is chosen for, and the records to try."""
 
     plan: Path
     records: Path | None = None
@@ -140,7 +140,7 @@ class Subject:
 
 
 def _new_files(plan: Path) -> dict[str, Path]:
-    """Return the first free names next to a plan, all with the same number."""
+    """Return the first free names next to a plan, equally numbered."""
     number = 1
     while True:
         more = "" if number == 1 else f"-{number}"
@@ -265,7 +265,7 @@ class Desk:
         return begin.propose(self.folder, records, headed=headed)
 
     def draft(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the plan of a form, and how many cells it would publish."""
+        """Return the plan of a form, and how many cells it publishes."""
         return begin.draft(self.folder, begin.read_form(content))
 
     def begin(self, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Desk:
         return self._read[1]
 
     def state(self, content: Mapping[str, Any]) -> "StudioState":
-        """Read a state; one that does not fit the trade file is refused."""
+        """Read a state, refusing one of another trade file."""
         from recordwise.studio.state import StudioState
 
         return StudioState.from_json(dict(content), self.trade())
@@ -312,7 +312,7 @@ class Desk:
         self._given().kept_file.write_text(text, encoding="utf-8")
 
     def _chosen(self) -> Any:
-        """Return what was chosen before; the page begins anew if it was about another trade file."""
+        """Return what was chosen before; the page starts over if it was about another trade file."""
         try:
             file = self._given().kept_file
             return json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None

@@ -41,7 +41,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """An answer that ends a request: its status, and what its sender may know."""
+    """An answer that ends a request, with its status and reason."""
 
     status: int
     words: str
@@ -104,7 +104,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """An application behind the checks; what it answers gets the headers of all answers."""
+    """An application behind the checks, which adds headers to all answers."""
 
     app: App
     access: Access
@@ -127,7 +127,7 @@ class Guard:
         await self.app(scope, _bounded(receive), _with_headers(send))
 
     def refusal(self, scope: Message) -> Refused | None:
-        """Return why a request is refused, from its first line and headers alone."""
+        """Return why a request is refused, from its headers alone."""
         sent: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             sent.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -145,7 +145,7 @@ class Guard:
         return Refused(status=421, words="This is not the address of the studio.")
 
     def _other_page(self, scope: Message, sent: dict[str, list[str]]) -> Refused | None:
-        """Refuse what another page, or a link on one, makes the browser ask."""
+        """Refuse what another page makes the browser ask."""
         writes = scope["method"] not in ("GET", "HEAD")
         origins = sent.get("origin", [])
         own = origins == [self.access.origin] or (not origins and not writes)
@@ -177,7 +177,7 @@ def _wrong_body(method: str, sent: dict[str, list[str]]) -> Refused | None:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Return a reader that stops at the largest body, whatever length was stated."""
+    """Return a reader that stops at the largest body."""
     read = 0
 
     async def bounded() -> Message:

@@ -101,7 +101,7 @@ def plan_of(
     tuning_reason: str | None = None,
     parameters: Mapping[str, str | int] | None = None,
 ) -> PlanText:
-    """Return the plan file with the chosen mechanisms, and everything else as it is.
+    """Return the plan file with the chosen mechanisms.
 
     The goals are at its top in words, with the reasons. Of a trade file made from confidential records it says
     ``tuned_on = "confidential"`` and is refused until it gives a reason.

@@ -339,7 +339,7 @@ def _own_error(table: GoalTable, size: Fraction, given: Mechanism | None = None)
 
 
 def ladder(within: Fraction) -> list[Fraction]:
-    """Return the errors of all positions, the largest first, with today's in the middle."""
+    """Return the errors of all positions, the largest first."""
     power = math.floor(math.log10(float(within))) - 1
     every = [Fraction(each) * Fraction(10) ** (at - 1) for at in range(power - 2, power + 4) for each in LADDER]
     above = [each for each in every if each > within * Fraction(21, 20)][:STEPS]
@@ -351,7 +351,7 @@ def ladder(within: Fraction) -> list[Fraction]:
 
 
 def _candidates(case: Case, reference: Reference) -> dict[str, Mechanism]:
-    """Return the plan's own mechanism and every usual one, before noise is set."""
+    """Return the plan's mechanism and every usual one, uncalibrated."""
     asked, query = reference.level.asked, case.cells.scalable.queries[reference.place[0]]
     found: dict[str, Mechanism] = {OWN: reference.mechanism, **families(offset=reference.size)}
     levels, schema, measure = query.tables(), case.view.schema, str(asked.measure)
@@ -363,7 +363,7 @@ def _candidates(case: Case, reference: Reference) -> dict[str, Mechanism]:
 
 
 def _calibrated(reference: Reference, mechanism: Mechanism, within: Fraction) -> Mechanism:
-    """Return the most noise with which the cell of the goal meets it (T-MOST-NOISE).
+    """Return the most noise that meets the goal in its cell (T-MOST-NOISE).
 
     Raises:
         InfeasibleError: There is none.
@@ -709,12 +709,12 @@ def _baselines(case: Case, rules: Mapping[str, Any]) -> tuple[TradeBaseline, ...
 
 
 def _one_digit(error: float | None) -> float | None:
-    """Return an error from which the total of a single cell cannot be found."""
+    """Return an error that hides the total of a single cell."""
     return None if error is None else float(digits_text(error, 1))
 
 
 def _together(groups: Sequence[EvaluatedGroup]) -> tuple[float, float | None]:
-    """Return the share that is withheld, and the mean error of what is not."""
+    """Return the withheld share, and the mean error of the rest."""
     cells = math.fsum(each.cells for each in groups)
     if not cells:
         return 0.0, None

@@ -55,7 +55,7 @@ def page_html() -> str:
 
 
 def report_html(trade: "Trade", state: "StudioState", texts: Mapping[str, Any]) -> str:
-    """Return the page as one file that works from disk and makes no request.
+    """Return the page as one file that makes no request.
 
     Args:
         trade: What is looked up.

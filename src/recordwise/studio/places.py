@@ -240,7 +240,7 @@ class Drawn:
         totals: FloatArray,
         drawn: dict[tuple[int, ...], FloatArray],
     ) -> FloatArray:
-        """Return what a transform would publish with noise that was drawn at another scale.
+        """Return what a transform would publish at another noise scale.
 
         The rounding of its lattice is left out: the places only illustrate, and tables of noise for every position take long.
         """
@@ -279,7 +279,7 @@ class Drawn:
         return found
 
     def _laid_out(self, values: FloatArray, at: int) -> tuple[tuple[tuple[float, ...], ...], ...]:
-        """Return values by draw, place and cell; the cells of other statistics are 0."""
+        """Return values by draw, place and cell, 0 for other statistics."""
         width, start, found = len(self.places.tables), 0, []
         for each in self.places.shown:
             block = np.zeros((DRAWS, len(each.rows) * width))

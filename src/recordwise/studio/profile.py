@@ -118,7 +118,7 @@ class Profile:
         )
 
     def losses(self, session: Session, plan: Scalable, factors: Sequence[float]) -> tuple[PointLosses, ...] | None:
-        """Return what one statistic costs at each factor; None where that is not known."""
+        """Return one statistic's cost at each factor, None where unknown."""
         if any(has_widths(plan.drawn(place).mechanism) for place in plan.places()):
             records, rows = self._interpolated(session, plan, factors)
         else:
@@ -142,7 +142,7 @@ class Profile:
     def _interpolated(
         self, session: Session, plan: Scalable, factors: Sequence[float]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the losses of records and rows, from the policy at a few factors."""
+        """Return the losses of records, from the policy at a few factors."""
         tried = _few(factors)
         policies = [session.policy_of(*plan.examined(plan.at(each) or plan.queries)) for each in tried]
         rows = np.array([[float(policy.loss(dict(row))) for row in self.rows] for policy in policies])
@@ -248,7 +248,7 @@ def _examples(file: PlanFile, policy: Policy) -> dict[str, Record]:
 
 
 def _extreme(schema: Schema, like: Record) -> Record:
-    """Return the largest record that the schema allows, in the groups of another."""
+    """Return the largest allowed record in the groups of another."""
     largest = {each.name: each.step * each.bound_steps for each in schema.record_measures()}
     return {name: largest.get(name, each) for name, each in like.items()}
 

@@ -105,7 +105,7 @@ def _answering(serving: Serving, function: "Callable[[Serving, Request], Any]") 
 
 
 async def _body(request: "Request", **fields: type) -> dict[str, Any]:
-    """Read a JSON object that has exactly these fields, each of its type."""
+    """Read a JSON object with exactly these fields and types."""
     try:
         found = json.loads(await request.body())
         # Half a letter can be written in JSON, and nowhere else.

@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A state as it is saved; its limits are those of its trade file."""
+    """A state as saved; its limits are its trade file's."""
 
     version: int
     now: Setting

@@ -78,7 +78,7 @@ def points(trade: Trade, position: int, mechanisms: dict[str, str]) -> tuple[Poi
 
 
 def total_losses(trade: Trade, chosen: Sequence[Point]) -> PointLosses:
-    """Return what all statistics cost together: the others first, then each in its order."""
+    """Return the cost of all statistics, the others first."""
     every = [trade.others, *(each.losses for each in chosen)]
     return PointLosses(
         records=_added([each.records for each in every]),
@@ -156,7 +156,7 @@ def _cells(trade: Trade, number: int, point: Point) -> Iterator[tuple[str, str]]
 
 
 def ranked(shares: Sequence[float]) -> list[int]:
-    """Return the places of states, the best first; equal ones in their order."""
+    """Return the places of states, the best first, ties in order."""
     return sorted(range(len(shares)), key=lambda at: -shares[at])
 
 

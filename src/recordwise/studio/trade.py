@@ -173,7 +173,7 @@ class TradeBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How long the budget lasts, as far as it is known without a proof."""
+    """How long the budget lasts, as far as known without proof."""
 
     words: str
     """What the budget is for: one period, or the dataset."""
@@ -286,7 +286,7 @@ class Trade:
         return hashlib.sha256(self.text().encode()).hexdigest()
 
     def save(self, path: str | Path) -> Path:
-        """Write the file, readable by its owner only if the records are confidential.
+        """Write the file, for its owner only if records are confidential.
 
         Args:
             path: The file; one that exists is replaced.

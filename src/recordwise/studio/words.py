@@ -10,7 +10,7 @@
 
 Tables and statistics are those of the plan, by what readers call them; levels with a single value are left out, and where two
 queries have the same table, the words of the later ones end in " of query 2". A cell "of 100 employees" has at least 100. Without a
-number all cells are meant, without a confidence 95%, without a share all of them.
+number a goal is about all cells, without a confidence 95%, without a share all of them.
 """
 
 import re
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def _table_words(level: Level, plan: Plan, labels: Labels, *, whole: bool = False) -> str:
-    """Return what a table is by, without the levels that have a single value."""
+    """Return a table's groups, without levels of a single value."""
     names = [name for name in level.names() if whole or not _is_single(name, plan)]
     return " by ".join(labels.label(name).lower() for name in names) or GRAND_TOTAL
 

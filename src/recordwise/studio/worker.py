@@ -18,7 +18,7 @@ ENDED = frozenset({DONE, FAILED, CANCELED})
 
 
 class Canceled(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """Raised inside a job at its next report of progress, once it is canceled."""
+    """Raised inside a canceled job at its next report."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class Job:
 
 
 class Worker:
-    """Runs jobs one after another; a new job cancels older ones of its kind."""
+    """Runs jobs one after another; new jobs cancel older ones."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="studio")
@@ -59,7 +59,7 @@ class Worker:
         self.closed = False
 
     def start(self, kind: str, function: Callable[[], Any]) -> Job:
-        """Queue a function; what it tells by ``progress.tell`` is what the job shows."""
+        """Queue a function; the job shows what it reports."""
         with self._lock:
             for each in self._jobs.values():
                 if each.kind == kind and each.status not in ENDED:
@@ -106,7 +106,7 @@ class Worker:
                 loop.call_soon_threadsafe(queue.put_nowait, job)
 
     async def events(self, every: float) -> AsyncIterator[Job | None]:
-        """Yield jobs as they change, and None where nothing happened for a while."""
+        """Yield jobs as they change, and None after a pause."""
         queue: asyncio.Queue[Job | None] = asyncio.Queue()
         self._listeners[queue] = asyncio.get_running_loop()
         try:

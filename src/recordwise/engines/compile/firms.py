@@ -193,7 +193,7 @@ class FirmCells:
         return exp.Paren(this=bound)
 
     def epsilon(self, part: FirmPart) -> exp.Expr:
-        """The joint epsilon in one cell of a part that is pure (T-PURE)."""
+        """The joint epsilon in one cell of a pure part (T-PURE)."""
         one = terms_sql(part.policy.rho, self.dialect)
         if part.joint.kind == FIRM:
             return self.aggregate(exp.Max(this=one))
@@ -223,7 +223,7 @@ class FirmCells:
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
 
     def at_total(self, tree: exp.Expr, measure: str) -> exp.Expr:
-        """Rewrite a record's loss beside its cell's total for a firm that leaves the cell."""
+        """Rewrite a record's loss, given its cell's total, for a firm that leaves the cell."""
         value = exp.cast(column(measure), exp.DType.DOUBLE)
 
         def known(node: exp.Expr) -> exp.Expr:

@@ -409,7 +409,7 @@ def _cast(tree: exp.Expr, to: str) -> exp.Expr:
 
 
 def _read_number(text: exp.Expr, stored: StorageType, written: NumberFormat | None) -> exp.Expr:
-    """Read a text as a number, as it is declared to be written.
+    """Read a text as a number in its declared format.
 
     With a decimal comma a point is refused, and the reverse: neither is a thousands separator.
     """

@@ -221,7 +221,7 @@ class DuckDB(Engine):
         return stored
 
     def unread(self) -> tuple[str, ...]:
-        """Return the declared numbers, dates and truth values that are stored as text."""
+        """Return the declared numbers, dates and truth values stored as text."""
         typed = {each.name for each in self.schema.columns if each.type != "text"} | set(self.schema.measure_names())
         return tuple(name for name in self.schema.names() if name in typed and self._stored[name].kind == "text")
 

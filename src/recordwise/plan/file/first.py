@@ -65,7 +65,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeList:
-    """A public file of codes next to the plan: its name, path and levels."""
+    """A public file of codes next to the plan, with levels."""
 
     name: str
     path: str
@@ -84,7 +84,7 @@ class SizeList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What the owner said about the plan; nothing of it comes from the records."""
+    """What the owner said about the plan, not from records."""
 
     unit: tuple[str, ...] = ()
     sums: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Wishes:
         return frozenset(level for each in self.code_lists for level in each.levels)
 
     def check(self, found: Sequence[SourceColumn]) -> None:
-        """Refuse names that the table does not have, and words that are no numbers.
+        """Refuse names that the table lacks, and words that are no numbers.
 
         Args:
             found: The columns of the table.
@@ -143,7 +143,7 @@ class Wishes:
 # Public files, as a plan next to them names them.
 
 
-def beside(path: Path, plan: Path) -> str:
+def relative_path(path: Path, plan: Path) -> str:
     """Return a path as a plan writes it: from its own folder."""
     return os.path.relpath(path.resolve(), plan.resolve().parent)
 
@@ -158,7 +158,9 @@ def code_list(path: Path, out: Path, names: Sequence[str]) -> CodeList:
             problem="has no column of the records after a coarser level",
             advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
         )
-    return CodeList(name=path.name.partition(".")[0], path=beside(path, out), levels=tuple(columns[: held[0] + 1]))
+    return CodeList(
+        name=path.name.partition(".")[0], path=relative_path(path, out), levels=tuple(columns[: held[0] + 1])
+    )
 
 
 def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
@@ -181,7 +183,8 @@ def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
         each.levels[-1] for each in wishes.code_lists
     }
     return replace(
-        wishes, sizes=SizeList(path=beside(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns))
+        wishes,
+        sizes=SizeList(path=relative_path(path, out), columns=chosen, all_keys=bool(finest) and finest <= set(columns)),
     )
 
 
@@ -415,7 +418,7 @@ def _keys(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
 
 
 def _cells(grouped: Sequence[str], roles: Roles, said: Wishes) -> list[str]:
-    """Return the entry that lists the cells: a file, rows, or a product."""
+    """Return the entry that lists the cells."""
     if own := _own_list(said):
         return [_entry("file", own)]
     kinds = {each.name: each.kind for each in roles.columns}
@@ -442,7 +445,7 @@ def _codes(codes: Sequence[str], kind: str) -> list[Any]:
 
 
 def _sizes(said: Wishes) -> list[str]:
-    """Return the sizes of cells, from the list of keys itself or another file."""
+    """Return the sizes of cells, from the keys or another file."""
     if said.sizes is None:
         return []
     own = _own_list(said) == said.sizes.path
@@ -472,7 +475,7 @@ def _shape(grouped: Sequence[str], said: Wishes) -> list[str]:
 
 
 def _outputs(said: Wishes) -> list[str]:
-    """Return the section that asks for tables that add up, where there are levels."""
+    """Return the section for tables that add up, where levels exist."""
     if not said.code_lists:
         return []
     lines = [

@@ -179,7 +179,7 @@ def _all_other(read: Query, node: Node) -> Query | None:
 def _table_share(read: Query, node: Node) -> Query | None:
     """The share of each table, where levels cross."""
     if read.best is not None:
-        node.problem('cannot be given beside share = "best"')
+        node.problem('cannot be given with share = "best"')
         return None
     shares = [each.number() for each in node.items()]
     given = [share for share in shares if share is not None]

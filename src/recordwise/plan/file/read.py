@@ -186,7 +186,7 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """The release that a plan refines, carries on, revises or is made from."""
+    """The release that a plan refines, carries, revises or is made from."""
 
     refine: Path | None = None
     carry: Path | None = None
@@ -212,7 +212,7 @@ BEFORE, NOW = "before", "now"
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Return the pairs of an earlier and a later code in a public file.
+    """Return the pairs of earlier and later codes in a file.
 
     Raises:
         KeysError: The file cannot be read, or has not the columns ``before`` and ``now``.
@@ -579,7 +579,7 @@ RESERVE = (Entry("revisions", Node.integer, needed=True),)
 
 
 def _reserve(node: Node, file: Reading) -> int | None:
-    """``reserve = { revisions = 1 }``: what the ledger keeps for revisions."""
+    """Read ``reserve = { revisions = 1 }``, kept for revisions."""
     read = node.section(RESERVE, alone=True)
     revisions = None if read is None else read["revisions"]
     if revisions is not None and revisions < 0:

@@ -87,7 +87,7 @@ SERIES = (
 
 
 def read_series(node: Node, budgets: Budgets, schema: Schema) -> Series | None:
-    """Read ``[series]``: name, period, revision, and what is declared about carried noise and corrections."""
+    """Read ``[series]``: name, period, revision, and declarations about carried noise."""
     read = node.section(SERIES)
     if read is None:
         return None
@@ -144,7 +144,7 @@ def _budget_term(node: Node, schema: Schema) -> Policy | None:
 
 
 def _pure_term(node: Node, entries: dict[str, Node], schema: Schema) -> Policy | None:
-    """Read ``pure_epsilon``: the same for every record, or for each of its pieces."""
+    """Read ``pure_epsilon``, the same for every record or each piece."""
     if not set(entries) <= {"pure_epsilon", "at", "period"}:
         node.problem("must contain pure_epsilon alone, or with at: a pure budget grows with the number of pieces")
         return None
@@ -212,7 +212,7 @@ NUMBER = tuple(Entry(each.name, Node.text, default=each.default) for each in fie
 
 
 def _read_format(node: Node) -> NumberFormat | None:
-    """``number = { thousands = ",", decimal = ".", prefix = "$" }``."""
+    """Read ``number = { thousands = ",", prefix = "$" }``."""
     read = node.section(NUMBER, alone=True)
     return None if read is None else node.attempt(lambda: NumberFormat(**read))
 

@@ -254,7 +254,7 @@ class Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
-        """Check a list of cells, and encode its columns by their different values."""
+        """Check a list of cells, and encode its columns."""
         if table.num_columns == 0:
             raise KeysError(column="the list", problem="has no column")
         if len(set(table.column_names)) < table.num_columns:
@@ -428,7 +428,7 @@ class Domain:
 
     @property
     def is_recognizable(self) -> bool:
-        """Whether it has a digest: the cells that functions name can be listed."""
+        """Whether it has a digest, because its cells can be listed."""
         return self.size <= MOST_DIGESTED
 
     def covers(self, groups: tuple[Group, ...]) -> bool:

@@ -315,7 +315,7 @@ def _with_totals(about: str, table: pa.Table, totals: Mapping[str, str], levels:
 
 
 def _total_labels(totals: Mapping[str, str]) -> dict[str, str]:
-    """A name for the codes of totals that are no words, such as 00."""
+    """Name the codes of totals that are no words, such as 00."""
     return {f"{level}={code}": TOTAL for level, code in totals.items() if not any(map(str.isalpha, code))}
 
 

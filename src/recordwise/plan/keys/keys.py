@@ -520,7 +520,7 @@ class Keys:
         return self.selection, None if self.sizes is None else self.sizes.digest(), self.domain
 
     def column_names(self) -> tuple[str, ...]:
-        """The columns of the public cells; none if any cells may be selected.
+        """The columns of the public cells; none if cells are selected.
 
         Returns:
             Their names.
@@ -559,7 +559,7 @@ class Keys:
 
 
 def as_domain(given: Any) -> Cells:
-    """Public cells from a mapping of value lists, from listed keys, or unchanged."""
+    """Make public cells from value lists or listed keys."""
     if isinstance(given, Domain | Product | Rows):
         return given
     if isinstance(given, Keys) and given.selection is None:

@@ -681,7 +681,7 @@ def mechanism_entry(mechanism: "Mechanism") -> dict[str, Any]:
 
 
 def _group_entries(values: "Iterable[tuple[Value, Mechanism]]") -> dict[str, Any]:
-    """Return the mechanism of each group, by the group as a TOML key."""
+    """Return each group's mechanism, by the group as a TOML key."""
     return {
         str(group.value).lower() if isinstance(group, Truth) else str(group): mechanism_entry(each)
         for group, each in values

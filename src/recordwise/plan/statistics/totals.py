@@ -113,25 +113,28 @@ class CountBins:
     grid: "Grid"
 
 
+class Confidential:
+    """Computed from records without noise: its numbers are never printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: CONFIDENTIAL>"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class BinCounts:
+class BinCounts(Confidential):
     """CONFIDENTIAL: a table's non-empty bins, sorted by cell position."""
 
     position: IntArray
     point: IntArray
     held: IntArray
 
-    def __repr__(self) -> str:
-        return "<BinCounts: CONFIDENTIAL>"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class ExactTable:
+class ExactTable(Confidential):
     """CONFIDENTIAL: exact numbers of one table, opened only for noise."""
 
     cells: int
     totals: Mapping[Total, IntArray]
     bins: Mapping[CountBins, BinCounts]
-
-    def __repr__(self) -> str:
-        return "<ExactTable: CONFIDENTIAL>"

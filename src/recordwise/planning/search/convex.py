@@ -116,7 +116,7 @@ Needs = LevelTree | FloatArray
 
 
 def convex_shares(needs: Sequence[Needs], weights: FloatArray | None, start: FloatArray) -> FloatArray:
-    """Return the shares, the same for several statistics, that need the least (T-FITSHARES).
+    """Return the shares for several statistics that need the least (T-FITSHARES).
 
     Args:
         needs: The need of each statistic.
@@ -164,7 +164,7 @@ def _together(pieces: Sequence[Pieces]) -> Pieces:
 
 
 def _minimized(parts: Sequence[Pieces], weights: FloatArray, count: int) -> tuple[FloatArray, float]:
-    """Return the shares with the smallest weighted sum of each part's largest value."""
+    """Return the shares with the smallest weighted sum of maxima."""
     point = best = np.full(count, 1 / count)
     least, highest = 0.0, np.inf
     slopes, offsets, owners = [np.zeros(count)] * len(parts), [0.0] * len(parts), list(range(len(parts)))
@@ -208,7 +208,7 @@ def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArra
 
 
 def _lowest(slopes: FloatArray, offsets: FloatArray, owners: Any, weights: FloatArray) -> tuple[float, FloatArray]:
-    """The least weighted sum of each part's largest tangent over all splits, and where."""
+    """Return the least weighted sum of largest tangents, and where."""
     from scipy.optimize import linprog
 
     count, parts = slopes.shape[1], len(weights)

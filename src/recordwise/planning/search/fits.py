@@ -78,7 +78,7 @@ SIGNED_ROUNDS = 22
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Calibrated:
-    """The mechanism that meets the goal of one table with the most noise."""
+    """The mechanism that meets one table's goal with the most noise."""
 
     table: GoalTable
     mechanism: Mechanism
@@ -191,7 +191,7 @@ def _fit_clamped(table: GoalTable, name: str, mechanism: Mechanism, kept: FloatA
 
 
 def cells_of_groups(table: GoalTable, mechanism: ByGroup) -> Any:
-    """Return which of the inner mechanisms draws for each cell of a table."""
+    """Return which inner mechanism draws for each cell of a table."""
     numbered = mechanism.with_inside([Gaussian(sigma=number + 1) for number in range(len(mechanism.inside()))])
     found = np.zeros(len(table.part.total), np.int64)
     for each, rows in table.part.served(numbered, FULL):
@@ -320,7 +320,7 @@ class StatisticFit:
         return float(min(size(each.mechanism) * shares[each.table.part.number] ** power for each in self.needed))
 
     def needs(self, tables: int) -> LevelTree | FloatArray:
-        """Return what it needs of all tables as a function of their shares."""
+        """Return the need of all tables as a function of shares."""
         if self.tree is not None:
             return self.tree
         found = np.zeros(tables)

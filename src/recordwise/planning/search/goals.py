@@ -179,8 +179,8 @@ def plan_goals(
     Args:
         session: A session on the table of the plan; its records are not read.
         query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
+        tables: The selected tables, by name or by the number or name of their query; all unless given.
+        statistics: The selected statistics, by published name or measure; all unless given.
         **goals: ``within``, ``confidence``, ``share`` and ``at_least`` of ``Goal``. The first and the last may be one number for
             each measure or published name.
 
@@ -191,7 +191,7 @@ def plan_goals(
 
 
 def goals_in(scope: Scope, **goals: Unpack[Goals]) -> tuple[Goal, ...]:
-    """The goals of the statistics that are meant."""
+    """The goals of the selected statistics."""
 
     def own(asked: Asked) -> dict[str, Any]:
         return {name: _own(given, asked, name) for name, given in goals.items()}
@@ -372,7 +372,7 @@ def tables_of(view: OwnerView, goals: Sequence[Goal], candidates: Mapping[str, A
 
 
 def choices_of(candidates: Mapping[str, Any], targets: Sequence[Target]) -> dict[str, Choice]:
-    """Return the mechanism of each candidate for each statistic that has a goal."""
+    """Return each candidate's mechanism for each statistic with a goal."""
     goals = {each.asked.place: each.goal for each in targets}
 
     def choice(candidate: Any) -> Choice:
@@ -661,7 +661,7 @@ def usual_families(plan: Plan, offset: Any = None) -> dict[str, Any]:
 
 
 def own_family(plan: Plan, goals: Sequence[Goal]) -> dict[str, Any]:
-    """The plan's own mechanisms as one family, whose noise is set anew."""
+    """The plan's own mechanisms as one family, whose noise is set again."""
     wanted = {goal.statistic for goal in goals}
     found = {each.alias: each.mechanism for query in plan.queries for each in query.draws() if each.alias in wanted}
     return {OWN: found}

@@ -105,7 +105,7 @@ class Scalable:
     """The statistics whose levels are fitted together."""
     schema: Schema
     any_law: bool = False
-    """Whether sized noise of fat-tailed laws is scaled and fitted too, by who evaluates every policy anew."""
+    """Whether sized noise of fat-tailed laws is scaled and fitted too, by those who evaluate every policy again."""
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
         """Return a statistic's mechanism at a factor of its loss.
@@ -172,7 +172,7 @@ class Scalable:
         return tuple(found)
 
     def others(self) -> tuple[Query, ...]:
-        """What the plan draws beside the statistics that are examined."""
+        """What the plan draws besides the examined statistics."""
         own = {each.asked.place for each in self.tables}
         found = []
         for number, query in enumerate(self.queries):
@@ -209,7 +209,7 @@ class Scalable:
 
 
 def has_widths(mechanism: Mechanism) -> bool:
-    """Return whether it is sized noise, all of it fat-tailed with a scale."""
+    """Return whether it is sized noise, all fat-tailed with a scale."""
     return mechanism.is_sized and all(map(has_width, mechanism.inside()))
 
 
@@ -429,7 +429,7 @@ class Plans:
         return _different(found)
 
     def with_public_shares(self, plan: Scalable, before: Sequence[Query], *, complete: bool) -> Scalable | None:
-        """Return a plan with ``share = "best"`` where the search split a loss anew; None where it changed no shares.
+        """Return a plan with ``share = "best"`` where the search split a loss again; None where it changed no shares.
 
         Such shares follow from public lists and sizes, and are found again when the plan is read (T-FITSHARES).
         """
@@ -445,7 +445,7 @@ class Plans:
         return found
 
     def _policy(self, plan: Scalable, queries: Sequence[Query]) -> Policy:
-        """Return what a plan costs: all of it, or what is examined alone."""
+        """Return the cost of a plan, or of the examined part."""
         return self._session.policy_of(*(plan.examined(queries) if self._alone else queries))
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:

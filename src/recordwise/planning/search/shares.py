@@ -288,7 +288,7 @@ def _with_a_column(part: PlanTotals) -> pa.Table:
 
 
 def fitted_split(query: Query, tree: LevelTree) -> Query:
-    """Return the query with the split that makes its fitted errors smallest (T-FITSHARES).
+    """Return the query with the smallest fitted errors (T-FITSHARES).
 
     Where levels cross, each table has a share of its own.
     """
@@ -473,7 +473,7 @@ def allocation(
     fitted: bool,
     complete: bool,
 ) -> Allocation:
-    """Return the split for which the worst error is smallest, relative to goals.
+    """Return the split with the smallest worst error, relative to goals.
 
     Of each query of a plan; without one, of the mechanism that a single table would get alone, or one for each
     measure.
@@ -509,7 +509,7 @@ def _over_tables(view: OwnerView, goals: Sequence[Goal], kept: Any) -> Allocated
 def _over_goals(
     view: OwnerView, goals: Sequence[Goal], kept: Any, *, complete: bool
 ) -> tuple[list[TableShare], list[Query], float]:
-    """Split one loss over the levels of all goals for their fitted errors."""
+    """Split one loss over all goals' levels for their fitted errors."""
     tables = tables_of(view, goals, {BUDGET: kept})
     full = [mechanism_for(kept, goal) for goal in goals]
     trees = [each.at(own) for each, own in zip(goal_levels(view, goals, complete=complete), full)]
@@ -552,7 +552,7 @@ def _within_plan(view: OwnerView, goals: Sequence[Goal], plan: PlanLike, *, fitt
 
 
 def _least_ratio(query: Query, errors: LevelRatios) -> Query:
-    """Return the query with the shares for which its worst table is best."""
+    """Return the query with the shares best for its worst table."""
     tried, least = query, max(errors.at(query))
     for _ in range(TIMES_SPLIT if len(query.tables()) > 1 else 0):
         last, tried = tried, with_free_shares(query, errors.best(tried))

@@ -321,7 +321,7 @@ ALIKE = 0.9
 NOTHING, MISSING, BELOW_ZERO, UNKNOWN = 0.05, 0.02, 0.3, 0.02
 """Shares of the records with 0, without a value, below 0 and with NULL as a category, where a schema allows each."""
 MOST_ROWS = 4
-"""A unit that may have several rows has one to so many."""
+"""A unit that may have several rows has one to this many."""
 CODES = tuple(f"{110_000 + 4_421 * number:06d}" for number in range(200))
 """The values of a text column about which nothing is public."""
 PER_CELL, LEAST, MOST = 10, 10_000, 1_000_000

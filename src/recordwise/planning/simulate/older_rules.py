@@ -16,6 +16,7 @@ from recordwise.disclosure.rules import Contributions, Method
 from recordwise.errors import ParameterError
 from recordwise.plan.expressions import Prefix
 from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.totals import Confidential
 from recordwise.planning.simulate.baselines import OTHER, Case, Place, Stages, one_level, sums
 from recordwise.session.owner import FOR_OWNER
 from recordwise.session.simulated import SimulatedTable
@@ -52,18 +53,15 @@ class Ruled:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Publication:
-    """CONFIDENTIAL: the cells of some tables of a query, and who contributes to them."""
+class Publication(Confidential):
+    """CONFIDENTIAL: the cells of a query's tables, with their contributors."""
 
     cells: Cells
     found: Contributions
 
-    def __repr__(self) -> str:
-        return "<Publication: CONFIDENTIAL>"
-
 
 def publication_of(case: Case, own: Sequence[tuple[SimulatedTable, Any]]) -> Publication:
-    """Return the cells of tables over hierarchies, with the contributions to one sum."""
+    """Return the cells of tables over hierarchies, with contributions."""
     cells = joint_cells([table for table, _ in own], case.view.schema)
     read = [
         case.view.contributors(one_level(case, table).sum(str(part.of), FOR_OWNER), str(part.of)) for table, part in own
@@ -76,7 +74,7 @@ def publication_of(case: Case, own: Sequence[tuple[SimulatedTable, Any]]) -> Pub
 
 
 def joint_cells(tables: Sequence[SimulatedTable], schema: Schema) -> Cells:
-    """Return the cells of tables of one query, one table after the other."""
+    """Return the cells of a query's tables, table after table."""
     sources: dict[str, dict[str, Any]] = {}
     for table in tables:
         for group in table.table.shape.groups:

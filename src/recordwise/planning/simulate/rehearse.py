@@ -329,7 +329,7 @@ def _followed(file: PlanFile, stage: Any, noise: Seeded) -> _Follows | None:
 
 
 def _with_noise_before(query: Query) -> Query:
-    """Return a query with one draw of the variance that the earlier answers have."""
+    """Return a query with one draw of the earlier answers' variance."""
 
     def chosen(statistic: Drawable) -> Gaussian:
         own = statistic.mechanism

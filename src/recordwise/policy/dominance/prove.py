@@ -67,7 +67,7 @@ NEARLY_ALL = 0.9
 """The part of the time that bounds measure by measure may take before boxes are tried, with several measures and with one."""
 IN_TIME = "the time limit was reached before a proof or a record that exceeds the budget was found"
 MANY_BANDS = 32
-"""From so many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
+"""From this many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
 NEITHER = "neither a proof nor a record that exceeds the budget was found"
 
 
@@ -453,7 +453,7 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
 
 
 def _unit_problem(budget: Policy, policy: Policy) -> str | None:
-    """Return why a policy cannot be held against a budget of this unit."""
+    """Return why a policy and a budget's unit do not match."""
     if policy.is_pure and not budget.is_pure:
         return "a pure policy is held against a zCDP budget; give the zCDP policy that it was made from"
     problem = policy.pure_problem() if budget.is_pure else None
@@ -532,7 +532,7 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
 
 
 def _excess(gains: Terms, costs: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:
-    """Return a record whose gains exceed its costs, or None if proved impossible."""
+    """Return a record whose gains exceed its costs, None if impossible."""
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:

@@ -55,7 +55,7 @@ PURE_CLOSING = (
 
 
 FEW_SIZES = 4
-"""Up to so many statistics whose noise follows sizes, all their bands are described."""
+"""Up to this many statistics whose noise follows sizes, all their bands are described."""
 
 
 def policy_prose(policy: "Policy") -> str:
@@ -80,7 +80,7 @@ SMALLEST, LARGEST = "where all of them are small or not listed", "where all of t
 
 
 def ends_by_size(policy: Policy, *, few: int = FEW_SIZES) -> tuple[Policy, Policy] | None:
-    """Return the losses in the smallest and in the largest cells of all tables.
+    """Return the losses in the smallest and the largest cells.
 
     None where noise follows no sizes, or those of few statistics only, which can be described one by one.
     """

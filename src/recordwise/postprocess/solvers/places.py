@@ -29,7 +29,7 @@ MOST_WORK = 2e12
 MOST_HELD = 4e8
 """The largest number of matrix entries of all inner places."""
 SMALL = 128
-"""Up to so many classes matrices are solved by numpy: a first answer comes sooner without scipy's linear algebra."""
+"""Up to this many classes matrices are solved by numpy: a first answer comes sooner without scipy's linear algebra."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,7 +234,7 @@ class PlaceFit:
         return values
 
     def _spread(self, weights: FloatArray) -> FloatArray:
-        """For each cell the sum of the weights of the answers about it."""
+        """Return each cell's sum of the weights of answers about it."""
         above = np.zeros((len(weights), 0))
         for depth, level in enumerate(self.places.inner):
             own = np.zeros((len(weights), self.places.joined[depth].shape[0]))
@@ -298,7 +298,7 @@ class PlaceFit:
 
     @one_thread()
     def covariance(self, asked: Any) -> FloatArray:
-        """The covariance of sums of cells, sparse rows in the order of the leaves.
+        """Return the covariance of sums of cells, given as sparse rows.
 
         What leaves vary by themselves, less what each place's own answers tell about its classes, from the bottom up.
         """
@@ -366,7 +366,7 @@ class PlaceFit:
         return found
 
     def _parent(self, depth: int, inner: Inner, above: Sequence[FloatArray]) -> FloatArray | None:
-        """The matrix M of the place that contains this one, by its classes."""
+        """Return the containing place's matrix M, by its classes."""
         for one, matrix in zip(self.places.inner[depth - 1] if depth else (), above):
             if one.cells.start <= inner.cells.start < one.cells.stop:
                 own = inner.above - one.classes.start
@@ -382,7 +382,7 @@ class PlaceFit:
         return np.asarray((found + found.T) / 2)
 
     def _to_leaves(self, inner: Inner, moved: FloatArray, products: list[FloatArray], alone: FloatArray) -> None:
-        """Multiply what each table of the leaves moves by M, within its answers."""
+        """Multiply what each table moves by M, within its answers."""
         places, here = self.places, inner.cells
         own = places.labels[here] - inner.classes.start
         local = places.place[here] - inner.places.start
@@ -460,7 +460,7 @@ def best_places(labels: Sequence[IntArray], axes: Sequence[Sequence[IntArray]], 
 def _places(
     labels: Sequence[IntArray], chain: Sequence[IntArray], kinds: Sequence[IntArray] | None, answers: int
 ) -> Places | None:
-    """Return the recursion along one chain of places; None if it is none."""
+    """Return the recursion along one chain of places, or None."""
     levels = _levels(chain)
     if levels is None:
         return None

@@ -129,7 +129,7 @@ def two_families(rows: Any, tables: Sequence[int]) -> bool:
 
 
 def _inside(part: Any, label: IntArray) -> bool:
-    """Return whether each answer lies in one answer of another table, or in none."""
+    """Return whether each answer lies in at most one other answer."""
     starts = part.indptr[:-1][np.diff(part.indptr) > 0]
     own = label[part.indices]
     if not len(starts):

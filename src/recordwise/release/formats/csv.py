@@ -74,7 +74,7 @@ def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type) or column.null_count:
         return column
     values = _floats(column)
-    # Most columns are told by their first value.
+    # Most columns are known by their first value.
     if not (len(values) and values[0] == np.rint(values[0]) and np.abs(values).max() < LARGEST):
         return column
     whole = values.astype(np.int64)

@@ -52,7 +52,7 @@ MADE = "made of published tables alone, so that no row is a respondent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumBound:
-    """What no private records can do better in one table, whatever the method.
+    """What no private records can do better in one table.
 
     Root mean squared errors, the worst over all populations (T-UNCERTAIN).
     """
@@ -76,7 +76,7 @@ class Records:
     """A row for each record: the keys of all tables, values, and for weighted ones a weight."""
     whole: bool
     about: Mapping[str, Any]
-    """How they were made, as saved beside them."""
+    """How they were made, as saved next to them."""
     sums: tuple[SumBound, ...] = ()
     """For each table of the query, what its sums over records cannot be."""
     no_bound: str = ""
@@ -297,7 +297,7 @@ class FittedCells:
     nesting: Nesting
 
     def groups(self) -> list[PublishedGroup]:
-        """Return every key column of any table once, those of the finest first."""
+        """Return every key column once, those of the finest table first."""
         by = _by(self.nesting)
         listed = [group for table in self.nesting.tables for group in by[table.name]]
         return list({group.name: group for group in reversed(listed)}.values())[::-1]
@@ -346,7 +346,7 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
 
 
 def whole_cells(nesting: Nesting, found: Solution, step: float) -> tuple[IntArray, dict[str, Any]]:
-    """Return whole cells whose sums round the fitted ones, and what that changed.
+    """Return whole cells whose sums round the fitted ones, with changes.
 
     Every published number is rounded up or down where the tables are at most two chains of nested ones (T-ROUND).
     """
@@ -452,7 +452,7 @@ def sum_bounds(
 def _bounds(
     policy: Policy, statistic: PublishedStatistic, cells: int, cell_error: float, sum_error: float, step: float
 ) -> tuple[float, float]:
-    """Return the least error of the sum, and the least error of a cell."""
+    """Return the least errors of the sum and of a cell."""
     if statistic.rules.contribution == COUNT:
         rho = float(policy.loss({}))
         least = sum_error_bound_zcdp(cells=cells, cell_error=cell_error, rho=rho)

@@ -96,7 +96,7 @@ class Statistical:
 
 
 def _frame(data: pa.Table, names: list[str], longest: int) -> Any:
-    """Return a pandas frame of floats and text of at most so many bytes."""
+    """Return a pandas frame of floats and short text."""
     import pandas
 
     columns: dict[str, Any] = {}

@@ -64,7 +64,7 @@ def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int, heads: Seq
 
 
 def _as_written(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict[int, Any]]) -> bool:
-    """Return whether a sheet has the very bytes that these rows are written as, which is told without reading cells."""
+    """Return whether a sheet has the very bytes that these rows are written as, known without reading cells."""
     start, above = b'<row r="%d"' % (skip + 2), b""
     while start not in above and (more := file.read(1 << 16)):
         above += more
@@ -565,7 +565,7 @@ class Area:
 
     @classmethod
     def of(cls, content: Content, sheets: Mapping[str, str]) -> "Area | None":
-        """Return the sheet of a release, or None where nothing can be added up."""
+        """Return the sheet of a release, or None if nothing adds up."""
         tables = [each for each in content.tables if _may_be_summed(each)]
         # Tables of few keys and many cells come first: regions are added up most often.
         tables.sort(key=lambda each: (len(code_keys(each)), -each.data.num_rows))
@@ -657,7 +657,7 @@ class Area:
             yield row, self.width, "plain", titles[line], None
 
     def _result(self, at: int) -> Iterator[tuple[int, int, str, str, Any]]:
-        """The sum of a variable over all lines, with its error and interval."""
+        """The sum of a variable over all lines, with its error."""
         row, name, keys = RESULTS + at, self.variables[at], len(self.keys)
         entry = next(entry for each in self.tables for entry in each.columns if entry.name == name)
         known = (
@@ -735,7 +735,7 @@ def _may_be_summed(table: DescribedTable) -> bool:
 
 
 def _least(content: Content, table: DescribedTable, name: str) -> float | None:
-    """The smallest error of a variable in a cell of a coarser table."""
+    """The smallest error of a variable in a coarser table's cell."""
     column = f"{name}_sd"
     above = [each.data.column(column) for each in content.tables if each.name in table.coarser and name in each.halves]
     found = [float(least) for each in above if (least := pc.min(each).as_py()) is not None]

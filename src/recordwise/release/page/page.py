@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
 from recordwise.ledger.entries import looks_text
-from recordwise.mechanisms.external import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.mechanisms.inference import ValuePolicy
+from recordwise.plan.describe import DECLARED_ELSEWHERE, DeclaredClass
 from recordwise.plan.publication import Labels
 from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
 from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
@@ -120,7 +120,7 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation, comments and needless line breaks."""
+    """Return a script or style file without indentation and comments."""
     text = files("recordwise.release.page").joinpath("scripts", name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     kept = (line for line in lines if line and not line.startswith("//"))
@@ -358,8 +358,8 @@ def _environment() -> "jinja2.Environment":
 def _template(name: str) -> str:
     """Return a template without line breaks next to tags."""
     text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")
-    beside = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
-    return re.sub(r"\s*\n\s*", " ", beside)
+    joined = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
+    return re.sub(r"\s*\n\s*", " ", joined)
 
 
 def _top(view: View) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def _statistics(results: Results, content: Content) -> list[dict[str, Any]]:
 
 
 def _ranked(content: Content) -> str:
-    """The table whose largest cells are shown first: of few keys and few cells."""
+    """The table whose largest cells are shown first."""
     listed = [each for each in content.tables if each.table.variables and each.table.keys]
     shown = [each for each in listed if _has_intervals(each)] or listed
     enough = [each for each in shown if each.data.num_rows >= FEWEST] or shown
@@ -163,7 +163,7 @@ def _has_intervals(table: DescribedTable) -> bool:
 
 
 def headlines(content: Content) -> list[dict[str, str]]:
-    """Return the total of each statistic with its interval, where there is one."""
+    """Return each statistic's total with its interval, where it exists."""
     told = [each for each in content.tables if each.table.variables]
     by_size = sorted(told, key=lambda each: (each.data.num_rows, not _has_intervals(each)))
     found: dict[str, dict[str, str]] = {}
@@ -177,7 +177,7 @@ def headlines(content: Content) -> list[dict[str, str]]:
 
 
 def _counted(unit: str) -> str:
-    """A unit behind a number: one that begins with a number is multiplied."""
+    """Return a unit behind a number, multiplied if it begins with one."""
     return f"\N{MULTIPLICATION SIGN} {unit}" if unit[:1].isdigit() else unit
 
 

@@ -172,7 +172,7 @@ def numbers_js(values: ValuePolicy | None) -> str:
 
 
 def _number_js(number: ValueNumber) -> tuple[str, str]:
-    """Return whether a record changes a number, and the gap of two records."""
+    """Return whether a record changes a number, and two records' gap."""
     measure = number.measure
     one, two = (signed_js(measure, each) if measure.signed else absolute_js(measure, each) for each in "rs")
     where = "true" if number.condition == EVERY else condition_js(number.condition)
@@ -180,7 +180,7 @@ def _number_js(number: ValueNumber) -> tuple[str, str]:
 
 
 def reaches_json(values: ValuePolicy | None) -> dict[str, Any]:
-    """Return what the numbers of a measure hide together, as the page reads it."""
+    """Return what a measure's numbers hide together, for the page."""
     if values is None:
         return {}
     found = {name: values.reaches(name) for name in values.bounds}

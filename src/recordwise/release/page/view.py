@@ -12,9 +12,8 @@ from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import digits_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.json import policy_json_in_order
 from recordwise.policy.loss_law import RATIO, SMALLEST_MU, MeaningTable
-from recordwise.policy.policy import Policy, compose
+from recordwise.policy.policy import Policy, compose, policy_json_in_order
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
 from recordwise.release.page.cells import PageTable, page_cells, page_content, with_titles
