@@ -34,7 +34,6 @@ from recordwise.plan.publication import Labels
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
-from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
@@ -180,6 +179,9 @@ class Publisher:
         ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``;
         ``refining`` is a release whose answers are refined or followed.
         """
+        if keep:
+            # Loaded before the charge, so that nothing can be missing after it.
+            from recordwise.release import files
         plan, paid, stage = self._stages(plan, refining, private=is_private(rng))
         firms, described, name = firm_policy(paid), plan_json(plan), query_names(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
@@ -272,20 +274,26 @@ class Publisher:
             return None
         if not self.waiting(plan, refining):
             raise self.ledger.already(identity)
-        release = files.recover(self.ledger, charge)
+        from recordwise.release.files import recover
+
+        release = recover(self.ledger, charge)
         self.ledger.settle()
         return release
 
     def waiting(self, plan: Plan, refining: Asked | None = None) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
+        from recordwise.release.files import recoverable_folder
+
         charge = self.ledger.charge_of(self.identity(plan, refining))
-        return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
+        return charge is not None and self.ledger.on_disk and recoverable_folder(self.ledger, charge).is_dir()
 
     def finish(self, plan: Plan, refining: Asked | None = None) -> None:
         """Remove the tables stored for a release whose folder is complete."""
+        from recordwise.release.files import forget
+
         charge = self.ledger.charge_of(self.identity(plan, refining))
         if charge is not None and self.ledger.on_disk:
-            files.forget(self.ledger, charge)
+            forget(self.ledger, charge)
 
     def identity(self, plan: Plan, refining: Asked | None = None) -> ReleaseIdentity:
         """What a plan releases."""
