@@ -414,7 +414,7 @@ class Release:
         expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a new folder")
         from recordwise.release.content import NAME, datapackage_json
         from recordwise.release.formats.registry import files_to_write, formats_named, require_storable
-        from recordwise.release.page.page import page_html
+        from recordwise.release.page.page import page_html, read_templates
         from recordwise.release.page.view import page_json, view_of
         from recordwise.release.staging import file_digest, new_folder
 
@@ -425,8 +425,9 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
+                jobs.append(pool.submit(read_templates))
                 write_json(self.policies().form, staging / "policy.json")
-                view = view_of(self, self._files(chosen))
+                view = view_of(self, self._files(content, chosen), content)
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
             for job in jobs:
@@ -473,13 +474,13 @@ class Release:
             all_stages=None if self.published.refinement is None else self.published.refinement.total,
         )
 
-    def _files(self, formats: "Sequence[Format]") -> dict[str, str]:
+    def _files(self, content: "Content", formats: "Sequence[Format]") -> dict[str, str]:
         """The files next to the page, with descriptions; Parquet comes last."""
         from recordwise.release.content import NAME
         from recordwise.release.formats.registry import files_to_write
 
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
-        found = {name: each.description for each, name, _ in files_to_write(self.content(), ordered)}
+        found = {name: each.description for each, name, _ in files_to_write(content, ordered)}
         found[NAME] = "the data dictionary, as a data package with a schema for each table"
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
         found["release.json"] = "plan, mechanisms, budget and versions, and the digest of every file"
