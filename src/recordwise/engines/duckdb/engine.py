@@ -245,7 +245,8 @@ class DuckDB(Engine):
             others = span_columns(schema) if unit.kind == "integer" else []
             (seen,) = self._connection.fetch(broken_tree(found, others=others)).to_pylist()
             problems = broken_rows(self._connection.fetch, found, met=seen[BROKEN])
-            problems += repeats(schema, self._count_repeated(id_table(schema), seen))
+            repeated = self._count_repeated(id_table(schema), seen)
+            problems += repeats(schema, repeated)
         else:
             problems = self._collapse(schema, found)
         if problems:
