@@ -179,9 +179,6 @@ class Publisher:
         ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``;
         ``refining`` is a release whose answers are refined or followed.
         """
-        if keep:
-            # Loaded before the charge, so that nothing can be missing after it.
-            from recordwise.release import files
         plan, paid, stage = self._stages(plan, refining, private=is_private(rng))
         firms, described, name = firm_policy(paid), plan_json(plan), query_names(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
@@ -236,7 +233,7 @@ class Publisher:
             own: Any = {"firms": firms, "lattice": lattice, "stated_values": value_policy(paid), "parts": parts}
             own |= {} if stage is None else dict.fromkeys(stage.unknown)
             drawn = replace(drawn, paper_policy=paper, **own)
-            if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
+            if not (keep and self._keep(drawn, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._record(drawn, charge)
@@ -369,6 +366,12 @@ class Publisher:
             raise
         except Exception as error:
             raise EngineError(engine=self.engine.dialect, kind=type(error).__name__) from None
+
+    def _keep(self, drawn: Release, charge: Charge) -> bool:
+        """Leave drawn tables next to the ledger; False where that fails."""
+        from recordwise.release.files import write_recoverable
+
+        return self.ledger.on_disk and write_recoverable(drawn, self.ledger, charge)
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""
