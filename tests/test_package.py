@@ -68,16 +68,44 @@ def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
     assert not {name.partition(".")[0] for name in loaded} & {*EXTRAS, "scipy", "jinja2"}
     unused = (
         "numpy.random",
+        "recordwise.engines.compile.owner",
         "recordwise.engines.owner",
         "recordwise.engines.spark",
         "recordwise.mechanisms.fat_tailed",
+        "recordwise.mechanisms.key_selection",
         "recordwise.mechanisms.transformed",
+        "recordwise.noise.stated",
         "recordwise.plan.file.",
         "recordwise.policy.dominance",
+        "recordwise.policy.evaluate.sql",
         "recordwise.policy.groups",
-        "recordwise.release.page.page",
+        "recordwise.policy.render",
+        "recordwise.release.content",
+        "recordwise.release.files",
+        "recordwise.release.formats",
+        "recordwise.release.page",
+        "recordwise.release.staging",
     )
     assert [name for name in loaded if name.startswith(unused)] == []
+
+
+COLLECTED = """
+import gc
+{before}
+import recordwise as rw
+rw.Session
+print(gc.isenabled(), gc.get_freeze_count() > 0, gc.get_count()[0] < 10_000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "True False True"), ("gc.disable()", "False False False"), ("gc.freeze()", "True True True")],
+)
+@pytest.mark.process
+def test_imports_leave_the_garbage_collector_as_it_was(before: str, after: str) -> None:
+    """It rests while names are imported, unless it rests already or objects are frozen."""
+    assert run(COLLECTED.format(before=before)).strip() == after
 
 
 SAVED = """
@@ -104,9 +132,11 @@ print(json.dumps(sorted(sys.modules)))
 @pytest.mark.process
 def test_a_release_from_a_file_that_is_saved_imports_neither_pandas_nor_scipy() -> None:
     """Arrow imports pandas, wherever it is installed, to make a column of a list or an array of a column."""
-    loaded = {name.partition(".")[0] for name in json.loads(run(SAVED))}
+    modules = set(json.loads(run(SAVED)))
+    loaded = {name.partition(".")[0] for name in modules}
     assert {"duckdb", "pyarrow", "jinja2"} <= loaded
     assert not loaded & {*EXTRAS, "scipy"}
+    assert not modules & {"numpy.ma", "numpy.random"}
 
 
 def test_the_package_is_typed() -> None:

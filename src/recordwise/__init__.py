@@ -10,6 +10,8 @@ The guarantee is a public function of each record's value.
 Every name is imported when it is first used. Rarer ones are in their rooms: ``rw.mechanisms.Additive``, ``rw.sources.Csv``.
 """
 
+import gc
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +129,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in MODULES:
-        return import_module(f"recordwise.{name}")
+        return _imported(name)
     if name == "sources":
-        return import_module("recordwise.plan.sources")
+        return _imported("plan.sources")
     if name == "__version__":
         from importlib.metadata import version
 
@@ -140,7 +142,22 @@ def __getattr__(name: str) -> Any:
         )
     if name not in _NAMES:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
-    return getattr(import_module(f"recordwise.{_NAMES[name]}"), name)
+    return getattr(_imported(_NAMES[name]), name)
+
+
+def _imported(module: str) -> Any:
+    """Import a module, without looking for garbage among what stays."""
+    full = f"recordwise.{module}"
+    if full in sys.modules or not gc.isenabled() or gc.get_freeze_count():
+        return import_module(full)
+    gc.disable()
+    try:
+        return import_module(full)
+    finally:
+        # Both together move everything to the oldest generation, which is looked through last.
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
 
 
 def __dir__() -> list[str]:

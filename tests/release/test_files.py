@@ -26,6 +26,7 @@ from recordwise.policy import Policy, constant
 from recordwise.release.content import Content, content_of
 from recordwise.release.formats.csv import Csv, whole_numbers, with_formulas, without_formulas
 from recordwise.release.formats.parquet import Parquet, read_tables
+from recordwise.release.page import page
 from recordwise.release.published import Published
 from recordwise.release.staging import new_folder, require_new
 from recordwise.release.tables import (
@@ -344,6 +345,18 @@ def test_a_table_that_could_not_be_written_fails_the_whole_release(kind: type, r
 
     monkeypatch.setattr(kind, "write", fail)
     with pytest.raises(OutputError, match="No space left on device"):
+        release.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_templates_that_could_not_be_read_fail_the_whole_release(release, tmp_path, monkeypatch) -> None:
+    """They are read beside everything else, and a failure there is told all the same."""
+
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(page, "read_templates", fail)
+    with pytest.raises(OutputError, match="Input/output error"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

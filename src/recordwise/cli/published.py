@@ -69,7 +69,8 @@ def postprocess(
 
     from recordwise.cli.release import check_folder
     from recordwise.release.files import load_release
-    from recordwise.release.formats import DEFAULT_FORMATS, formats_named
+    from recordwise.release.formats import formats_named
+    from recordwise.release.release import DEFAULT_FORMATS
 
     pairs = _columns_of(at_most or [])
     chosen = tuple(formats or DEFAULT_FORMATS)

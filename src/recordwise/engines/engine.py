@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.owner import firm_histogram_tree, histogram_tree, lent_bands
 from recordwise.engines.compile.records import (
     BROKEN,
     DIFFERS,
@@ -85,7 +84,6 @@ from recordwise.plan.sources import (
 )
 from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
 from recordwise.plan.statistics.totals import IntArray, Splitting
-from recordwise.policy.evaluate.sql import bands_in
 
 if TYPE_CHECKING:
     from recordwise.engines.owner import OwnerPasses
@@ -245,10 +243,14 @@ class Passes:
         return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
 
     def summarize(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
+        from recordwise.engines.compile.owner import histogram_tree
+
         with self.lend_bands([value]):
             return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
 
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
+        from recordwise.engines.compile.owner import firm_histogram_tree
+
         with self.lend_bands([value]):
             return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
 
@@ -271,6 +273,9 @@ class Passes:
     @contextmanager
     def lend_bands(self, values: Sequence[exp.Expr]) -> Iterator[None]:
         """Lend the band tables of expressions to the store."""
+        from recordwise.engines.compile.owner import lent_bands
+        from recordwise.policy.evaluate.sql import bands_in
+
         lent = {name: rows for table in bands_in(values) for name, rows in lent_bands(table).items()}
         try:
             for name, rows in lent.items():

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import distribution, packages_distributions, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,9 +54,10 @@ from recordwise.plan.statistics import Statistic
 from recordwise.policy.columns import plain_value
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.policy.render.text import condition_prose
 from recordwise.policy.series import Series
+
+if TYPE_CHECKING:
+    from recordwise.policy.render.html import Html
 
 SEVERAL_ROWS = "several for a unit, made one record"
 
@@ -313,8 +314,11 @@ def _group_names(group: Group) -> Iterator[str]:
 # Queries and plans as HTML for notebooks, with every name escaped.
 
 
-def query_html(query: "Query") -> Html:
+def query_html(query: "Query") -> "Html":
     """The query's tables, condition and statistics."""
+    from recordwise.policy.render.html import element, preview_table
+    from recordwise.policy.render.text import condition_prose
+
     tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
     only = [] if query.condition is None else [f"Only records where {condition_prose(condition(query.condition))}."]
     rows = [_row(statistic) for statistic in query.statistics]
@@ -330,8 +334,10 @@ def _row(statistic: Statistic) -> tuple[str, str, str, str]:
     return statistic.alias, type(statistic).__name__, statistic.of or "", noise
 
 
-def plan_html(plan: "Plan") -> Html:
+def plan_html(plan: "Plan") -> "Html":
     """The plan's queries in order, and their total cost."""
+    from recordwise.policy.render.html import Html, element
+
     cost = Html(plan_policy(plan)._repr_html_())
     return element("div", *map(query_html, plan.queries), element("p", element("b", "Cost to a record")), cost)
 

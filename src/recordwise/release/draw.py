@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, KeysError, ParameterError
 from recordwise.mechanisms.external import CHARGED
-from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.arrays import array_of
 from recordwise.plan.cost import CellMechanism, Part, Run
@@ -102,6 +101,8 @@ def select_cells(
     plan: Plan, table: PlannedTable, cells: pa.Table, exact: ExactTable, rng: BitSource, *, confidence: float
 ) -> tuple[pa.Table, ExactTable, NoisyColumn]:
     """Return published cells, their confidential totals and their noisy counts."""
+    from recordwise.mechanisms.key_selection import passing_empty_cells
+
     selection = plan.selection(table)
     assert selection is not None
     counts = exact.totals[selection.total()]
@@ -163,6 +164,8 @@ def _move_bins(bins: BinCounts, index: IntArray) -> BinCounts:
 
 def _counts(selection: Selection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
     """Return the selection's counts, biased, with truncated-law intervals (T-TRUNCATED)."""
+    from recordwise.mechanisms.key_selection import truncated_deviations, truncated_intervals
+
     low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
     return NoisyColumn(
         alias=selection.alias,

@@ -23,25 +23,18 @@ from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Head
 from recordwise.progress import reported
-from recordwise.release.content import NAME as DATA_PACKAGE
-from recordwise.release.content import Content, content_of, datapackage_json
-from recordwise.release.formats.format import Format
-from recordwise.release.formats.registry import (
-    DEFAULT_FORMATS,
-    REQUIRED,
-    files_to_write,
-    formats_named,
-    require_storable,
-)
-from recordwise.release.page.history import History, history_of
 from recordwise.release.published import Published, as_saved
-from recordwise.release.staging import file_digest, new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable, name_columns
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.inference import ValuePolicy
     from recordwise.release.change import Change
+    from recordwise.release.content import Content
+    from recordwise.release.formats.format import Format
     from recordwise.release.formats.records import Records
+    from recordwise.release.page.history import History
+
+DEFAULT_FORMATS = ("parquet", "csv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +85,7 @@ class Release:
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Labels = field(default_factory=Labels)
     """Labels, units and who publishes it, for every file."""
-    history: History | None = None
+    history: "History | None" = None
     """What earlier periods published about the same cells, for the page."""
 
     @property
@@ -365,10 +358,14 @@ class Release:
         Raises:
             ParameterError: A release is not private, or names no period or that of another.
         """
+        from recordwise.release.page.history import history_of
+
         return replace(self, history=history_of(self, earlier) if earlier else None)
 
-    def content(self) -> Content:
+    def content(self) -> "Content":
         """Return the tables with titles and dictionaries, and other words."""
+        from recordwise.release.content import content_of
+
         return content_of(
             self.published,
             (*self.tables, *self.basic_tables),
@@ -415,8 +412,11 @@ class Release:
             OutputError: The folder already exists or could not be written.
         """
         expect_kind(folder, (str, Path), parameter="folder", wanted="the path of a new folder")
-        from recordwise.release.page.page import page_html
+        from recordwise.release.content import NAME, datapackage_json
+        from recordwise.release.formats.registry import files_to_write, formats_named, require_storable
+        from recordwise.release.page.page import page_html, read_templates
         from recordwise.release.page.view import page_json, view_of
+        from recordwise.release.staging import file_digest, new_folder
 
         chosen, content = formats_named(formats), self.content()
         require_storable(content, chosen)
@@ -425,13 +425,14 @@ class Release:
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
+                jobs.append(pool.submit(read_templates))
                 write_json(self.policies().form, staging / "policy.json")
-                view = view_of(self, self._files(chosen))
+                view = view_of(self, self._files(content, chosen), content)
                 (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 saved = page_json(self, self.words.labels)
             for job in jobs:
                 job.result()
-            write_json(datapackage_json(content, {name for _, name, _ in files}), staging / DATA_PACKAGE)
+            write_json(datapackage_json(content, {name for _, name, _ in files}), staging / NAME)
             digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
             write_json(view.published.with_files(saved, digests).form, staging / "release.json")
         return Path(folder)
@@ -447,7 +448,9 @@ class Release:
         Raises:
             OutputError: The folder exists or cannot be written.
         """
+        from recordwise.release.formats.registry import REQUIRED, files_to_write, formats_named
         from recordwise.release.page.view import page_json
+        from recordwise.release.staging import new_folder
 
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in files_to_write(self.content(), formats_named((REQUIRED,))):
@@ -471,11 +474,14 @@ class Release:
             all_stages=None if self.published.refinement is None else self.published.refinement.total,
         )
 
-    def _files(self, formats: Sequence[Format]) -> dict[str, str]:
+    def _files(self, content: "Content", formats: "Sequence[Format]") -> dict[str, str]:
         """The files next to the page, with descriptions; Parquet comes last."""
+        from recordwise.release.content import NAME
+        from recordwise.release.formats.registry import files_to_write
+
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
-        found = {name: each.description for each, name, _ in files_to_write(self.content(), ordered)}
-        found[DATA_PACKAGE] = "the data dictionary, as a data package with a schema for each table"
+        found = {name: each.description for each, name, _ in files_to_write(content, ordered)}
+        found[NAME] = "the data dictionary, as a data package with a schema for each table"
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
         found["release.json"] = "plan, mechanisms, budget and versions, and the digest of every file"
         return found

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.noise.stated import stated_noise
 from recordwise.plan.arrays import null_as, numpy_of, single_array, texts_of
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import OTHER
@@ -71,6 +70,8 @@ def column_digest(column: pa.ChunkedArray) -> str:
 
 def noise_read(statistic: "PublishedStatistic") -> Any | None:
     """Return the noise of a statistic as it is stated, or its mechanism where only that can read it."""
+    from recordwise.noise.stated import stated_noise
+
     stated = None if statistic.noise is None else stated_noise(statistic.noise)
     return statistic.mechanism() if stated is None else stated
 

@@ -39,7 +39,6 @@ from recordwise.plan.statistics.totals import Confidential
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
-from recordwise.release.files import load_release
 from recordwise.release.tables import PRIVATE
 
 # CONFIDENTIAL counts of records in the published cells of a plan, and whether too many are outside.
@@ -258,6 +257,8 @@ def _read_waiting(keys: Keys) -> Keys:
 
 def _sizes_of_release(keys: Keys, given: FromRelease) -> tuple[Any, str]:
     """Return the published column at the keys' cells, and the digest."""
+    from recordwise.release.files import load_release
+
     release = load_release(given.release)
     if not release.private:
         raise KeysError(

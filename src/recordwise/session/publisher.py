@@ -35,7 +35,6 @@ from recordwise.plan.publication import Labels
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
-from recordwise.release import files
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
@@ -236,7 +235,7 @@ class Publisher:
             own: Any = {"firms": firms, "lattice": lattice, "stated_values": value_policy(paid), "parts": parts}
             own |= {} if stage is None else dict.fromkeys(stage.unknown)
             drawn = replace(drawn, paper_policy=paper, **own)
-            if not (keep and self.ledger.on_disk and files.write_recoverable(drawn, self.ledger, charge)):
+            if not (keep and self._keep(drawn, charge)):
                 return self._record(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._record(drawn, charge)
@@ -274,20 +273,26 @@ class Publisher:
             return None
         if not self.waiting(plan, refining):
             raise self.ledger.already(identity)
-        release = files.recover(self.ledger, charge)
+        from recordwise.release.files import recover
+
+        release = recover(self.ledger, charge)
         self.ledger.settle()
         return release
 
     def waiting(self, plan: Plan, refining: Asked | None = None) -> bool:
         """Return whether the latest release's tables wait next to the ledger."""
+        from recordwise.release.files import recoverable_folder
+
         charge = self.ledger.charge_of(self.identity(plan, refining))
-        return charge is not None and self.ledger.on_disk and files.recoverable_folder(self.ledger, charge).is_dir()
+        return charge is not None and self.ledger.on_disk and recoverable_folder(self.ledger, charge).is_dir()
 
     def finish(self, plan: Plan, refining: Asked | None = None) -> None:
         """Remove the tables stored for a release whose folder is complete."""
+        from recordwise.release.files import forget
+
         charge = self.ledger.charge_of(self.identity(plan, refining))
         if charge is not None and self.ledger.on_disk:
-            files.forget(self.ledger, charge)
+            forget(self.ledger, charge)
 
     def identity(self, plan: Plan, refining: Asked | None = None) -> ReleaseIdentity:
         """What a plan releases."""
@@ -363,6 +368,12 @@ class Publisher:
             raise
         except Exception as error:
             raise EngineError(engine=self.engine.dialect, kind=type(error).__name__) from None
+
+    def _keep(self, drawn: Release, charge: Charge) -> bool:
+        """Leave drawn tables next to the ledger; False where that fails."""
+        from recordwise.release.files import write_recoverable
+
+        return self.ledger.on_disk and write_recoverable(drawn, self.ledger, charge)
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""

@@ -30,7 +30,6 @@ from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema, is_value
 from recordwise.plan.statistics.totals import Splitting, Threshold, threshold_steps
 from recordwise.policy.columns import Truth
 from recordwise.policy.constructors import By
-from recordwise.policy.evaluate.sql import date_part_sql
 
 RECORDS = "records"
 ELEMENT = "LIST_ELEMENT"
@@ -140,6 +139,8 @@ def expression_tree(value: Expression, schema: Schema) -> exp.Expr:
     if isinstance(value, Prefix):
         return prefix_tree(column(value.column), value.length)
     if isinstance(value, DatePart):
+        from recordwise.policy.evaluate.sql import date_part_sql
+
         return date_part_sql(column(value.column), value.part)
     branches = [exp.If(this=predicate_tree(test, schema), true=constant(label)) for test, label in value.branches]
     return exp.Case(ifs=branches, default=constant(value.default))

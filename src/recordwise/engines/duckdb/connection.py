@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -154,7 +154,8 @@ def all_different(numbers: Numbers) -> bool:
             if found is None:
                 return False
             left = found
-    return bool(np.unique(left).size == left.size)
+    ordered = np.sort(left)
+    return not np.any(ordered[1:] == ordered[:-1])
 
 
 def _remaining_numbers(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
@@ -195,9 +196,16 @@ MOST_HELD = 12_000_000
 """With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
 
 
-def repeated_ids(connection: Connection, schema: Schema, stored: StorageType, *, table: str = SOURCE) -> int:
-    """Count the repeated ids, ignoring NULL."""
-    if stored.kind == "integer" and _close(connection, schema, table):
+def repeated_ids(
+    connection: Connection,
+    schema: Schema,
+    stored: StorageType,
+    *,
+    table: str = SOURCE,
+    span: Mapping[str, int] | None = None,
+) -> int:
+    """Count the repeated ids, ignoring NULL; their ``span`` may be known."""
+    if stored.kind == "integer" and close(span or _span(connection, schema, table)):
         return _repeats(connection, bits_tree(schema, table))
     numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)
     if numbers is not None and all_different(numbers):
@@ -205,9 +213,9 @@ def repeated_ids(connection: Connection, schema: Schema, stored: StorageType, *,
     return _repeats(connection, different_tree(schema, table))
 
 
-def _close(connection: Connection, schema: Schema, table: str) -> bool:
+def _span(connection: Connection, schema: Schema, table: str) -> Mapping[str, int]:
     (span,) = connection.fetch(span_tree(schema, table)).to_pylist()
-    return close(span)
+    return dict(span)
 
 
 def _repeats(connection: Connection, tree: exp.Expr) -> int:

@@ -4,7 +4,7 @@ In bounded memory, on a connection locked to the files it was opened for. Bindin
 ``source`` and finds out how each column is stored; it reads metadata and no record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from recordwise.engines.compile.records import (
     Check,
     StorageType,
     any_aside_tree,
+    broken_tree,
     checks,
     code_lists,
     collapse_checks,
@@ -30,6 +31,7 @@ from recordwise.engines.compile.records import (
     id_table,
     records_tree,
     same_names,
+    span_columns,
 )
 from recordwise.engines.duckdb.connection import Connection, failure, repeated_ids
 from recordwise.engines.engine import (
@@ -239,8 +241,11 @@ class DuckDB(Engine):
         self._prepare()
         found = list(checks(schema, self._stored))
         if schema.collapse is None:
-            problems = broken_rows(self._connection.fetch, found)
-            repeated = self._count_repeated(id_table(schema))
+            unit = id_storage(schema, self._stored)
+            others = span_columns(schema) if unit.kind == "integer" else []
+            (seen,) = self._connection.fetch(broken_tree(found, others=others)).to_pylist()
+            problems = broken_rows(self._connection.fetch, found, met=seen[BROKEN])
+            repeated = self._count_repeated(id_table(schema), seen)
             problems += repeats(schema, repeated)
         else:
             problems = self._collapse(schema, found)
@@ -248,8 +253,9 @@ class DuckDB(Engine):
             self._forget()
             raise DataError(problems=tuple(problems))
 
-    def _count_repeated(self, table: str) -> int:
-        return repeated_ids(self._connection, self.schema, id_storage(self.schema, self._stored), table=table)
+    def _count_repeated(self, table: str, span: Mapping[str, int] | None = None) -> int:
+        unit = id_storage(self.schema, self._stored)
+        return repeated_ids(self._connection, self.schema, unit, table=table, span=span)
 
     def _collapse(self, schema: Schema, found: list[Check]) -> list[RecordError]:
         """Collapse the rows of each unit into one record.

@@ -14,6 +14,6 @@ In reading order:
 """
 
 from recordwise.release.formats.format import Format
-from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, known_formats
+from recordwise.release.formats.registry import formats_named, known_formats
 
-__all__ = ["DEFAULT_FORMATS", "Format", "formats_named", "known_formats"]
+__all__ = ["Format", "formats_named", "known_formats"]

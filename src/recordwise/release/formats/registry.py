@@ -24,7 +24,6 @@ from recordwise.release.tables import BANNER, NOT_PRIVATE, PRIVATE
 
 GROUP = "recordwise.formats"
 OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), LongCsv(), Cbp(), R)
-DEFAULT_FORMATS = ("parquet", "csv")
 REQUIRED = "parquet"
 RESERVED = ("json", "html")
 """Extensions of the other files of a release."""

@@ -10,6 +10,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,6 +125,11 @@ class PageTable:
         places = np.array([self.statuses.index(word) for word in words.dictionary.to_pylist()], dtype=np.uint8)
         return np.asarray(places[numpy_of(words.indices)])
 
+    def _pack(self, variable: PageVariable) -> list[bytes]:
+        """The columns of a variable as bytes."""
+        parts = [packed_numbers(self.data.column(name)).planes() for name in variable.columns]
+        return [*parts, packed_codes(self._status_codes(variable.name), 1)] if variable.status else parts
+
     def pack(self) -> tuple[dict[str, Any], bytes]:
         """What the compressed cells say about themselves, and their bytes."""
         keys, parts = [], list[bytes]()
@@ -132,10 +138,9 @@ class PageTable:
             values = _texts(found.dictionary)
             keys.append({"values": values, "labels": [labels.get(value or "") for value in values] if labels else None})
             parts.append(packed_codes(numpy_of(found.indices), 4))
-        for variable in self.variables:
-            parts += [packed_numbers(self.data.column(name)).planes() for name in variable.columns]
-            if variable.status:
-                parts.append(packed_codes(self._status_codes(variable.name), 1))
+        with ThreadPoolExecutor() as pool:
+            for packed in pool.map(self._pack, self.variables):
+                parts += packed
         parts += [] if self.parents is None else [packed_codes(self.parents, 4)]
         parts += [column.planes() for column in self.past]
         head = {"rows": self.data.num_rows, "keys": keys} | ({} if self.parents is None else {"parents": 1})

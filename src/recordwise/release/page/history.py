@@ -71,8 +71,8 @@ class Digits:
 
 def packed_codes(codes: np.ndarray, planes: int) -> bytes:
     """Return nonnegative integers as bytes, plane by plane."""
-    wide = np.asarray(codes, np.uint64)
-    return b"".join((wide >> np.uint64(8 * at)).astype(np.uint8).tobytes() for at in range(planes))
+    wide = np.ascontiguousarray(codes, "<u8")
+    return wide.view(np.uint8).reshape(-1, 8)[:, :planes].T.tobytes()
 
 
 def packed_numbers(column: pa.Array | pa.ChunkedArray) -> Digits:
@@ -89,17 +89,20 @@ def _exact(values: np.ndarray) -> bool:
 
 
 def _digits(values: FloatArray, whole: bool) -> Digits:
-    known = np.isfinite(values)
-    size = np.where(known, np.abs(values), 0.0)
+    missing, size = ~np.isfinite(values), np.abs(values)
+    size[missing] = 0.0
     keep = whole & (size <= 2**53)
     small = (size < 1e-290) | keep
-    with np.errstate(divide="ignore"):
-        power = np.where(small, 0, np.floor(np.log10(np.where(small, 1.0, size))) - (DIGITS - 1)).astype(np.int64)
-    digits = np.where(keep, size, np.where(small, 0.0, np.rint(size / 10.0**power)))
+    power = np.floor(np.log10(np.where(small, 1.0, size))).astype(np.int64) - (DIGITS - 1)
+    power[small] = 0
+    digits = np.rint(size / 10.0**power)
+    digits[small] = np.where(keep, size, 0.0)[small]
     more = ~keep & (digits >= 10**DIGITS)
-    digits, power = np.where(more, digits / 10, digits), np.where(more, power + 1, power)
-    sign = np.where(known, (values < 0) & (digits > 0), MISSING)
-    return Digits(digits.astype(np.int64), power, sign.astype(np.uint8))
+    digits[more] /= 10
+    power[more] += 1
+    sign = ((values < 0) & (digits > 0)).astype(np.uint8)
+    sign[missing] = MISSING
+    return Digits(digits.astype(np.int64), power, sign)
 
 
 def _number(whole: int, power: int) -> Any:

@@ -355,6 +355,12 @@ def _environment() -> "jinja2.Environment":
     )
 
 
+def read_templates() -> None:
+    """Compile the templates before a page needs them."""
+    for name in ("page", "macros", *TITLES):
+        _environment().get_template(f"{name}.html")
+
+
 def _template(name: str) -> str:
     """Return a template without line breaks next to tags."""
     text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")

@@ -81,9 +81,10 @@ def as_read(release: "Release") -> "Release":
     return replace(release, policy=policy, firms=total.firms, lattice=None, stated_values=None)
 
 
-def view_of(release: "Release", files: Mapping[str, str]) -> View:
+def view_of(release: "Release", files: Mapping[str, str], content: Content | None = None) -> View:
+    """Return what the page shows of a release, whose content may be known."""
+    content = page_content(release.content() if content is None else content)
     release = as_read(release)
-    content = page_content(release.content())
     labels = content.words.labels
     published = release.as_saved()
     questions = questions_of(release.policy, labels, published.categories)
