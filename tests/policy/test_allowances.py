@@ -1,4 +1,4 @@
-"""What is stated beyond the exact number, for the rounding of floats: as much as is said, in every function, and in the safe direction."""
+"""What is stated beyond the exact number, for the rounding of floats: as much as is said, and in the safe direction."""
 
 import math
 from fractions import Fraction
@@ -116,9 +116,8 @@ def test_the_power_of_a_loss_is_a_billionth_above_what_orders_allow(rho: float, 
 @pytest.mark.parametrize("emp", [1, 17, 12345])
 def test_losses_of_firms_and_of_steps_are_a_little_above(emp: int) -> None:
     """By 1e-12 of it; single losses are rounded up by less than 1e-15."""
-    parts = tuple(FirmPart(policy=gaussian_sum("emp", sigma=sigma)) for sigma in ("3", "0.7", "11")) + (
-        FirmPart(policy=constant("1/7")),
-    )
+    sums = (FirmPart(policy=gaussian_sum("emp", sigma=sigma)) for sigma in ("3", "0.7", "11"))
+    parts = (*sums, FirmPart(policy=constant("1/7")))
     exact = mp.mpf(emp) ** 2 * (1 / mp.mpf(18) + 1 / mp.mpf("0.98") + 1 / mp.mpf(242)) + 1 / mp.mpf(7)
     noise = FirmPolicy(parts=parts)
     assert beyond(noise.loss({"emp": [emp]}).rho, exact) == pytest.approx(1e-12, rel=1e-2)
