@@ -269,7 +269,7 @@ def test_a_ledger_is_no_other_program_s_file_and_of_one_process(tmp_path: Path) 
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE songs (name TEXT)")
     connection.close()
-    with pytest.raises(LedgerError, match="another program|not a ledger"):
+    with pytest.raises(LedgerError, match="another program"):
         Chain(other, writable=True).lay_out()
     own = Chain(tmp_path / "own.ledger", writable=True)
     own.lay_out()
@@ -283,9 +283,16 @@ def test_a_ledger_is_no_other_program_s_file_and_of_one_process(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "row",
-    [(1, "t", "k", "[]", "d"), (1, "t", "k", "5", "d"), (1, "t", None, "{}", "d"), (1, 5, "k", "{}", "d"), (1, "t", "k", b"{}", "d"), (1, "t", "k", "{}", None)],
+    [
+        (1, "t", "k", "[]", "d"),
+        (1, "t", "k", "5", "d"),
+        (1, "t", None, "{}", "d"),
+        (1, 5, "k", "{}", "d"),
+        (1, "t", "k", b"{}", "d"),
+        (1, "t", "k", "{}", None),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_row_that_is_no_event_is_refused(row: tuple[Any, ...]) -> None:
     assert as_event((7, "t", "k", '{"a": 1}', "d")).body == {"a": 1}
     with pytest.raises(ValueError, match="not an event"):
