@@ -163,3 +163,32 @@ def test_sums_are_not_taken_where_they_are_long_or_tell_nothing(pair, same):
     first, second = map(Fraction, pair)
     swing = two_draws._log_swing_upper(first * second / (first + second))
     assert math.isinf(two_draws._summed(first, second, 1, swing)) == same
+
+
+@pytest.mark.theorem("T-TIER")
+@pytest.mark.parametrize("pair", [("1/2", "40"), ("1/2", "35")], ids=str)
+def test_more_than_six_steps_are_bounded_by_the_swing_alone(pair):
+    """Where it is the largest: 1 + 2 v r/7^2, rounded up to a billionth."""
+    first, second = map(Fraction, pair)
+    found = 1 + 2 * float(first + second) * swing_of(first, second) / 49
+    assert found < float(two_draws.loss_factor(first, second)) <= found + 3e-9
+
+
+@pytest.mark.theorem("T-TIER")
+@pytest.mark.parametrize("parts", [100, 200])
+def test_beyond_the_last_order_a_part_of_the_swing_is_added(parts):
+    """With equal variances and a shift of 2 the sum is a Gaussian's but for that: 1 + 2 v r/(301 s^2)."""
+    variance = Fraction(1, parts)
+    swing = swing_of(variance, variance)
+    wanted = 1 + 4 / parts * swing / (301 * 4)
+    assert two_draws._summed(variance, variance, 2, swing) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_wide_noise_stays_within_the_normal_quantile_and_half_a_step(confidence):
+    quantile = float(mp.sqrt(2) * mp.erfinv(mp.mpf(confidence)))
+    for variance in (10**6 + 2, 10**10):
+        reach = two_draws.half_width(Fraction(variance, 2), Fraction(variance, 2), confidence)
+        assert reach == math.ceil(quantile * math.sqrt(variance) + 0.5)
+    near = two_draws.half_width(Fraction(10**6, 2) - 1, Fraction(10**6, 2) + 1, confidence)
+    assert near == pytest.approx(quantile * 1000, abs=1)
