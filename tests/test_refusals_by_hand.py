@@ -30,7 +30,7 @@ from recordwise.policy import Measure as PolicyMeasure
 from recordwise.policy import Policy, among, by, constant, maximum
 from recordwise.policy.atoms import Additive, check_concave, check_knots, check_steps, check_thresholds
 from recordwise.policy.constructors import sorted_items
-from recordwise.policy.json import EPSILON
+from recordwise.policy.policy import EPSILON
 
 F = Fraction
 EMP = PolicyMeasure("emp")

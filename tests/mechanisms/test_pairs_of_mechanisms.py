@@ -15,13 +15,13 @@ FINE, MIDDLE, WIDE = (rw.Gaussian(sigma=sigma) for sigma in (2, 3, 5))
 
 
 def grouped(noise: Any, **changed: Any) -> Any:
-    how = {"by": "naics", "groups": ("11", "22"), "default": True, "length": 2} | changed
+    how: dict[str, Any] = {"by": "naics", "groups": ("11", "22"), "default": True, "length": 2} | changed
     values = dict.fromkeys(how["groups"], noise)
     return rw.ByGroup(how["by"], values, default=noise if how["default"] else None, length=how["length"])
 
 
 def sized(noise: Any, **changed: Any) -> Any:
-    how = {"floor": 100, "low": True, "low_below": 400} | changed
+    how: dict[str, Any] = {"floor": 100, "low": True, "low_below": 400} | changed
     return rw.Sized(noise, floor=how["floor"], low=noise if how["low"] else None, low_below=how["low_below"])
 
 
@@ -163,7 +163,7 @@ def test_a_revision_has_more_noise_than_what_it_corrects() -> None:
         made = carried_from(START, rw.Gaussian(sigma=sigma), carry=F(1), leave=HALF)
         assert float(made.more.noise_sigma or 0) == pytest.approx(float(drawn), rel=1e-3)
         assert made.noise_variance >= F(sigma) ** 2
-    for sigma in (10, "9.999"):
+    for sigma in ("10", "9.999"):
         with pytest.raises(ParameterError, match="more noise than the release that is revised"):
             carried_from(START, rw.Gaussian(sigma=sigma), carry=F(1), leave=HALF)
 

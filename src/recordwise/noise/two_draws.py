@@ -107,7 +107,7 @@ def _cumulants(first: Fraction, second: Fraction, shift: int, swing: float, orde
     largest = exponents.max(axis=1)
     sums = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)) - np.logaddexp.reduce(here)
     rounding = FLOAT_ERROR * (float(np.abs(there).max()) + orders * float(np.abs(loss).max()))
-    return np.logaddexp(sums, _left_out(orders, shift, total, swing)) + rounding + SUM_ERROR * (1 + orders)
+    return np.asarray(np.logaddexp(sums, _left_out(orders, shift, total, swing)) + rounding + SUM_ERROR * (1 + orders))
 
 
 def _left_out(orders: FloatArray, shift: int, total: float, swing: float) -> FloatArray:
