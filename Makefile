@@ -72,7 +72,8 @@ mutants: $(READY)
 	$(BIN)/python -m mutants --jobs $(JOBS)
 
 # Bugs drawn at random: make mutants-random SEED=7 COUNT=150, with ONLY=policy/ for one room. What the tests reach is found out once,
-# in some twenty minutes, and kept in .mutants/; python -m mutants.reach does it anew. Survivors are judged in mutants/judged.toml.
+# in some twenty minutes, and kept in .mutants/; python -m mutants.reach does it anew. Survivors are judged in mutants/judged.toml;
+# python -m mutants.at_random --seed 7 --again --all-tests runs them once more against every test that reaches them.
 SEED ?= 1
 COUNT ?= 150
 mutants-random: $(READY) .mutants/reach.npz

@@ -136,8 +136,8 @@ class WarmBench(Bench):
 class Runner:
     """As many copies as work side by side, and the tests that cannot be trusted."""
 
-    def __init__(self, folder: Path, jobs: int, reach: Reach, *, root: Path = ROOT) -> None:
-        self._reach = reach
+    def __init__(self, folder: Path, jobs: int, reach: Reach, *, root: Path = ROOT, all_tests: bool = False) -> None:
+        self._reach, self._all_tests = reach, all_tests
         self._free: queue.Queue[WarmBench] = queue.Queue()
         for number in range(jobs):
             self._free.put(WarmBench(folder / str(number), root=root))
@@ -161,7 +161,7 @@ class Runner:
         without: frozenset[str] = frozenset()
         with self.one() as bench:
             while True:
-                stages = self._reach.stages(site, without)
+                stages = self._reach.stages(site, without, all_tests=self._all_tests)
                 outcome, by, asked = bench.staged(site, stages)
                 if outcome == "passed" or self._trust(bench, by):
                     return Result(site, outcome, by, asked, monotonic() - begun)
@@ -182,11 +182,17 @@ class Runner:
 
 
 def run(
-    sites: Sequence[Site], *, jobs: int, reach: Reach, tell: Callable[[Result, int], None], root: Path = ROOT
+    sites: Sequence[Site],
+    *,
+    jobs: int,
+    reach: Reach,
+    tell: Callable[[Result, int], None],
+    root: Path = ROOT,
+    all_tests: bool = False,
 ) -> list[Result]:
-    """What became of each."""
+    """What became of each; with ``all_tests`` every test that reaches it is asked, however long they take."""
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
-        runner = Runner(Path(folder), jobs, reach, root=root)
+        runner = Runner(Path(folder), jobs, reach, root=root, all_tests=all_tests)
         try:
             with ThreadPoolExecutor(jobs) as pool:
                 results = []
@@ -284,8 +290,13 @@ def main() -> int:
     )
     asked.add_argument("--reach", type=Path, default=KEPT, help="what python -m mutants.reach found")
     asked.add_argument("--again", action="store_true", help="only what the last run of this seed did not notice")
+    asked.add_argument(
+        "--all-tests", action="store_true", help="with --again: ask every test that reaches it, however long they take"
+    )
     asked.add_argument("--entries", type=Path, help="write unjudged survivors to this file, to be judged")
     given = asked.parse_args()
+    if given.all_tests and not given.again:
+        asked.error("--all-tests needs --again: it takes minutes for each bug")
     judged = judgments()
     last = KEPT.parent / f"seed-{given.seed}{given.only.replace('/', '-').replace(',', '')}.json"
     sites = [site for site in all_sites() if site.file.startswith(tuple(given.only.split(",")))]
@@ -298,7 +309,7 @@ def main() -> int:
         reach = Reach(given.reach)
     except ValueError as error:
         asked.error(str(error))
-    results = run(chosen, jobs=given.jobs, reach=reach, tell=tell)
+    results = run(chosen, jobs=given.jobs, reach=reach, tell=tell, all_tests=given.all_tests)
     last.parent.mkdir(exist_ok=True)
     survived = [each for each in results if not each.noticed]
     last.write_text(json.dumps({"count": len(results), "survived": [each.site.key for each in survived]}))

@@ -6,7 +6,7 @@ looked up as its function, a function as its file, a file as its room.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -105,8 +105,8 @@ class Reach:
         of_file = self._first_known((site.file,))
         return np.union1d(of_file, np.flatnonzero(in_room)).astype(np.int64)
 
-    def stages(self, site: Site, without: frozenset[str] = frozenset()) -> list[Stage]:
-        """Few cheap tests, then those that reach it too, then wider."""
+    def stages(self, site: Site, without: frozenset[str] = frozenset(), *, all_tests: bool = False) -> list[Stage]:
+        """Few cheap tests, then those that reach it too, as many as fit or all of them, then wider."""
         near = [row for row in self._cheapest(self.near(site)) if self.tests[row] not in without]
         cases: dict[str, int] = defaultdict(int)
         few: list[int] = []
@@ -116,10 +116,10 @@ class Reach:
             (few if cases[name] < OF_ONE_FUNCTION else more).append(row)
             cases[name] += 1
         first, rest = self._within(few, FIRST_SECONDS)
-        second, _ = self._within(sorted([*rest, *more], key=lambda row: self._cost[row]), MORE_SECONDS)
+        later = list(self._batches(sorted([*rest, *more], key=lambda row: self._cost[row])))
         known = {*near, *(row for row in range(len(self.tests)) if self.tests[row] in without)}
         third, _ = self._within([row for row in self._cheapest(self.wide(site)) if row not in known], WIDER_SECONDS)
-        found = [self._stage(rows) for rows in (first, second, third) if rows]
+        found = [self._stage(rows) for rows in (first, *(later if all_tests else later[:1]), third) if rows]
         trusted = not any(each.startswith(SPARK_TESTS) for each in without)
         return (
             [*found, Stage(SPARK_TESTS, SPARK_SECONDS, spark=True)]
@@ -139,6 +139,12 @@ class Reach:
                 break
             taken += 1
         return list(rows[:taken]), list(rows[taken:])
+
+    def _batches(self, rows: Sequence[int]) -> Iterator[list[int]]:
+        """All of them, in parts of so many seconds that one that does not end is soon known."""
+        while rows:
+            part, rows = self._within(rows, MORE_SECONDS)
+            yield part
 
     def _stage(self, rows: Iterable[int]) -> Stage:
         """Tests of one file together and in its order, because they may share what they open."""

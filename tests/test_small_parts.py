@@ -157,6 +157,13 @@ def test_a_column_is_refused_if_another_has_its_name_in_other_letters() -> None:
         beside_folders(["month", "year"], ["emp", "YEAR"], "the file")
 
 
+@pytest.mark.parametrize("name", ["", "a\x00b", 5, None, b"county"])
+def test_a_column_needs_a_name_that_is_a_text(name: Any) -> None:
+    assert Schema.of(unit="id", columns={"county": "text"}).columns
+    with pytest.raises(ParameterError, match="empty column name"):
+        Schema.of(unit="id", columns={"county": "text", name: "text"})
+
+
 def test_levels_without_a_sum_have_even_shares() -> None:
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"naics": "text"})
     keys = rw.Keys.of({"naics": ["111", "112", "221"]})

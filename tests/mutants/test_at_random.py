@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mutants.at_random import Result, enough, report, run, wilson
+from mutants.at_random import Result, enough, main, report, run, wilson
 from mutants.catalogue import PACKAGE
 from mutants.chosen_tests import SPARK_TESTS, Reach, line_in_function
 from mutants.judged import Judgment, entry_for, judgments
-from mutants.reach import blocks_of, collect, marked
+from mutants.reach import blocks_of, collect, marked, write
 from mutants.sites import Site, all_sites, drawn, is_python, sites_of
 
 CODE = '''"""A planted module: 1 + 1 < 3."""
@@ -204,6 +204,29 @@ def test_tests_are_chosen_by_what_they_and_their_fixtures_reach(project: Path, r
     assert "test_that_fails" not in {
         test for stage in reach.stages(site(project, "sign: - -> +")) for test in stage.tests
     }
+
+
+def test_all_tests_are_asked_only_if_that_is_wanted(project: Path, tmp_path: Path) -> None:
+    """Nine tests of 20 s: one, then two, fit where they may take 6 and 40 s."""
+    tree = ast.parse((project / PACKAGE / "small.py").read_bytes())
+    blocks = [block for block, _, _ in blocks_of(tree, "small.py")]
+    here = [number for number, block in enumerate(blocks) if block.function == "spread"]
+    names = [f"tests/test_slow.py::test_{place}" for place in range(9)]
+    told = [{"test": name, "seconds": 20 - 0.02, "passed": True, "blocks": here} for name in names]
+    write(tmp_path / "reach.npz", told, blocks)
+    slow, one = Reach(tmp_path / "reach.npz", root=project), site(project, "sign: - -> +")
+    assert [len(stage.tests) for stage in slow.stages(one)] == [1, 2]
+    stages = slow.stages(one, all_tests=True)
+    assert [len(stage.tests) for stage in stages] == [1, 2, 2, 2, 2]
+    assert sorted(test for stage in stages for test in stage.tests) == names
+    assert sum(len(stage.tests) for stage in slow.stages(one, frozenset(names[:3]), all_tests=True)) == 6
+
+
+def test_asking_all_tests_is_for_survivors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["at_random", "--seed", "1", "--all-tests"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "--all-tests needs --again" in capsys.readouterr().err
 
 
 @pytest.mark.process

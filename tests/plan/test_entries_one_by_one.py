@@ -325,6 +325,12 @@ def test_a_series_has_budgets_by_period_and_what_was_declared(folder: Path) -> N
         assert [words[:30] for _, _, words in found] == ["has a part in epsilon next to "]
 
 
+def test_what_those_who_stay_may_lose_is_the_same_in_every_period(folder: Path) -> None:
+    series = 'series = { name = "s", period = "2024", staying = [{ rho = 0.5, period = "2024" }] }'
+    found = told(folder, top=f"{series}\nbudget = [{{ rho = 2 }}]")
+    assert [words for _, _, words in found] == ["needs a table [series]"]
+
+
 def test_pairs_of_codes_are_texts(folder: Path) -> None:
     assert read_pairs(folder / "pairs.csv") == [("1", "2"), ("3", "4")]
 

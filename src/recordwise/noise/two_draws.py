@@ -88,20 +88,31 @@ def _summed(first: Fraction, second: Fraction, shift: int, swing: float) -> floa
         return math.inf
     count = math.ceil(math.log(LAST_ORDER / FIRST_ORDER) / math.log(ORDER_RATIO))
     orders = np.geomspace(FIRST_ORDER, LAST_ORDER, count)
+    cumulants = _cumulants(first, second, shift, swing, orders)
+    found = max(_highest(orders, cumulants), float(cumulants[0] / orders[0]))
+    tail = shift**2 / (2 * total) + swing / (1 + LAST_ORDER)
+    return max(found, tail) * 2 * total / shift**2 * (1 + FLOAT_ERROR)
+
+
+def _cumulants(first: Fraction, second: Fraction, shift: int, swing: float, orders: FloatArray) -> FloatArray:
+    """Bound (a-1) D_a by sums over a window, with what they leave out and round; ``orders`` are a - 1."""
+    total = float(first + second)
     room = shift + math.ceil(math.sqrt(2 * total * (DEEP + LAST_ORDER * swing)))
     points = np.arange(-room, math.ceil((LAST_ORDER + 1) * shift) + room + 1, dtype=np.float64)
     here, there = log_weights(points, first, second), log_weights(points - shift, first, second)
-    bent = (there + (points - shift) ** 2 / (2 * total)) - (here + points**2 / (2 * total))
+    # The difference of both, without the squares that cancel.
+    bent = _log_theta(points - shift, first, second) - _log_theta(points, first, second)
     loss = (2 * points * shift - shift**2) / (2 * total) + bent
     exponents = there[None, :] + orders[:, None] * loss[None, :]
     largest = exponents.max(axis=1)
     sums = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1)) - np.logaddexp.reduce(here)
-    beyond = math.log(2) - (DEEP + LAST_ORDER * swing) + orders * (swing + (orders + 1) * shift**2 / (2 * total))
     rounding = FLOAT_ERROR * (float(np.abs(there).max()) + orders * float(np.abs(loss).max()))
-    cumulants = np.logaddexp(sums, beyond) + rounding + SUM_ERROR * (1 + orders)
-    found = max(_highest(orders, cumulants), float(cumulants[0] / orders[0]))
-    tail = shift**2 / (2 * total) + swing / (1 + LAST_ORDER)
-    return max(found, tail) * 2 * total / shift**2 * (1 + FLOAT_ERROR)
+    return np.asarray(np.logaddexp(sums, _left_out(orders, shift, total, swing)) + rounding + SUM_ERROR * (1 + orders))
+
+
+def _left_out(orders: FloatArray, shift: int, total: float, swing: float) -> FloatArray:
+    """Bound the logarithm of the terms outside the window, by Chernoff at either end."""
+    return math.log(2) - (DEEP + LAST_ORDER * swing) + orders * (swing + (orders + 1) * shift**2 / (2 * total))
 
 
 def _highest(orders: FloatArray, cumulants: FloatArray) -> float:
@@ -118,18 +129,21 @@ def _highest(orders: FloatArray, cumulants: FloatArray) -> float:
 
 
 def log_weights(points: FloatArray, first: Fraction, second: Fraction) -> FloatArray:
-    """Return the log-probabilities of the sum, up to a constant."""
+    """Return the log-probabilities of the sum at whole numbers, up to a constant."""
+    return np.asarray(-(points**2) / (2 * float(first + second)) + _log_theta(points, first, second))
+
+
+def _log_theta(points: FloatArray, first: Fraction, second: Fraction) -> FloatArray:
+    """Return what the sum has besides the Gaussian of its variance, up to a constant."""
     total = first + second
     u, period = first * second / total, float(first / total)
     place = points * period
     place -= np.rint(place)
     if u >= SELF_DUAL:
         q = math.exp(-2 * math.pi**2 * float(u))
-        theta = 1 + 2 * sum(q ** (n * n) * np.cos(2 * math.pi * n * place) for n in range(1, TERMS))
-        return np.asarray(-(points**2) / (2 * float(total)) + np.log(theta))
+        return np.asarray(np.log(1 + 2 * sum(q ** (n * n) * np.cos(2 * math.pi * n * place) for n in range(1, TERMS))))
     steps = np.arange(-TERMS, TERMS + 1)
-    terms = -((steps[:, None] - place[None, :]) ** 2) / (2 * float(u))
-    return np.asarray(-(points**2) / (2 * float(total)) + np.logaddexp.reduce(terms, axis=0))
+    return np.asarray(np.logaddexp.reduce(-((steps[:, None] - place[None, :]) ** 2) / (2 * float(u)), axis=0))
 
 
 @lru_cache(maxsize=512)
