@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.planning import Goal, plan_goals, plan_text, recommend
@@ -300,7 +300,7 @@ def session():
             "naics": rng.choice(["311", "312", "313", "321", "441", "442"], rows),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as opened:
+    with employers(table, max_outside="accept") as opened:
         yield opened
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.postprocess import sum_error_bound_pure, sum_error_bound_zcdp
@@ -36,8 +37,7 @@ def opened():
         }
     )
     measures = {"emp": 1, "profit": rw.Measure.of("profit", signed=True)}
-    how = {"unit": "id", "firm": "firm", "tuned_on": "synthetic", "max_outside": "accept"}
-    with rw.Session(table, measures=measures, **how) as session:
+    with employers(table, measures=measures, firm="firm", max_outside="accept") as session:
         yield session
 
 

@@ -12,7 +12,7 @@ import quickjs
 from typer.testing import CliRunner
 
 import recordwise as rw
-from build import records, session
+from build import employers, records, session
 from recordwise.cli import app
 from recordwise.engines.owner import EDGES
 from recordwise.errors import BudgetError, LedgerError, ParameterError, PlanFileError, SourceError
@@ -349,9 +349,7 @@ def test_an_external_mechanism_may_take_records_whole_and_costs_each_the_same(gi
 
 
 def test_an_unsplit_table_needs_no_measure() -> None:
-    with rw.Session(
-        records(50).select(["id", "county"]), unit="id", columns={"county": "text"}, tuned_on="synthetic"
-    ) as opened:
+    with employers(records(50).select(["id", "county"]), "county", measures={}) as opened:
         release = opened.run_external(lambda table: table.num_rows, split=None, rho=1, where="county = '02'")
     assert release.policy.loss({"county": "01"}) == 0
     assert release.policy.loss({"county": "02"}) == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from divergences import published, zcdp
 from recordwise.errors import BudgetError, KeysError, ParameterError, PlanError
 from recordwise.ledger.ledger import Ledger
@@ -43,15 +44,7 @@ def records(rows: int = 400) -> dict[str, list[Any]]:
 
 
 def session(ledger: Any = None, **given: Any) -> rw.Session:
-    return rw.Session(
-        records(),
-        unit="id",
-        measures={"emp": 1},
-        columns={"county": "text", "naics": "text"},
-        tuned_on="synthetic",
-        ledger=ledger,
-        **given,
-    )
+    return employers(records(), "county", "naics", ledger=ledger, **given)
 
 
 GAUSSIAN = rw.Sized(rw.Gaussian(sigma="0.1"), floor=100)
