@@ -135,6 +135,7 @@ def test_a_pure_budget_chooses_among_noise_that_has_a_pure_loss():
     assert budget.dominates(policy)
 
 
+@pytest.mark.costly
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
     query = ladder(all_other="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
