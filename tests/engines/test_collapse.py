@@ -241,6 +241,7 @@ def session(tmp_path, table, **options):
 ROWS = {"id": [1, 1, 2], "x": [1, 2, 900], "c": ["a", "a", "b"]}
 
 
+@pytest.mark.costly
 def test_a_release_and_the_owners_view_see_records_and_not_rows(opens, tmp_path):
     asked = (
         rw.query()

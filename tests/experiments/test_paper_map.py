@@ -118,6 +118,7 @@ def given():
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 @pytest.mark.parametrize("line", API)
+@pytest.mark.costly
 def test_the_lines_of_the_public_api_run(line, given):
     assert eval(line, dict(given)) is not None
 

@@ -78,6 +78,7 @@ def test_over_all_cells_the_interval_covers_where_the_two_kinds_meet_too(mechani
         ((COUNT, LOG), (12, 3000)),
     ],
 )
+@pytest.mark.costly
 def test_large_cells_are_covered_at_the_level_and_less_than_two_points_above_it(mechanisms, totals) -> None:
     """Two intervals at (1 + c)/2 each covered .98 to .998 here, 1.6 times as wide where both sides matter alike."""
     assert LEVEL - INTEGRATED <= covered(mechanisms, totals) <= LEVEL + 0.02

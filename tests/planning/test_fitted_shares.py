@@ -195,6 +195,7 @@ def test_shares_of_the_sum_both_margins_and_the_cells_are_the_best_of_a_grid(ses
     "names, rank_by",
     few([(("emp",), "median"), (("emp", "count"), "maximum"), (("emp",), "maximum"), (("emp", "count"), "median")], 2),
 )
+@pytest.mark.costly
 def test_a_plan_is_recommended_within_a_hundredth_of_a_grid_of_all_shares(session, monkeypatch, names, rank_by):
     """Each of four crossing tables with a share of its own; fitted variances from the inverse of the normal equations."""
     monkeypatch.setattr("recordwise.planning.search.fits.NEAR", 0)

@@ -75,6 +75,7 @@ def sums_over(records, release):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("given", ["margins", "levels"])
+@pytest.mark.costly
 def test_every_table_is_a_plain_sum_over_the_records(request, given, method):
     release = request.getfixturevalue(given)
     fitted = release.consistent(method=method)
@@ -137,6 +138,7 @@ def refused(release, match, **more):
         release.records(**{"weighted": True, **more})
 
 
+@pytest.mark.costly
 def test_what_cannot_become_records_says_why(opened, margins):
     one, total = rw.Gaussian(sigma=1), rw.query()
     refused(margins, "weighted or whole", weighted=False)

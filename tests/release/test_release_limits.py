@@ -47,6 +47,7 @@ CODES = sorted(results.TILES)
         ([*CODES, "90", "91", "92", "93", "94", "95"][: results.MOST_STATES + 1], {}, False),
     ],
 )
+@pytest.mark.costly
 def test_a_map_is_drawn_of_as_many_states_as_are_states(codes: list[str], labels: dict[str, str], drawn: bool) -> None:
     content = one_variable(codes, labels).content()
     found = results._map(content, {"lone": 0})

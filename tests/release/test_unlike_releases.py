@@ -46,6 +46,7 @@ def change(now: rw.Release, before: rw.Release) -> pa.Table:
 @pytest.mark.parametrize("now_signed", [False, True])
 @pytest.mark.parametrize("before_signed", [False, True])
 @pytest.mark.parametrize("other", ["profit", "loss"])
+@pytest.mark.costly
 def test_percentages_are_given_only_where_neither_total_can_be_negative(
     tmp_path: Path, now_signed: bool, before_signed: bool, other: str
 ) -> None:

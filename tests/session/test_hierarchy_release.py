@@ -139,6 +139,7 @@ def test_basic_tables_of_all_queries_add_up_exactly(release):
             assert value == sum_below(finest, table.keys, cell)
 
 
+@pytest.mark.costly
 def test_a_release_says_which_lists_it_is_by_and_is_fitted_again_from_its_files(release, tmp_path):
     release.save(tmp_path / "out")
     described = json.loads((tmp_path / "out" / "release.json").read_text())

@@ -45,6 +45,7 @@ PLANS = {
 @pytest.mark.theorem("T-GROUPED")
 @pytest.mark.parametrize("naics", ["111", "112", "221"])
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.costly
 @pytest.mark.sampled
 def test_a_record_loses_by_the_cells_it_moves_what_the_mechanism_of_its_group_costs(name, naics):
     asked, cells = PLANS[name]
@@ -199,6 +200,7 @@ def test_what_cannot_be_drawn_by_group_is_refused(values, match):
 
 @pytest.mark.parametrize("firms", [False, True])
 @pytest.mark.parametrize("first", [LOG, SPLIT, CUT], ids=["log", "split", "clamped"])
+@pytest.mark.costly
 def test_realized_losses_are_those_of_one_query_for_each_group(first, firms):
     other = CUT.at_share(Fraction(1, 4)) if first is CUT else rw.LogTransform(offset=10, sigma="0.1")
     default = CUT if first is CUT else WIDE

@@ -162,6 +162,7 @@ def test_planning_weighs_errors_against_the_size_of_a_total():
     ],
     ids=["log", "root"],
 )
+@pytest.mark.costly
 def test_planning_knows_the_error_of_a_transform_from_both_parts(mechanism):
     """Gains of 600 and losses of 500 leave 100, and the noise of both. 4,000 draws, seeded, at .95: between .93 and .97 they are
     within the planned error at a false alarm below 1e-7, and half the planned error would hold far fewer."""

@@ -165,6 +165,7 @@ def test_low_bands_have_the_other_law_and_bound_the_loss_of_a_giant() -> None:
 
 
 @pytest.mark.parametrize("kind", BY_KIND)
+@pytest.mark.costly
 def test_a_release_has_the_noise_of_each_band_and_verifies(kind: str, tmp_path: Path) -> None:
     with session(tmp_path / "a.ledger") as opened:
         release = opened.run(query(KINDS[kind]), rng=rw.noise.Seeded(5))
