@@ -9,7 +9,7 @@ SEED := $(or $(SEED),$(shell date +%s))
 PEERS := .venv-peers/tmlt
 TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0
 
-.PHONY: demo check test test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
+.PHONY: demo check test suite test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
 
 # In the environment of the tests if there is one; otherwise in one of its own, with what the demo needs and nothing else.
 DEMO := $(if $(wildcard $(READY)),$(VENV),.venv-demo)
@@ -27,7 +27,11 @@ demo: $(DEMO)/.ready
 check: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (slow or spark or browser or process or costly)"
 
-test: lint
+# Types are checked by one process, which takes long in a new clone: beside the tests. Both must pass.
+test: $(READY)
+	$(MAKE) -j 2 lint suite
+
+suite: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # All long runs, or those of one folder or file of tests/: make test-slow PART=policy. Then the short ones that need no Spark, in a random

@@ -68,9 +68,18 @@ HOW: dict[str, Any] = {}
 """Which engine sessions are opened on: the fixture ``on_both_engines`` sets it."""
 
 
+def employers(source: Any, *texts: str, **more: Any) -> rw.Session:
+    """A session on records with an id and a measure emp, by columns of text; what else is given replaces that."""
+    roles: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic"}
+    if texts:
+        roles["columns"] = dict.fromkeys(texts, "text")
+    return rw.Session(source, **(roles | HOW | more))
+
+
 def session(source: Any, ledger: Path | None = None, budget: Policy | None = None, **more: Any) -> rw.Session:
-    roles = {"unit": "id", "firm": "firm", "measures": MEASURES, "dataset": "small", "tuned_on": "synthetic"}
-    return rw.Session(source, ledger=ledger, budget=budget, **(roles | HOW | more))
+    """A session on ``records``."""
+    roles = {"firm": "firm", "measures": MEASURES, "dataset": "small", "ledger": ledger, "budget": budget}
+    return employers(source, **(roles | more))
 
 
 def keys() -> rw.Keys:

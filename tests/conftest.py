@@ -119,8 +119,15 @@ class Refused(subprocess.Popen):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need Spark come first. Workers are dealt runs of tests, so one of them starts Spark, once, and it stays warm."""
+    """Tests that need Spark come first, and those with forked processes in the middle.
+
+    Workers are dealt equal runs of tests, so one of them starts Spark and another the process that forks, once, and they stay warm.
+    """
     items.sort(key=lambda item: not needs_spark(item))
+    middle = len(items) // 2 + 2
+    forked = [item for item in items if "warm" in getattr(item, "fixturenames", ())]
+    others = [item for item in items if "warm" not in getattr(item, "fixturenames", ())]
+    items[:] = [*others[:middle], *forked, *others[middle:]]
     if (seed := config.getoption("--shuffled")) is not None:
         left_out = [item for item in items if needs_spark(item)]
         config.hook.pytest_deselected(items=left_out)

@@ -42,7 +42,7 @@ def establishments(rows: int = 600) -> pa.Table:
 
 def opened(**how: Any) -> rw.Session:
     told = {"dataset": "Enterprise statistics 2026", "measures": MEASURES, "tuned_on": "public", **how}
-    return rw.Session(establishments(), unit="id", firm="firm", **told)
+    return build.employers(establishments(), firm="firm", **told)
 
 
 def keys() -> rw.Keys:
@@ -139,9 +139,8 @@ def by_code_lists() -> rw.Release:
         revision="Two counties were corrected.",
     )
     words = rw.Labels(units={"emp": "employees"}, publication=said)
-    measures, columns = {"emp": 1}, {"county": "text", "naics": "text"}
-    how: dict[str, Any] = {"unit": "id", "measures": measures, "columns": columns, "hierarchies": lists, "words": words}
-    with rw.Session(table, dataset="patterns", tuned_on="public", **how) as session:
+    how: dict[str, Any] = {"dataset": "patterns", "tuned_on": "public", "hierarchies": lists, "words": words}
+    with build.employers(table, "county", "naics", **how) as session:
         return session.run(asked).basic()
 
 
@@ -166,7 +165,7 @@ def hostile_release() -> rw.Release:
     table = table.set_column(3, HOSTILE, pa.array(chosen))
     measure = f"m{HOSTILE}"
     at = rw.by(HOSTILE, {HOSTILE: 100}, default=50)
-    with rw.Session(table, unit="id", measures={measure: 1}, dataset=HOSTILE, tuned_on="public") as hostile_session:
+    with build.employers(table, measures={measure: 1}, dataset=HOSTILE, tuned_on="public") as hostile_session:
         keys = rw.Keys.of(pa.table({HOSTILE: values}))
         asked = rw.query().group_by(HOSTILE, keys=keys).count(rw.Gaussian(rho="0.1"), alias=f"n{HOSTILE}")
         asked = asked.sum(measure, rw.UnitSplit(at=at, rho="0.1"), alias=f"s{HOSTILE}")
@@ -188,7 +187,7 @@ def five_levels() -> rw.Release:
     asked = asked.count(rw.Gaussian(rho="0.05")).sum("emp", rw.UnitSplit(at=at[0], rho="0.1"))
     asked = asked.sum("pay", rw.UnitSplit(at=at[1], rho="0.1")).sum("head", rw.LogTransform(offset=100, sigma="0.3"))
     measures = {"emp": 1, "pay": 1, "head": 1}
-    with rw.Session(table, unit="id", measures=measures, dataset="levels", tuned_on="public") as session:
+    with build.employers(table, measures=measures, dataset="levels", tuned_on="public") as session:
         return session.run(asked)
 
 

@@ -1,10 +1,13 @@
 """A few thousand generated establishments for the figures that need millions."""
 
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
-from experiments.establishments import Records, sorted_records
+import recordwise as rw
+from build import employers
+from experiments.establishments import MEASURES, Records, sorted_records
 from experiments.establishments_tables import Tables, tables
 from recordwise.synthetic import establishments
 
@@ -26,3 +29,8 @@ def small_records() -> Records:
 @cache
 def small_tables() -> Tables:
     return tables(small_records(), least=LEAST)
+
+
+def small_session(**more: Any) -> rw.Session:
+    roles: dict[str, Any] = {"unit": "estab_id", "firm": "firm_id", "measures": dict.fromkeys(MEASURES, 1)}
+    return employers(small_table(), "county", "naics", **roles, **more)

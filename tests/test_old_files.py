@@ -69,6 +69,7 @@ def test_every_version_with_old_files_is_read():
 
 
 @pytest.mark.parametrize("version, folder, ledger", ALL)
+@pytest.mark.costly
 def test_a_release_of_an_earlier_version_loads_and_verifies(version, folder, ledger, tmp_path):
     old = copied(version, tmp_path)
     release = rw.read(old / folder)
@@ -96,6 +97,7 @@ def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(old):
     assert verify(old / "establishments.ledger", against=[old / "fitted"]) == []
 
 
+@pytest.mark.costly
 def test_a_ledger_of_an_earlier_version_still_counts(old):
     ledger = Ledger.existing(old / "establishments.ledger")
     spent, budget = ledger.spent(), ledger.budget

@@ -165,6 +165,7 @@ def test_the_rooms_of_the_page_are_those_of_the_package() -> None:
     assert set().union(*rows_of_the_page()) == {name for name in found if not name.startswith("__")}
 
 
+@pytest.mark.costly
 def test_calls_change_room_at_most_half_as_often_as_before_the_rooms_were_redrawn() -> None:
     before = {name: int(count) for name, count in re.findall(r"^\| one ([\w ]+) \| (\d+) \|", PAGE, re.MULTILINE)}
     counted = rooms.counts()

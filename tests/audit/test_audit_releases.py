@@ -28,6 +28,7 @@ def told(found: list[Finding]) -> str:
 
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
     found = audit(SUBJECTS[name](), Runs(cells=10_000, runs=2))
     assert not any(each.broken for each in found), told(found)

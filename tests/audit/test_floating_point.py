@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import recordwise as rw
 from audit.naive_numpy import float_sum, integer_sum, noisy
+from build import employers
 from recordwise.audit import bound_on_loss
 from recordwise.audit.audit import features_of, lowest_bit
 from recordwise.errors import DataError, ParameterError, RecordwiseError
@@ -48,8 +49,7 @@ def published(
             "value": pa.array(list(values) * cells, stored or pa.int64()),
         }
     )
-    roles = {"unit": "id", "measures": {"value": declared}, "columns": {"cell": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **roles, max_outside="accept") as session:
+    with employers(table, "cell", measures={"value": declared}, max_outside="accept") as session:
         asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": names})).sum("value", mechanism, alias="answer")
         out = session.run(asked, rng=rng).save(folder)
     return pq.read_table(out / "cell.parquet").drop_columns(["cell"])
@@ -212,7 +212,7 @@ def test_one_record_that_is_not_a_number_makes_a_float_sum_none() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0, 0.5, 2.0**60])
 def test_records_that_are_not_numbers_are_refused_before_anything_is_spent(bad: float) -> None:
     table = pa.table({"id": [1, 2], "value": [1.0, bad]})
-    with rw.Session(table, unit="id", measures={"value": 1}, tuned_on="synthetic") as session:
+    with employers(table, measures={"value": 1}) as session:
         with pytest.raises(DataError) as refused:
             session.run(rw.query().sum("value", rw.Gaussian(sigma=3)))
         assert [event.kind for event in session.history()] == ["opened"]

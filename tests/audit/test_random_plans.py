@@ -46,7 +46,7 @@ def check(plans, **how):
 
 
 @pytest.mark.theorem("T-TYPES", "T-PLAN", "T-CELL")
-@pytest.mark.parametrize("plans", few([120, 200], 1))
+@pytest.mark.parametrize("plans", few([60, 200], 1))
 @pytest.mark.costly
 def test_no_record_loses_more_than_its_policy_says(plans):
     check(plans, seed="default")

@@ -23,7 +23,7 @@ import recordwise as rw
 import recordwise.release.draw as publish
 import recordwise.session.publisher as publisher
 from audit.drawn_laws_of_two import joint_divergence
-from build import few, keys, question, records
+from build import employers, few, keys, question, records
 from build import session as opened
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection
@@ -35,7 +35,7 @@ from recordwise.policy import Measure, group_loss, group_loss_by_cell
 from recordwise.release.formats import known_formats
 
 SECRET = "98765432123"
-ROLES: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}, "tuned_on": "past"}
+ROLES: dict[str, Any] = {"measures": {"value": 1}, "tuned_on": "past"}
 ASKED = rw.query().group_by("cell", keys=rw.Keys.of({"cell": ["a", "b"]})).sum("value", rw.Gaussian(sigma=3))
 BROKEN_FILES = {
     "text for a number": f"id,cell,value\n1,a,{SECRET}x\n2,b,3\n".encode(),
@@ -71,7 +71,7 @@ def test_an_error_about_a_file_holds_nothing_of_its_records(name: str, tmp_path:
     path.write_bytes(BROKEN_FILES[name])
 
     def attempt() -> None:
-        with rw.Session(path, **ROLES) as session:
+        with employers(path, "cell", **ROLES) as session:
             session.run(ASKED)
 
     assert_silent(attempt)
@@ -96,7 +96,7 @@ def test_an_error_of_somebody_else_s_code_holds_nothing_of_the_records(monkeypat
 
     domain = rw.Domain(columns=("cell",), size=5, keys=lambda at: {"cell": [str(i) for i in at]}, positions=quoting)
     chosen = rw.query().group_by("cell", keys=rw.Keys.select_from(domain, rho=1, threshold=3)).count(rw.Gaussian(rho=1))
-    with rw.Session(table, **ROLES) as session:
+    with employers(table, "cell", **ROLES) as session:
         assert_silent(lambda: session.run(chosen))
         assert_silent(lambda: session.run_external(quoting, split={"value": 50 * 10**9}, rho=1))
         monkeypatch.setattr(publisher, "prepare_table", quoting)
@@ -105,7 +105,7 @@ def test_an_error_of_somebody_else_s_code_holds_nothing_of_the_records(monkeypat
         monkeypatch.setattr(publish, "draw_table", quoting)
         assert_silent(lambda: session.run(ASKED))
     for name in ("totals", "split_table"):
-        with rw.Session(table, **ROLES) as session:
+        with employers(table, "cell", **ROLES) as session:
             monkeypatch.setattr(DuckDB, name, quoting)
             assert_silent(lambda: session.run(ASKED) and session.run_external(len, split={"value": 5}, rho=1))
             monkeypatch.undo()

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -46,8 +47,7 @@ def made(folder: Path) -> rw.Release:
     asked = rw.query().named("large").levels(*levels[0]).levels(*levels[1])
     asked = asked.at(rw.Keys.crossed(place.keys("county"), kind.keys("industry"))).count(rw.Gaussian(sigma=2))
     asked = asked.sum("emp", rw.Gaussian(sigma=30)).sum("pay", rw.Gaussian(sigma=1200))
-    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
-    with rw.Session(table, hierarchies=[place, kind], **how) as session:
+    with employers(table, hierarchies=[place, kind], measures={"emp": 1, "pay": 1}) as session:
         return session.run(asked, rng=Seeded(3)).basic(complete=True)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import recordwise as rw
 from browser.kept_pictures import ARTEFACTS
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
 from recordwise.release.content import unimodal_reach
@@ -38,7 +39,6 @@ def made(folder: Path) -> rw.Release:
     table = pa.table({"id": np.arange(rows), **columns, "emp": emp})
     labels = {f"sector={code}": name for code, name in SECTORS.items()} | {"emp": "Employment"}
     words = rw.Labels(labels=labels, units={"emp": "employees"})
-    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "dataset": "places"}
     tree = rw.query().named("tree").levels("nation", "state", "county", share=["1/10", "1/5", "7/10"])
     tree = tree.at(place.keys("county")).sum("emp", rw.Gaussian(sigma=9)).count(rw.Gaussian(sigma=2))
     tree = tree.sum("emp", rw.GeneralizedGaussian(shape=1, scale=8), alias="laplace")
@@ -48,7 +48,7 @@ def made(folder: Path) -> rw.Release:
     crossed = rw.query().named("crossed").levels("state", "county").levels("all", "sector")
     keys = rw.Keys.crossed(place.keys("county"), industry.keys("sector"))
     crossed = crossed.at(keys).sum("emp", rw.Gaussian(sigma=9), alias="both")
-    with rw.Session(table, words=words, hierarchies=[place, industry], **how) as session:
+    with employers(table, words=words, hierarchies=[place, industry], dataset="places") as session:
         return session.run([tree, crossed], rng=Seeded(8))
 
 

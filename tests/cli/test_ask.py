@@ -6,6 +6,7 @@ import json
 import pytest
 
 
+@pytest.mark.costly
 def test_a_total_is_printed_with_its_error_and_citation(folder, run):
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
     done = run("ask", folder / "out", "emp", "--where", "county=06037", "--where", "naics3=441,722", "--json")

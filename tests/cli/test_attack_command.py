@@ -7,6 +7,7 @@ import pytest
 from openpyxl import Workbook
 
 import recordwise as rw
+from build import employers
 from recordwise.disclosure import attack, largest_contributor, read_description
 from recordwise.errors import ParameterError
 
@@ -151,14 +152,7 @@ def test_a_private_release_next_to_tables_published_earlier(tmp_path, run) -> No
     (tmp_path / "known.toml").write_text('absent = "zero"\n' + described + table)
     records = {"id": [1, 2, 3], "county": ["a", "b", "c"], "emp": [300, 200, 100]}
     asked = rw.query().group_by("county", keys=["a", "b", "c"]).sum("emp", rw.Gaussian(sigma=10))
-    opened = rw.Session(
-        records,
-        unit="id",
-        measures={"emp": 1},
-        columns={"county": "text"},
-        tuned_on="public",
-        ledger=tmp_path / "ledger",
-    )
+    opened = employers(records, "county", tuned_on="public", ledger=tmp_path / "ledger")
     with opened as session:
         session.run(asked).save(tmp_path / "out")
     private = '[[table]]\nrelease = "out"\nname = "county"\ncells = { county = "county" }\nvalue = "sum_emp"\n'
@@ -229,11 +223,9 @@ def private_bounds(folder, mechanism, copies: int):
     """The bounds of county a from so many descriptions of the same private table."""
     (folder / "counties.csv").write_text("county\na\nb\n")
     if not (folder / "out").exists():
-        with rw.Session(
+        with employers(
             {"id": [1, 2], "county": ["a", "b"], "emp": [300, 200]},
-            unit="id",
-            measures={"emp": 1},
-            columns={"county": "text"},
+            "county",
             tuned_on="public",
             ledger=folder / "ledger",
         ) as session:

@@ -68,6 +68,7 @@ def test_records_that_are_declared_are_no_look(folder, run_json, monkeypatch):
     assert not (folder / "small.ledger").exists()
 
 
+@pytest.mark.costly
 def test_a_figure_of_confidential_records_is_its_owners_only(folder, run, terminal):
     for data, mode in (("confidential", 0o600), ("synthetic", 0o666 & ~umask())):
         drawn = folder / f"{data}.svg"

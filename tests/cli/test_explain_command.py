@@ -2,6 +2,8 @@
 
 import stat
 
+import pytest
+
 from recordwise.ledger.ledger import Ledger
 
 
@@ -46,6 +48,7 @@ def test_a_loss_is_said_in_words_before_its_numbers(released, run):
     assert words < numbers
 
 
+@pytest.mark.costly
 def test_check_names_a_family_that_costs_every_example_less(folder, run_json):
     plan = folder / "plan.toml"
     text = plan.read_text().replace("offset = 2000, sigma = 0.5", "offset = 100, sigma = 0.5")

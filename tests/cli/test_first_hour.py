@@ -58,6 +58,7 @@ def test_a_refusal_says_how_and_what_it_says_is_accepted(folder: Path, run: Any)
     assert (accepted.exit_code, "Budget: covers the plan" in accepted.stdout) == (0, True), accepted.output
 
 
+@pytest.mark.costly
 def test_a_plan_is_found_that_reaches_an_error_of_a_size_of_counties(folder: Path, run: Any, run_json: Any) -> None:
     """Cells of 1,000 employees within 5 % at 95 %: the recommended plan states so, can be checked, and can be revised."""
     plan, new = folder / "plan.toml", folder / "new.toml"

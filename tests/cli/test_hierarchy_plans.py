@@ -45,6 +45,7 @@ def test_a_check_names_the_lists_with_their_source_and_digest(listed, run, run_j
     assert found["levels"] == ["nation", "area", "county"]
 
 
+@pytest.mark.costly
 def test_a_release_has_every_level_and_its_basic_tables_add_up(listed, run):
     assert run("release", listed / "plan.toml", "--out", listed / "out", "--yes").exit_code == 0
     tables = {
@@ -87,6 +88,7 @@ def test_what_is_wrong_with_a_list_is_told_before_anything_is_read(listed, run, 
     assert not (listed / "small.ledger").exists()
 
 
+@pytest.mark.costly
 def test_a_firm_is_counted_by_the_levels_of_its_codes(listed, run, run_json, tmp_path):
     assert run("release", listed / "plan.toml", "--out", listed / "out", "--yes").exit_code == 0
     measured = "emp,payann,naics"

@@ -369,6 +369,7 @@ def shops(tmp_path):
         (("--by", "county", "--keys", "001,002", "--step", "sales=0.5"), "step = 0.5"),
     ],
 )
+@pytest.mark.costly
 def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops, run, monkeypatch, words, told):
     monkeypatch.chdir(shops)
     result = run("init", "shops.csv", *SAID, *words)

@@ -38,6 +38,7 @@ def test_every_command_has_an_example_and_no_example_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.costly
 def test_the_help_describes_the_command_its_arguments_exit_codes_and_an_example(name: str) -> None:
     done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "300", "TERM": "dumb"})
     text = " ".join(done.stdout.split())

@@ -140,6 +140,7 @@ formats = ["parquet", "csv", "xlsx"]
 """
 
 
+@pytest.mark.costly
 def test_accounts_with_negative_values_and_names_with_dots_and_blanks(here, run):
     rows = "id,NET.PROFIT,Net assets (k),SIC.CODE\n1,-500,10,01\n2,200,20,01\n3,50,30,02\n"
     (here / "accounts.csv").write_text(rows)
@@ -241,6 +242,7 @@ def test_preflight_writes_a_file_for_its_owner_where_there_is_no_terminal(here, 
     assert [each.name for each in here.iterdir() if each.name.startswith(".")] == []
 
 
+@pytest.mark.costly
 def test_a_plan_of_the_first_version_publishes_as_it_did(here, run):
     old = Path(__file__).parents[1] / "old_files" / "0.1.0"
     for name in ("plan.toml", "establishments.csv"):

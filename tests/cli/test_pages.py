@@ -65,6 +65,7 @@ def test_every_block_of_a_page_runs_in_order(page, heading, least, tmp_path, mon
         assert {"policy.json", "release.json"} <= {path.name for path in (tmp_path / "published-from-python").iterdir()}
 
 
+@pytest.mark.costly
 def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(tmp_path, run):
     _, text = blocks("plan-file.md")[0]
     (tmp_path / "plan.toml").write_text(text)

@@ -115,6 +115,7 @@ def test_allocate_splits_each_query_over_its_levels(levels, run, run_json):
     assert "times its goal" in shown
 
 
+@pytest.mark.costly
 def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
     found = run_json("plan", "recommend", folder / "plan.toml", "--by-table", *EMP, "--data", "synthetic")
     names = {each["name"] for each in found["families"]}
@@ -131,6 +132,7 @@ def test_recommend_tries_the_best_clamp_on_request(folder, run_json):
     assert any(name.startswith("clamped at") for name in named)
 
 
+@pytest.mark.costly
 def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     out = folder / "new" / "plan.toml"
     result = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
@@ -493,6 +495,7 @@ def test_the_best_plan_within_losses_keeps_them(folder, run, run_json):
     assert "The most reliable plan within these losses" in shown
 
 
+@pytest.mark.costly
 def test_the_best_plan_within_losses_is_written_as_a_plan(folder, run, run_json):
     out = folder / "new" / "plan.toml"
     words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--median", "0.5", "--data", "synthetic")

@@ -68,6 +68,7 @@ def test_the_help_s_own_example_of_a_rule_works(folder, run):
         assert (quarter <= year * (1 + 1e-12) + 1e-9).all()
 
 
+@pytest.mark.costly
 def test_what_was_changed_since_is_refused(released, folder, run):
     name = next(iter(read_tables(released)))
     table = pq.read_table(released / f"{name}.parquet")
@@ -79,6 +80,7 @@ def test_what_was_changed_since_is_refused(released, folder, run):
     assert not (folder / "fitted").exists()
 
 
+@pytest.mark.costly
 def test_a_fitted_release_is_fitted_anew_unless_it_was_changed(released, folder, run):
     run("postprocess", released, "--out", folder / "ols", "--method", "ols")
     run("postprocess", released, "--out", folder / "fitted")
@@ -97,6 +99,7 @@ def test_a_fitted_release_is_fitted_anew_unless_it_was_changed(released, folder,
     assert not (folder / "new").exists()
 
 
+@pytest.mark.costly
 def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
     run("postprocess", released, "--out", folder / "fitted")
     for bad in (
@@ -119,6 +122,7 @@ def test_a_folder_of_something_else_is_no_release(folder):
         rw.read(folder)
 
 
+@pytest.mark.costly
 def test_records_of_a_folder_are_those_of_the_release(released, folder, run):
     done = run(
         "postprocess",

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import OutsideError, ParameterError, PlanFileError
 from recordwise.plan.file.read import load_plan
 from recordwise.release.verify import verify
@@ -165,8 +166,7 @@ def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
     import pyarrow as pa
 
     table = pa.table(TABLE | {"emp": [3] * 198 + [0, 0]})
-    how = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **how, **opens.session_options()) as session:
+    with employers(table, "county", **opens.session_options()) as session:
         # Records that the condition leaves out are not outside.
         release = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
         assert release.tables[0].data.num_rows == 2
@@ -176,7 +176,7 @@ def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
         with pytest.raises(OutsideError):
             session.run(levels.count(rw.Gaussian(rho=1)))
         assert [event.kind for event in session.history()].count("charged") == 1
-    with rw.Session(table, **how, max_outside="accept", **opens.session_options()) as session:
+    with employers(table, "county", max_outside="accept", **opens.session_options()) as session:
         session.run(asked(["01"]))
         plain = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
     assert [each.data for each in plain.tables] == [each.data for each in release.tables]
@@ -196,18 +196,18 @@ LISTED = {"area": ["a"], "code": ["311"]}
 def test_a_record_in_the_rest_of_a_coarser_table_is_not_outside_a_finer_one(opens):
     import pyarrow as pa
 
-    how = {"unit": "id", "columns": {"area": "text", "code": "text"}, "tuned_on": "synthetic"}
+    how = {"measures": {}} | opens.session_options()
     tree = (
         rw.query().group_by("area", keys=LISTED).levels(rw.prefix("code", [1, 2, 3]), keys=LISTED, all_other="publish")
     )
     tree = tree.count(rw.Gaussian(rho=1))
-    with rw.Session(pa.table(TREE), **how, max_outside="0.1", **opens.session_options()) as session:
+    with employers(pa.table(TREE), "area", "code", max_outside="0.1", **how) as session:
         assert len(session.run(tree).tables) == 3
         found = session.owner.preflight(tree)
     # Only the record of area b is in no cell of any table.
     assert [(each.records, each.outside, each.in_rests) for each in found] == [(10, 1, 0), (10, 1, 3), (10, 1, 5)]
     with (
-        rw.Session(pa.table(TREE), **how, max_outside="0.09", **opens.session_options()) as session,
+        employers(pa.table(TREE), "area", "code", max_outside="0.09", **how) as session,
         pytest.raises(OutsideError),
     ):
         session.run(tree)

@@ -58,6 +58,7 @@ def sections() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.costly
 def test_every_heading_table_and_note_is_printed(
     folder: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

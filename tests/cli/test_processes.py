@@ -25,7 +25,7 @@ def process(*words, folder=None, **environment):
 
 
 @pytest.mark.process
-def test_a_release_in_a_pipe_is_quiet(folder):
+def test_a_release_in_a_pipe_is_quiet(folder, warm):
     done = process("release", "plan.toml", "--out", "out", "--yes", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout + done.stderr
@@ -34,7 +34,7 @@ def test_a_release_in_a_pipe_is_quiet(folder):
     assert {line.split(": ")[0] for line in done.stderr.splitlines()} == {"recordwise"}
     assert 5 <= len(done.stderr.splitlines()) <= 8
     assert done.stderr.splitlines()[-1].startswith("recordwise: finished (100%")
-    verified = process("ledger", "verify", "small.ledger", "--against", "out", folder=folder)
+    verified = warm.run("-m", "recordwise", "ledger", "verify", "small.ledger", "--against", "out", folder=folder)
     assert verified.returncode == 0
     looked_up = process("loss", "out/policy.json", "emp=10", "payann=400", "--json", folder=folder)
     assert json.loads(looked_up.stdout)["loss"] > 0

@@ -59,6 +59,7 @@ def test_the_task_for_airflow_runs_the_command_and_skips_what_was_released(offic
     assert [shell(office, command).returncode for _ in range(2)] == [0, given["skip_on_exit_code"]]
 
 
+@pytest.mark.costly
 def test_the_commands_of_the_page_run_in_order(office, run, monkeypatch) -> None:
     monkeypatch.chdir(office)
     lines = block("").strip().splitlines()

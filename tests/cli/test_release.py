@@ -87,6 +87,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(fold
     assert not (folder / "small.ledger").exists()
 
 
+@pytest.mark.costly
 def test_beyond_the_budget_nothing_is_spent_and_the_code_is_3(released, run):
     assert run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again").exit_code == 0
     before = events(released)

@@ -27,6 +27,7 @@ def place(tmp_path, run):
     return tmp_path
 
 
+@pytest.mark.costly
 def test_a_final_release_pays_the_difference_and_every_command_says_so(place, run):
     done = run("release", place / "final.toml", "--refine", place / "first", "--out", place / "second", "--yes")
     assert done.exit_code == 0, done.output
@@ -79,6 +80,7 @@ def test_what_a_refined_release_tells_is_said_with_the_losses_of_all_stages(plac
     assert "losses on this page are those of all stages" in page
 
 
+@pytest.mark.costly
 def test_check_and_resume_know_the_stage_of_a_plan(place, run):
     stage = '\n[stage]\nrefine = "first"\nfixed_in_advance = true\n'
     (place / "stage.toml").write_text(FINAL + stage)
@@ -98,6 +100,7 @@ def test_check_and_resume_know_the_stage_of_a_plan(place, run):
     assert "different folders" in other.output
 
 
+@pytest.mark.costly
 def test_a_public_tier_is_made_from_the_release_for_researchers_and_every_command_says_so(place, run):
     coarser = PLAN.replace("rho = 0.1 }", "rho = 0.025 }").replace("rho = 0.5 }", "rho = 0.125 }")
     (place / "public.toml").write_text(coarser + "\n[examples]\nshop = { emp = 20 }\n")
@@ -139,6 +142,7 @@ def test_a_public_tier_is_made_from_the_release_for_researchers_and_every_comman
         ('refine = "first"\nfixed_in_advance = 1', "fixed_in_advance"),
     ],
 )
+@pytest.mark.costly
 def test_what_a_stage_cannot_do_is_refused_by_name(place, run, entry, words):
     (place / "stage.toml").write_text(f"{FINAL}\n[stage]\n{entry}\n")
     refused = run("check", place / "stage.toml")

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, LedgerError, ParameterError, PlanFileError
@@ -233,13 +234,14 @@ def test_every_declared_column_needs_a_rule_it_can_have(collapse, problem):
 
 
 def session(tmp_path, table, **options):
-    given = {"unit": "id", "measures": {"x": 1}, "columns": {"c": "text"}, "collapse": {"x": "sum", "c": "same"}}
-    return rw.Session(table, **(given | {"tuned_on": "synthetic", "ledger": tmp_path / "l"} | options))
+    given = {"measures": {"x": 1}, "collapse": {"x": "sum", "c": "same"}, "ledger": tmp_path / "l"}
+    return employers(table, "c", **(given | options))
 
 
 ROWS = {"id": [1, 1, 2], "x": [1, 2, 900], "c": ["a", "a", "b"]}
 
 
+@pytest.mark.costly
 def test_a_release_and_the_owners_view_see_records_and_not_rows(opens, tmp_path):
     asked = (
         rw.query()

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, PlanError, SourceError, SqlError
@@ -182,19 +183,12 @@ def test_dates_in_files_and_frames_of_pandas(opens, tmp_path):
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 def test_a_release_by_quarter_has_a_page_that_asks_for_the_date(opens, tmp_path):
     frame = table(STORED["days"])
-    with rw.Session(frame, unit="id", measures={"emp": 1}, tuned_on="synthetic", **opens.session_options()) as session:
+    with employers(frame, **opens.session_options()) as session:
         assert session.schema.column("opened").type == "date"
         asked = rw.query().where("EXTRACT(YEAR FROM opened) = 2005 AND EXTRACT(MONTH FROM opened) = 12")
         with pytest.raises(DataError, match="is NULL"):
             session.run(asked.sum("emp", rw.UnitSplit(at=5, rho=1)))
-    with rw.Session(
-        frame,
-        unit="id",
-        measures={"emp": 1},
-        columns={"opened": SCHEMA.columns[0]},
-        tuned_on="synthetic",
-        **opens.session_options(),
-    ) as session:
+    with employers(frame, columns={"opened": SCHEMA.columns[0]}, **opens.session_options()) as session:
         keys = rw.Keys.product(opened_year=[2005, 2006], opened_quarter=[1, 2, 3, 4])
         grouped = asked.group_by(rw.year("opened"), rw.quarter("opened"), keys=keys)
         release = session.run(grouped.sum("emp", rw.UnitSplit(at=5, rho=1)), rng=rw.noise.Seeded(1))

@@ -79,6 +79,7 @@ NEIGHBORS = [-65, -64, -33, -32, -31, -16, -2, -1, 0, 1, 2, 16, 30, 31, 32, 33, 
 
 @pytest.mark.theorem("T-UNIQUE")
 @pytest.mark.parametrize("apart", [16, -1], ids=["by bits", "by numbers"])
+@pytest.mark.costly
 def test_whole_numbers_close_together_are_counted_exactly(apart, opens, monkeypatch):
     monkeypatch.setattr(records, "MOST_APART", apart)
     for kind in (pa.int8(), pa.int32(), pa.int64()):

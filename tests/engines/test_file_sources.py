@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from engines.plain_mechanism import Plain
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, ParameterError, PlanFileError, RecordwiseError, SourceError
@@ -176,7 +177,7 @@ def test_a_folder_is_one_table_and_the_names_of_its_folders_are_columns(opens, t
 
 
 def test_types_of_folders_are_inferred_as_text(tmp_path):
-    with rw.Session(folder(tmp_path), unit="id", measures={"emp": 1, "pay": "0.01"}) as session:
+    with employers(folder(tmp_path), measures={"emp": 1, "pay": "0.01"}) as session:
         kinds = {column.name: column.type for column in session.schema.columns}
     assert kinds == {"town": "text", "size": "integer", "state": "text", "year": "text"}
 
@@ -225,7 +226,7 @@ def test_arrow_files_are_one_table(opens, tmp_path):
         writer.write_table(coded.slice(0, 2), max_chunksize=1)
     pyarrow.feather.write_feather(coded.slice(2), str(tmp_path / "b.feather"))
     assert totals(opens, [tmp_path / "a.arrow", tmp_path / "b.feather"]) == EXPECTED
-    with rw.Session(tmp_path / "a.arrow", unit="id", measures={"emp": 1, "pay": "0.01"}) as session:
+    with employers(tmp_path / "a.arrow", measures={"emp": 1, "pay": "0.01"}) as session:
         assert session.schema.column("town").type == "text"
     pyarrow.feather.write_feather(pa.table({**ROWS, "emp": ["x"] * 3}), str(tmp_path / "c.feather"))
     with pytest.raises(SourceError, match="different columns"):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from engine_choice import need_java
 from engines.plain_mechanism import Plain
 from recordwise.engines.sources import stat
@@ -24,8 +25,7 @@ ROWS = {"id": [1, 2], "county": ["01", "02"], "emp": [10, 1000]}
 
 
 def opened(source, **how) -> rw.Session:
-    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    return rw.Session(source, **roles, **how)
+    return employers(source, "county", **how)
 
 
 class Untellable:

@@ -5,12 +5,12 @@ import math
 import pyarrow as pa
 import pytest
 
+from build import employers
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, LedgerError, ParameterError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Column, Measure, Plan, Schema
 from recordwise.plan.query import query
-from recordwise.session import Session
 
 M = Plain()
 ZERO = Schema.of(
@@ -108,8 +108,7 @@ def test_ids_are_validated_whatever_is_asked(opens):
 
 def opened(tmp_path, table, **options):
     given = {"measures": {each.name: each for each in ZERO.measures}, "columns": {"county": "text", "size": "integer"}}
-    given |= {"unit": "id", "tuned_on": "synthetic", "ledger": tmp_path / "l"}
-    return Session(table, **(given | options))
+    return employers(table, **(given | {"ledger": tmp_path / "l"} | options))
 
 
 def test_what_only_the_budget_looks_at_is_validated_too(tmp_path):

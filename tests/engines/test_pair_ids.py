@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import exact_totals
+from build import employers, exact_totals
 from engines.plain_mechanism import Plain
 from recordwise.errors import DataError, ParameterError
 from recordwise.plan import Plan, Schema
@@ -153,8 +153,7 @@ def test_losses_of_pairs_over_periods_and_in_their_cells():
     found = history_losses(policies, records, ["utility", "state"])
     assert sorted(sum(found.by_period.values()).tolist()) == [1.0] * 7 + [2.0, 3.0]
     asked = rw.query().group_by("state", keys=["b", "c"]).count(rw.Gaussian(rho=1))
-    how = {"unit": ["utility", "state"], "measures": {"kwh": 1}, "columns": {"state": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table(TRICKY), **how) as session:
+    with employers(table(TRICKY), "state", unit=["utility", "state"], measures={"kwh": 1}) as session:
         losses = session.owner.realized_loss_summary(asked, edges=[0.0, 0.5, 2.0], data="synthetic")
     assert losses.counts.tolist()[:3] == [5, 0, 3]
 

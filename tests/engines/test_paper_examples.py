@@ -111,6 +111,7 @@ def test_example_3_after_splitting_the_sensitivity_is_fifty(paper):
         assert float(noise.loss_at_shift(50)) == pytest.approx(rho, rel=1e-6)
 
 
+@pytest.mark.costly
 def test_table_1_no_clamp_serves_the_sum_of_its_retail_records():
     """Section 1: a bound above record 4 makes the noise as large as it is, a bound below cuts it off."""
     retail = [

@@ -8,6 +8,7 @@ import traceback
 
 import pytest
 
+import build
 import recordwise as rw
 from build import MEASURES, exact_totals, generous, question, records
 from engines.postgres_server import GUARDED, PASSWORD
@@ -29,17 +30,7 @@ SLOW = f"""CREATE VIEW {{}} AS SELECT {LIST} FROM {{}} UNION ALL
 
 
 def session(source, ledger=None):
-    return rw.Session(
-        source,
-        unit="id",
-        firm="firm",
-        measures=MEASURES,
-        columns=COLUMNS,
-        ledger=ledger,
-        budget=generous(),
-        dataset="small",
-        tuned_on="synthetic",
-    )
+    return build.session(source, ledger, generous(), columns=COLUMNS)
 
 
 def when_reading(server, act):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from engine_choice import Choice
 from engines.independent_reader import Reader, Refused
 from engines.lenient_readers import CAUGHT
@@ -151,9 +152,7 @@ def charged(case: Case, **how: Any) -> list[str]:
     schema = schema_of(case)
     measures, columns = ({each.name: each for each in listed} for listed in (schema.measures, schema.columns))
     try:
-        session = rw.Session(
-            source_of(case), unit="id", measures=measures, columns=columns, tuned_on="synthetic", **how
-        )
+        session = employers(source_of(case), measures=measures, columns=columns, **how)
     except RecordwiseError as error:
         return faults(case, Outcome(), Outcome(refused=str(error), error=error))
     with session:

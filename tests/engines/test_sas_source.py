@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from build import CODES, COUNTIES, MEASURES, question, records
+from build import CODES, COUNTIES, MEASURES, question, records, session
 from engines.copied_sources import problems, revealed
 from recordwise.engines import DuckDB
 from recordwise.engines.sources import stat
@@ -195,15 +195,7 @@ def test_files_with_different_columns_and_of_different_kinds_are_refused(write, 
 @pytest.mark.costly
 def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, tmp_path):
     path = write(lists(records(200)))
-    with rw.Session(
-        path,
-        unit="id",
-        firm="firm",
-        measures=MEASURES,
-        columns=COLUMNS,
-        ledger=tmp_path / "small.ledger",
-        tuned_on="synthetic",
-    ) as opened:
+    with session(path, tmp_path / "small.ledger", columns=COLUMNS) as opened:
         whole = path.read_bytes()
         path.write_bytes(b"")
         with pytest.raises(SourceError, match="damaged") as caught:
@@ -237,9 +229,7 @@ def test_a_table_without_records_has_totals_of_zero(write):
 
 def test_a_release_from_sas_is_the_release_from_the_same_records(write):
     table = records(400)
-    roles = {"unit": "id", "firm": "firm", "measures": MEASURES, "columns": COLUMNS, "dataset": "small"}
-    roles |= {"tuned_on": "synthetic"}
-    with rw.Session(write(lists(table)), **roles) as one, rw.Session(table, **roles) as other:
+    with session(write(lists(table)), columns=COLUMNS) as one, session(table, columns=COLUMNS) as other:
         theirs, ours = one.run(question(), rng=Seeded(5)), other.run(question(), rng=Seeded(5))
     assert [each.data for each in theirs.tables] == [each.data for each in ours.tables]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordwise as rw
-from build import exact_totals, keys, question, records
+from build import employers, exact_totals, keys, question, records
 from engines.plain_mechanism import Plain
 from recordwise.engines import Spark
 from recordwise.engines.spark.session import check_java, java_version, pyspark_sql, require_ansi
@@ -72,9 +72,7 @@ def test_a_dataframe_and_a_table_by_name_are_sources_and_the_session_keeps_its_s
 
 
 def test_a_session_infers_the_columns_of_a_dataframe(spark_session):
-    with rw.Session(
-        spark_session.createDataFrame(records(60)), unit="id", measures={"emp": 1}, engine="spark"
-    ) as opened:
+    with employers(spark_session.createDataFrame(records(60)), engine="spark") as opened:
         assert {column.name: column.type for column in opened.schema.columns} == {
             "firm": "integer",
             "county": "text",
@@ -85,14 +83,8 @@ def test_a_session_infers_the_columns_of_a_dataframe(spark_session):
 
 def test_only_cells_travel(spark_session, monkeypatch):
     seen = []
-    with rw.Session(
-        records(400),
-        unit="id",
-        firm="firm",
-        measures={"emp": 1, "pay": 1},
-        engine="spark",
-        spark=spark_session,
-        tuned_on="synthetic",
+    with employers(
+        records(400), firm="firm", measures={"emp": 1, "pay": 1}, engine="spark", spark=spark_session
     ) as opened:
         store, fetch = opened._engine._store, opened._engine._store.of_records
         monkeypatch.setattr(store, "of_records", lambda tree: seen.append(fetch(tree)) or seen[-1])

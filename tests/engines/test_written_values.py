@@ -141,6 +141,7 @@ def compare_dates(opens: Any, folder: Path, count: int) -> None:
         assert count / 5 < both < count
 
 
+@pytest.mark.costly
 def test_hostile_numbers_are_read_as_python_reads_them_or_refused(tmp_path):
     compare_numbers(DuckDB, tmp_path, 150)
 
@@ -201,6 +202,7 @@ def compare_headers(opens: Any, folder: Path, count: int) -> None:
     assert read_ones > count / 2
 
 
+@pytest.mark.costly
 def test_hostile_headers_mean_the_column_that_python_finds_or_are_refused(tmp_path):
     compare_headers(DuckDB, tmp_path, 12)
 

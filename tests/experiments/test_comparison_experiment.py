@@ -65,6 +65,7 @@ def test_an_insider_knows_what_exact_totals_give_away_and_no_more(
     assert found[run.MULTIPLIED].close_inside == 0
 
 
+@pytest.mark.costly
 def test_a_plan_leaves_an_insider_what_its_policy_says(small: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MOST", 3)
     monkeypatch.setattr(run, "SIGMAS", ("0.1", "0.2"))

@@ -84,14 +84,12 @@ def given():
     rows = {"id": [1, 2, 3, 4], "county": ["01", "01", "02", "02"], "emp": [4, 20, 900, 7]}
     by_county = rw.query().group_by("county", keys=rw.Keys.of({"county": ["01", "02"]}))
     laplace = rw.GeneralizedGaussian(shape=1, scale=100)
-    how = {"unit": "id", "measures": {"emp": rw.plan.Measure.of("emp", bound=10_000)}, "columns": {"county": "text"}}
     keys = build.keys()
     query = rw.query().group_by("county", "naics", keys=keys)
     asked = query.count(rw.Gaussian(rho="0.1")).sum("emp", rw.UnitSplit(at=50, rho="0.1"))
-    roles = {"measures": {"emp": 1, "pay": 1}, "columns": {"county": "text", "naics": "text"}, "firm": "firm"}
     with (
-        rw.Session(rows, **how, tuned_on="synthetic") as session,
-        rw.Session(build.records(200), unit="id", **roles, tuned_on="synthetic") as opened,
+        build.employers(rows, "county", measures={"emp": rw.plan.Measure.of("emp", bound=10_000)}) as session,
+        build.employers(build.records(200), "county", "naics", measures={"emp": 1, "pay": 1}, firm="firm") as opened,
     ):
         yield {
             "np": np,
@@ -120,6 +118,7 @@ def given():
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 @pytest.mark.parametrize("line", API)
+@pytest.mark.costly
 def test_the_lines_of_the_public_api_run(line, given):
     assert eval(line, dict(given)) is not None
 

@@ -8,7 +8,7 @@ from experiments import establishments
 from experiments.establishments_schemes import SPLITTING, share, split_policy
 from experiments.establishments_tables import DIGITS, OUTSIDE, tables
 from experiments.frame import data_folder
-from small_establishments import LEAST, small_records, small_table, small_tables
+from small_establishments import LEAST, small_records, small_session, small_table, small_tables
 
 
 def frame():
@@ -58,9 +58,7 @@ def test_the_session_finds_the_same_totals():
     asked = rw.query().group_by("county", rw.prefix("naics", 2), keys=rw.Keys.of(keys))
     quiet = rw.Gaussian(sigma="0.01")
     asked = asked.sum("payann", quiet).count(quiet)
-    kept = {"measures": {"emp": 1, "payann": 1, "payqtr1": 1}, "columns": {"county": "text", "naics": "text"}}
-    kept |= {"tuned_on": "synthetic", "max_outside": "accept"}
-    with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
+    with small_session(max_outside="accept") as session:
         made = session.run(asked, rng=rw.noise.Seeded(1)).to_pandas().sort_values(["county", "naics2"])
     assert made["sum_payann"].tolist() == level.totals["payann"].tolist()
     assert made["count"].tolist() == level.totals["estab"].tolist()

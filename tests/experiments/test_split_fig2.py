@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from experiments.frame import data_folder, write
 from experiments.split_fig2 import cattle, herds, run, simulated, smallest
 from experiments.split_fig2.errors import loss_cdf, relative_errors, share_above
@@ -37,7 +38,7 @@ def test_the_session_counts_the_same_share_above_rho():
     data = small()
     cents = data.values["HT1"]
     table = pa.table({"id": np.arange(len(cents)), "group": data.group, "ht1": cents / 100})
-    with rw.Session(table, unit="id", measures={"ht1": "0.01"}, columns={"group": "integer"}) as session:
+    with employers(table, measures={"ht1": "0.01"}, columns={"group": "integer"}) as session:
         policy = rw.UnitSplit(at=10, rho=1).policy(rw.policy.Measure("ht1", simulated.STEP), tight=False)
         summary = session.owner.loss_summary(policy, edges=[0.5, 1.0, 2.0])
     assert summary.share_above(1.0) == np.mean(cents > 1000)

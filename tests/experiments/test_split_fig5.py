@@ -15,12 +15,7 @@ from experiments.split_fig5 import run
 from experiments.split_fig5.claims import gap_falls
 from experiments.split_fig5.firms import BOUNDS, firm_starts
 from experiments.split_fig5.realized import firm_changes, record_changes
-from small_establishments import LEAST, small_records, small_table, small_tables
-
-
-def session():
-    kept = {"measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text", "naics": "text"}}
-    return rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept)
+from small_establishments import LEAST, small_records, small_session, small_table, small_tables
 
 
 def firm_losses(bound):
@@ -46,7 +41,7 @@ def test_the_bounds_are_those_of_the_library_firm_by_firm(bound, slack):
 def test_the_session_counts_the_same_firms_above_every_edge(bound):
     *_, found = firm_losses(bound)
     edges = [0.9, 3.1, 50.7, 700.3]
-    with session() as opened:
+    with small_session() as opened:
         summary = opened.owner.firm_loss_summary(split_policy("Moderate", 1, tight=False), bound=bound, edges=edges)
     assert summary.cdf().tolist() == pytest.approx([np.mean(found <= edge) for edge in edges], abs=1e-12)
 
@@ -112,7 +107,7 @@ def test_the_session_finds_the_same_realized_losses_of_establishments_and_firms(
     edges = [0.05137, 0.31373, 2.31737, 40.11379]
     made = small_tables()
     two = replace(made, levels=made.levels[:2])
-    with session() as opened:
+    with small_session() as opened:
         for changes, firms in ((record_changes(two), False), (firm_changes(two), True)):
             summary = opened.owner.realized_loss_summary(*asked, firms=firms, edges=edges)
             ours = float(share(1)) * (changes.squares["estab"] + changes.squares["emp"] / 25)

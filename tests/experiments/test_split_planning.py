@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from experiments.establishments import MEASURES
+from build import employers
 from experiments.establishments_tables import DIGITS
 from experiments.split_fig2 import simulated
 from experiments.split_fig4 import fitness
 from recordwise import planning
-from small_establishments import LEAST, small_records, small_table, small_tables
+from small_establishments import LEAST, small_records, small_session, small_table, small_tables
 
 
 def workload():
@@ -29,8 +29,7 @@ def test_planning_finds_the_noise_of_figure_4(measure, attribute):
     """Two searches of their own, each to about six digits."""
     goal = planning.Goal(measure, workload(), within="0.10", share="0.95")
     family = rw.Gaussian(rho=1) if measure == "count" else rw.Gaussian(sigma=1)
-    kept = {"measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text", "naics": "text"}}
-    with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
+    with small_session() as session:
         found = planning.recommend(session, goal, candidates={"gaussian": family}, keep_offsets=True, data="synthetic")[
             "gaussian"
         ]
@@ -44,8 +43,7 @@ def test_planning_finds_the_losses_of_figure_4():
     tables = [fitness.calibrated_table(level, "payann", "0.20") for level in small_tables().levels]
     ours = np.asarray(fitness.policy(tables, fitness.FULL).loss(small_records().measures))
     goal = planning.Goal("payann", workload(), within="0.20", share="0.95")
-    kept = {"measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text", "naics": "text"}}
-    with rw.Session(small_table(), unit="estab_id", firm="firm_id", **kept) as session:
+    with small_session() as session:
         found = planning.recommend(
             session, goal, candidates={"gaussian": rw.Gaussian(sigma=1)}, keep_offsets=True, data="synthetic"
         )["gaussian"]
@@ -59,7 +57,7 @@ def test_planning_sweeps_to_the_shares_above_rho_of_figure_2():
     data = simulated.simulate("uniform", 20_000, np.random.default_rng(1))
     table = pa.table({"id": np.arange(20_000), "cat": data.group, "ht1": data.values["HT1"] / 100})
     by = rw.query().group_by("cat", keys=rw.Keys.product(cat=list(range(simulated.GROUPS))))
-    with rw.Session(table, unit="id", measures={"ht1": "0.01"}, columns={"cat": "integer"}) as session:
+    with employers(table, measures={"ht1": "0.01"}, columns={"cat": "integer"}) as session:
         swept = planning.compare(
             session, measure="ht1", query=by, thresholds=[10, 50], rhos=[1], tight=False, data="synthetic"
         )

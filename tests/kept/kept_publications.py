@@ -13,6 +13,7 @@ import openpyxl
 import pyarrow as pa
 
 import recordwise as rw
+from build import employers
 from kept.leaves import leaves, table_leaves
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
@@ -43,13 +44,12 @@ def opened(seed: int) -> Iterator[rw.Session]:
         }
     )
     net = rw.Measure.of("net", signed=True)
-    with rw.Session(
+    with employers(
         table,
-        unit="id",
+        "county",
+        "naics",
         firm="firm",
         measures={"emp": 1, "pay": "0.5", "net": net},
-        columns={"county": "text", "naics": "text"},
-        tuned_on="synthetic",
         max_outside="accept",
         dataset="small",
     ) as session:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import recordwise as rw
-from build import keys
+from build import employers, keys
 from policy.several_measures import FOUR
 from policy.test_comparisons import random_comparison
 from recordwise.exact.functions import log, x
@@ -255,14 +255,8 @@ def of_releases() -> Iterator[tuple[str, Any]]:
         }
     )
     pay = rw.plan.Measure.of("pay", step="1/4", signed=True)
-    with rw.Session(
-        table,
-        unit="id",
-        firm="firm",
-        measures={"emp": 1, "pay": pay},
-        columns={"county": "text", "naics": "text"},
-        tuned_on="synthetic",
-        max_outside="accept",
+    with employers(
+        table, "county", "naics", firm="firm", measures={"emp": 1, "pay": pay}, max_outside="accept"
     ) as session:
         areas = rw.query().group_by("county", "naics", keys=keys())
         sums = areas.count(rw.Gaussian(sigma=2)).sum("emp", rw.UnitSplit(at=9, rho="0.2"))

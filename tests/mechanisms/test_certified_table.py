@@ -209,6 +209,7 @@ def test_a_certificate_that_was_tampered_with_is_made_again(change: str) -> None
     assert certificate(noise(), law) == made
 
 
+@pytest.mark.costly
 def test_old_certificates_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "MOST_KEPT", 2)
     for scale in (3, 4, 5):
@@ -219,6 +220,7 @@ def test_old_certificates_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("goal", [{"rho": "0.1", "at": 50}, {"rho": 2, "at": 1000}])
 @pytest.mark.parametrize("make", [{"shape": HALF}, {"shape": "0.3"}])
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_a_scale_found_for_a_loss_keeps_it_in_the_policy(make: dict[str, object], goal: dict[str, object]) -> None:
     mechanism = rw.GeneralizedGaussian(**make, **goal)  # type: ignore[arg-type]
     charged = mechanism.policy("emp").loss({"emp": goal["at"]})

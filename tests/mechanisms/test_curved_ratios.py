@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from recordwise.mechanisms.base import Noisy
 from recordwise.plan.statistics import base
 from recordwise.plan.statistics.base import Answer, CellAnswers, _radius, radii
@@ -59,6 +59,7 @@ def covered(mechanisms, totals):
 )
 @pytest.mark.parametrize("below", few([1, 26, 20, 40, 900], 2))
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_over_all_cells_the_interval_covers_where_the_two_kinds_meet_too(mechanisms, below) -> None:
     for share in (0.2, 30):
         assert covered(mechanisms, (round(share * below), below)) >= LEVEL - INTEGRATED
@@ -77,6 +78,7 @@ def test_over_all_cells_the_interval_covers_where_the_two_kinds_meet_too(mechani
         ((COUNT, LOG), (12, 3000)),
     ],
 )
+@pytest.mark.costly
 def test_large_cells_are_covered_at_the_level_and_less_than_two_points_above_it(mechanisms, totals) -> None:
     """Two intervals at (1 + c)/2 each covered .98 to .998 here, 1.6 times as wide where both sides matter alike."""
     assert LEVEL - INTEGRATED <= covered(mechanisms, totals) <= LEVEL + 0.02
@@ -167,7 +169,7 @@ def test_published_averages_and_ratios_cover_at_the_level_and_less_than_two_poin
     query = query.ratio("pay", "2 * emp", alias="rate")
     rows = {"id": np.arange(40 * cells), "cell": np.repeat(np.arange(cells), 40)}
     rows |= {"pay": np.full(40 * cells, 70), "emp": np.full(40 * cells, 30)}
-    with rw.Session(pa.table(rows), unit="id", measures={"pay": 1, "emp": 1}, tuned_on="synthetic") as session:
+    with employers(pa.table(rows), measures={"pay": 1, "emp": 1}) as session:
         table = session.run(query).table
     for name, exact in (("mean", 70), ("rate", 70 / 60)):
         low, high = (table.column(f"{name}_{end}").to_numpy() for end in ("low", "high"))

@@ -33,6 +33,7 @@ def mp(value: Fraction) -> mpmath.mpf:
 @pytest.mark.parametrize("function, formula", FUNCTIONS)
 @pytest.mark.parametrize("step, noise", [("1", "0.3"), ("0.01", "1e-6"), ("1000", "1e6")])
 @pytest.mark.theorem("T-TRANSFORM")
+@pytest.mark.costly
 def test_every_total_is_laid_on_the_nearest_grid_point(
     function: Function, formula: object, step: str, noise: str
 ) -> None:

@@ -92,6 +92,7 @@ def test_values_far_apart_are_told_without_their_laws(number: ValueNumber) -> No
 
 @pytest.mark.theorem("T-INFER")
 @pytest.mark.parametrize("pair", [(GAUSSIAN, GAUSSIAN), (GAUSSIAN, HEAVY), (LAPLACE, HEAVY)])
+@pytest.mark.costly
 def test_the_distance_of_two_values_in_two_tables_is_that_of_the_joint_law(
     pair: tuple[ValueNumber, ValueNumber],
 ) -> None:

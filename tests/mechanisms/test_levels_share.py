@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
 from recordwise.policy import constant, split
@@ -92,8 +93,7 @@ def test_a_level_without_a_variance_is_refused_with_the_plan():
     """Nothing is read and nothing is charged: the policy cannot even be written down."""
     records = pa.table({"id": ["a", "b"], "county": ["1", "2"], "state": ["1", "1"], "emp": [3, 4]})
     keys = [rw.Keys.of({"county": ["1", "2"]}), rw.Keys.of({"state": ["1"]})]
-    columns = {"county": "text", "state": "text"}
-    with rw.Session(records, unit="id", measures={"emp": 1}, columns=columns, tuned_on="public") as session:
+    with employers(records, "county", "state", tuned_on="public") as session:
         query = (
             rw.query()
             .levels("county", "state", keys=keys)
@@ -108,7 +108,7 @@ def test_a_level_without_a_variance_is_refused_with_the_plan():
 def test_a_level_that_only_the_parts_of_an_average_cannot_serve_is_refused_before_the_charge():
     records = pa.table({"id": ["a", "b"], "emp": [3, 4]})
     confidence = 1 - 2.0**-52
-    with rw.Session(records, unit="id", measures={"emp": 1}, columns={}, tuned_on="public") as session:
+    with employers(records, columns={}, tuned_on="public") as session:
         query = rw.query().avg("emp", sum=rw.Gaussian(sigma=3), count=rw.Gaussian(rho=1))
         with pytest.raises(ParameterError):
             session.run(query, confidence=confidence)

@@ -82,6 +82,7 @@ def expectation(entry: Entry, total: int) -> tuple[float, float, float, float]:
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
 @pytest.mark.theorem("T-HERMITE")
 @pytest.mark.theorem("T-LAPLACE-MEAN")
+@pytest.mark.costly
 def test_transforms_are_unbiased_on_any_grid(entry: Entry, noise: int, data: int) -> None:
     """Unbiased for what the grid point stands for: to rounding, or to (grid/noise)**2 for an inverse without closed form."""
     smooth = isinstance(entry.mechanism.inverse, FunctionInverse)
@@ -94,6 +95,7 @@ def test_transforms_are_unbiased_on_any_grid(entry: Entry, noise: int, data: int
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
 @pytest.mark.theorem("T-HERMITE")
 @pytest.mark.theorem("T-LAPLACE-MEAN")
+@pytest.mark.costly
 def test_the_unbiased_variance_of_a_transform_is_unbiased(entry: Entry) -> None:
     with coarse_grid(64, 16):
         for total in (0, 1, 2, 10, 1000):

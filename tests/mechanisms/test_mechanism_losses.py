@@ -126,6 +126,7 @@ def test_transforms_keep_their_policy_on_any_grid_however_coarse(
 
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
 @pytest.mark.theorem("T-TRANSFORM")
+@pytest.mark.costly
 def test_transforms_lose_nearly_all_of_their_policy_where_a_record_is_alone(entry: Entry) -> None:
     orders = tuple(1 + np.geomspace(1e-4, 3, 6))
     with coarse_grid(1024, 256):

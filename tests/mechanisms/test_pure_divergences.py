@@ -50,6 +50,7 @@ def largest_ratio(mechanism: Mechanism, total: int) -> float:
 @pytest.mark.theorem("T-PURE")
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("size", [1, 7, 60])
+@pytest.mark.costly
 @pytest.mark.sampled
 def test_a_sum_loses_its_pure_epsilon_and_no_more(name: str, size: int) -> None:
     mechanism = MECHANISMS[name]()

@@ -68,6 +68,7 @@ def test_a_repr_is_what_one_would_write():
     ids=repr,
 )
 @pytest.mark.costly
+@pytest.mark.sampled
 def test_noise_set_anew_keeps_the_shape(mechanism):
     """Only the noise parameters differ, and they meet the goal."""
     found = (

@@ -11,6 +11,7 @@ import quickjs
 
 import recordwise as rw
 import reference_loss
+from build import employers
 from recordwise.mechanisms import RootTransform
 from recordwise.mechanisms.base import parameter_json
 from recordwise.noise import Seeded
@@ -95,7 +96,7 @@ def test_a_root_is_calibrated_by_a_loss_a_variance_and_an_error(mechanism: RootT
 def test_a_root_is_released_read_back_and_fitted(mechanism: RootTransform, tmp_path) -> None:
     records = pa.table({"id": [str(i) for i in range(40)], "county": ["1", "2"] * 20, "emp": list(range(40))})
     keys = rw.Keys.of({"county": ["1", "2"]})
-    with rw.Session(records, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="public") as session:
+    with employers(records, "county", tuned_on="public") as session:
         query = rw.query().levels("county", keys=keys).sum("emp", mechanism)
         release = session.run(query, rng=Seeded(3))
     data = release.tables[0].data.to_pandas()

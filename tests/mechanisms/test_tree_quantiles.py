@@ -200,6 +200,7 @@ def grid_quantiles(leaves, p):
 @pytest.mark.theorem("T-INVERT")
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.05])
 @pytest.mark.parametrize("size", [3, 40, 600])
+@pytest.mark.costly
 def test_the_interval_holds_the_quantile_with_at_least_its_level(p, size):
     """1,500 cells at confidence 0.9: up to 10 % may miss. The count of misses is held against Binomial(1500, 0.1); what misses 0.15
     or more is found out with probability above 0.999, as the interval of the next test is."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import exact_totals
+from build import employers, exact_totals
 from recordwise.engines import DuckDB
 from recordwise.errors import PlanError, PlanFileError
 from recordwise.mechanisms.base import Mechanism
@@ -67,8 +67,7 @@ RIGHT = {
 @pytest.fixture(scope="module")
 def session():
     columns = {column.name: column for column in SCHEMA.columns}
-    roles = {"unit": "id", "measures": {"emp": 1, "pay": "0.5"}, "columns": columns, "tuned_on": "synthetic"}
-    with rw.Session(TABLE, **roles) as opened:
+    with employers(TABLE, measures={"emp": 1, "pay": "0.5"}, columns=columns) as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import KeysError
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, parse_sql, prefix
@@ -50,7 +51,7 @@ def test_the_same_in_sql_and_in_a_session():
     table = pa.table({"id": [1], "county": ["a"]})
     text = "SELECT county, COUNT(*) FROM t GROUP BY county"
     assert parse_sql(text, mechanisms={"*": COUNT}, keys=["a"]) == query().group_by("county", keys=["a"]).count(COUNT)
-    with rw.Session(table, unit="id", columns={"county": "text"}, tuned_on="synthetic") as session:
+    with employers(table, "county", measures={}) as session:
         released = session.sql(text, mechanisms={"*": COUNT}, keys=["a", "b"], rng=Seeded(1))
     assert released.tables[0].data["county"].to_pylist() == ["a", "b"]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.plan.file.write import plan_text
@@ -16,8 +17,7 @@ KEYS = rw.Keys.product(race=["a", "b"], origin=["x", "y", "z"])
 
 def opened(**more):
     table = {"id": [1, 2, 3, 4], "race": list("aabb"), "origin": list("xyyz"), "emp": [1, 2, 3, 4]}
-    columns = {"race": "text", "origin": "text"}
-    return rw.Session(table, unit="id", measures={"emp": 1}, columns=columns, tuned_on="synthetic", **more)
+    return employers(table, "race", "origin", **more)
 
 
 def four_tables():

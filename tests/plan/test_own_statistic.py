@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from plan.own_statistic import CountPositive
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import release_identity
@@ -35,7 +36,7 @@ count_positive.emp = { kind = "Gaussian", rho = 1000 }
 
 @pytest.fixture
 def session():
-    with rw.Session(TABLE, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic") as opened:
+    with employers(TABLE, "county") as opened:
         yield opened
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import KeysError, ParameterError, PlanFileError
 from recordwise.plan.sources import read_code_file
 
@@ -43,7 +44,7 @@ def published(place: Path, *, rng: Any = None) -> Path:
     """A folder with the table county in every format that holds it."""
     records = {"id": [1, 2, 3], "county": ["001", "003", "003"], "emp": [5, 7, 9]}
     asked = rw.query().group_by("county", keys=CELLS).sum("emp", rw.Gaussian(sigma=20))
-    with rw.Session(records, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="public") as session:
+    with employers(records, "county", tuned_on="public") as session:
         release = session.run(asked, rng=rng)
     formats = ("parquet", "csv") if rng is not None else ("parquet", "csv", "sdmx-csv")
     return release.save(place, formats=formats)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.plan.cost import firm_policy, lattice_policy, plan_parts, plan_policy, statistic_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -60,10 +61,7 @@ def views(release: Any) -> tuple[Any, ...]:
 
 
 def released() -> Any:
-    columns = {"county": "text", "state": "text"}
-    with rw.Session(
-        RECORDS, unit="id", measures={"emp": 1, "pay": 1}, columns=columns, tuned_on="synthetic"
-    ) as session:
+    with employers(RECORDS, "county", "state", measures={"emp": 1, "pay": 1}) as session:
         return session.run(*asked())
 
 

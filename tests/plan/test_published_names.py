@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import PlanError
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
@@ -54,8 +55,7 @@ def test_the_names_of_the_plan_hold_all_that_is_published_and_fitted():
     asked = asked.quantile("emp", p="0.5", grid=Grid.linear(0, 60, bits=3), rho=1)
     public = asked.group_by("county", keys=["a", "b"])
     selected = asked.group_by("county", keys=Keys.select(rho=1, delta="0.01"))
-    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **roles) as session:
+    with employers(table, "county") as session:
         releases = [session.run(each, rng=Seeded(1)) for each in (public, selected)]
     for each, found in zip((public, selected), [releases[0].consistent(), releases[1]]):
         (table,), (level,) = found.tables, each.tables()

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from plan.whole_plan import changed
 from recordwise.errors import ParameterError, PlanError, PlanFileError
 from recordwise.noise import Seeded
@@ -103,9 +104,7 @@ def test_the_column_that_marks_rests_is_reserved():
 
 def test_a_release_describes_its_rests_and_a_fit_of_its_levels_uses_them():
     noise = rw.Gaussian(sigma=3)
-    with rw.Session(
-        TABLE, unit="id", measures={"emp": 1}, firm="firm", tuned_on="synthetic", max_outside="accept"
-    ) as session:
+    with employers(TABLE, firm="firm", max_outside="accept") as session:
         release = session.run(asked(all_other="publish").sum("emp", noise, alias="emp"), rng=Seeded(1))
     coarse, fine = release.to_json()["plan"][0]["tables"]
     assert "rest" not in coarse

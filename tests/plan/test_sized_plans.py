@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import employers
 from recordwise.cli import app
 from recordwise.errors import PlanFileError
 from recordwise.plan.cost import plan_policy
@@ -52,8 +53,9 @@ def release(folder: Path, rng: Any = None) -> Path:
     records: dict[str, list[Any]] = {"id": list(range(60)), "emp": [number % 40 for number in range(60)]}
     records |= {name: [values[number % 3] for number in range(60)] for name, values in CELLS.items()}
     pq.write_table(pa.table(records), folder / "records.parquet")
-    kept = {"ledger": folder / "plan.ledger", "budget": BUDGET, "dataset": "test", "tuned_on": "synthetic"}
-    with rw.Session(str(folder / "records.parquet"), unit="id", measures={"emp": 1}, **kept) as opened:
+    with employers(
+        str(folder / "records.parquet"), ledger=folder / "plan.ledger", budget=BUDGET, dataset="test"
+    ) as opened:
         query = rw.query().group_by("county", "naics", keys=rw.Keys.of(CELLS)).sum("emp", rw.Gaussian(sigma=20))
         return opened.run(query, rng=rng).save(folder / "year1")
 

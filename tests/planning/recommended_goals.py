@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import recordwise as rw
+from build import employers
 from recordwise.planning.search.goals import goal_tables, targets_in
 from recordwise.planning.search.shares import FittedRatios
 from recordwise.synthetic import establishments
@@ -57,12 +58,12 @@ GOALS = (
 
 def session(rows: int) -> rw.Session:
     """The generator's establishments."""
-    return rw.Session(
+    return employers(
         establishments(rows, seed=1),
+        "county",
+        "naics",
         unit="estab_id",
         measures={"emp": 1, "payann": 1},
-        columns={"county": "text", "naics": "text"},
-        tuned_on="synthetic",
         max_outside="accept",
     )
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import recordwise as rw
+from build import employers
 
 COUNTIES = ["01", "02", "03", "04"]
 CODES = ["111", "112", "221"]
@@ -28,8 +29,7 @@ def rows() -> dict[str, Any]:
 
 
 def opened(**more: Any) -> rw.Session:
-    roles = {"unit": "id", "measures": {"emp": 1, "pay": "0.5"}, "firm": "firm", "tuned_on": "synthetic"}
-    return rw.Session(pa.table(rows()), **(roles | more))
+    return employers(pa.table(rows()), **({"measures": {"emp": 1, "pay": "0.5"}, "firm": "firm"} | more))
 
 
 def shape() -> Any:

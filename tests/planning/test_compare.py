@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from planning.small_table import cell_sums, rows, shape
 from recordwise.errors import ParameterError
 from recordwise.planning import MultiplicativeNoise, PercentRule, compare
@@ -169,7 +169,7 @@ def test_two_largest_that_are_equal_count_twice():
     import pyarrow as pa
 
     data = pa.table({"id": [1, 2, 3], "cell": ["a", "a", "a"], "emp": [50, 50, 4]})
-    with rw.Session(data, unit="id", measures={"emp": 1}) as session:
+    with employers(data) as session:
         by = rw.query().group_by("cell", keys=rw.Keys.product(cell=["a"]))
         withheld = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=by).rules.withheld
         kept = compare(

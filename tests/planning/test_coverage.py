@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, recommend
@@ -53,9 +54,7 @@ def goal(keys):
 
 
 def opened(table):
-    columns = {"county": "text", "naics": "text"}
-    roles = {"unit": "estab_id", "firm": "firm_id", "measures": {"emp": 1, "payann": 1}, "columns": columns}
-    return rw.Session(table, tuned_on="synthetic", **roles)
+    return employers(table, "county", "naics", unit="estab_id", firm="firm_id", measures={"emp": 1, "payann": 1})
 
 
 def truth(table, released):

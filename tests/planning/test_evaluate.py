@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.planning import MultiplicativeNoise, PercentRule, clamped, evaluate
 from recordwise.planning.scope import TODAY
@@ -32,14 +33,7 @@ def records() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def session() -> Iterator[rw.Session]:
     listed = rw.Hierarchy.of("place", STATES, levels=["nation", "state", "county"], source="public: counties")
-    with rw.Session(
-        records(),
-        unit="id",
-        measures={"emp": 1, "pay": 1},
-        columns={"county": "text"},
-        hierarchies=[listed],
-        tuned_on="synthetic",
-    ) as opened:
+    with employers(records(), "county", measures={"emp": 1, "pay": 1}, hierarchies=[listed]) as opened:
         yield opened
 
 
@@ -151,7 +145,7 @@ MANY = [f"{number:05d}" for number in range(3_000)]
 def many() -> Iterator[rw.Session]:
     """Three records in each of many counties."""
     table = {"id": list(range(9_000)), "county": MANY * 3, "emp": [3] * 3_000 + [10] * 3_000 + [40] * 3_000}
-    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}) as opened:
+    with employers(table, "county") as opened:
         yield opened
 
 
@@ -250,7 +244,7 @@ def test_levels_and_totals_are_evaluated_each_in_its_own_table(session: rw.Sessi
 
 
 def test_confidential_records_mark_the_session_and_the_result() -> None:
-    with rw.Session(records(), unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}) as opened:
+    with employers(records(), "county", measures={"emp": 1, "pay": 1}) as opened:
         found = evaluate(opened, SHAPE.sum("emp", NEARLY_EXACT), draws=1)
         assert found.privacy_label.startswith("CONFIDENTIAL")
         assert "looked" in [event.kind for event in opened.history()]
@@ -309,7 +303,7 @@ def test_a_figure_has_labelled_axes_and_bars_that_end_at_the_dots(session: rw.Se
 def test_signed_measures_have_no_multiplicative_noise() -> None:
     table = {"id": [1, 2], "county": ["01001", "01001"], "profit": [-50, 20]}
     measure = rw.Measure.of("profit", bound=1000, signed=True)
-    with rw.Session(table, unit="id", measures={"profit": measure}, columns={"county": "text"}) as opened:
+    with employers(table, "county", measures={"profit": measure}) as opened:
         query = SHAPE.sum("profit", rw.RootTransform(degree=2, offset=10, sigma="0.0001", signed=True))
         given: dict[str, Any] = {"metric": "bias", "by": "county", "draws": 1, "data": "synthetic"}
         found = evaluate(opened, query, baselines={"ezs": MultiplicativeNoise()}, **given)
@@ -321,7 +315,7 @@ def test_records_repeat_in_the_multipliers_only_by_chance(session: rw.Session) -
     """Contributions that are equal are multiplied each by its own number."""
     assert Multiplied(MultiplicativeNoise()).noise.low == pytest.approx(0.1)
     table = {"id": list(range(200)), "county": ["01001"] * 200, "emp": [10] * 200}
-    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}) as opened:
+    with employers(table, "county") as opened:
         found = evaluate(
             opened,
             SHAPE.sum("emp", NEARLY_EXACT),

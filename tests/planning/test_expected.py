@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Schema
 from recordwise.planning.check import ExpectedError, expected_errors
@@ -100,9 +101,7 @@ def test_totals_are_those_of_the_last_release(tmp_path: Path) -> None:
     keys = rw.Keys.of({"county": ["a", "b"]})
     query = rw.query().group_by("county", keys=keys).sum("emp", rw.Gaussian(sigma=1))
     table = {"id": [1, 2, 3], "county": ["a", "a", "b"], "emp": [400, 100, 9_000], "payann": [1, 1, 1]}
-    with rw.Session(
-        table, unit="id", measures={"emp": 1, "payann": 1}, columns={"county": "text"}, tuned_on="synthetic"
-    ) as session:
+    with employers(table, "county", measures={"emp": 1, "payann": 1}) as session:
         last = session.run(query)
     values = np.asarray(last.table.column("sum_emp").to_numpy(), np.float64)
     found = rows(query, last=last)["sum_emp"]
@@ -131,9 +130,7 @@ def test_the_error_of_a_quantile_is_that_of_cells_with_so_many_records() -> None
         "emp": np.tile(sizes, 300),
         "payann": np.ones(30_000, int),
     }
-    with rw.Session(
-        table, unit="id", measures={"emp": 1, "payann": 1}, columns={"county": "text"}, tuned_on="synthetic"
-    ) as session:
+    with employers(table, "county", measures={"emp": 1, "payann": 1}) as session:
         drawn = session.run(query, rng=rw.noise.Seeded(1)).table.column("median_emp").to_numpy()
     errors = (np.asarray(drawn) - found.totals[MIDDLE]) ** 2
     spread = 4 * errors.std() / math.sqrt(len(errors)) * math.sqrt(1 + 300 / 400)

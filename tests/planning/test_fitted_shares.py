@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.planning import Goal, plan_goals, plan_text, recommend
@@ -195,6 +195,7 @@ def test_shares_of_the_sum_both_margins_and_the_cells_are_the_best_of_a_grid(ses
     "names, rank_by",
     few([(("emp",), "median"), (("emp", "count"), "maximum"), (("emp",), "maximum"), (("emp", "count"), "median")], 2),
 )
+@pytest.mark.costly
 def test_a_plan_is_recommended_within_a_hundredth_of_a_grid_of_all_shares(session, monkeypatch, names, rank_by):
     """Each of four crossing tables with a share of its own; fitted variances from the inverse of the normal equations."""
     monkeypatch.setattr("recordwise.planning.search.fits.NEAR", 0)
@@ -300,7 +301,7 @@ def session():
             "naics": rng.choice(["311", "312", "313", "321", "441", "442"], rows),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as opened:
+    with employers(table, max_outside="accept") as opened:
         yield opened
 
 

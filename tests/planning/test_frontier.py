@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from planning.small_table import CODES, COUNTIES, opened, shape
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
@@ -103,6 +103,7 @@ LOG_RATE = rw.policy.constant("0.1") + rw.policy.additive("emp", 2 * log(1 + x /
 SLOW = {"Polylog": rw.Polylog(power=2, rate=1, offset=8, scale=100)}
 
 
+@pytest.mark.costly
 def test_a_budget_that_grows_like_a_logarithm_is_kept_whether_it_is_the_sessions_own_or_given():
     """Within the bounds of the schema: log**2 outgrows a logarithm only beyond them."""
     asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
@@ -134,6 +135,7 @@ def test_a_pure_budget_chooses_among_noise_that_has_a_pure_loss():
     assert budget.dominates(policy)
 
 
+@pytest.mark.costly
 def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
     query = ladder(all_other="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
@@ -177,7 +179,7 @@ def test_a_balanced_rank_is_between_median_and_p99(session):
 
 
 @pytest.mark.parametrize(
-    "noise", [rw.GeneralizedGaussian(shape="0.5", scale=20), rw.Polylog(power=2, rate=1, offset=3, scale=40)]
+    "noise", few([rw.GeneralizedGaussian(shape="0.5", scale=20), rw.Polylog(power=2, rate=1, offset=3, scale=40)], 1)
 )
 @pytest.mark.costly
 def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_policy(session, noise):
@@ -198,7 +200,7 @@ def test_the_usual_families_are_certified_a_few_times_only(monkeypatch):
     monkeypatch.setattr(certified_loss, "_make_certificate", lambda *given: asked.append(1) or made(*given))
     table = {"id": [1, 2, 3, 4, 5, 6], "county": ["01"] * 3 + ["02"] * 3, "emp": [4, 20, 900, 3, 8, 31]}
     query = rw.query().group_by("county", keys=["01", "02"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="emp")
-    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic") as session:
+    with employers(table, "county") as session:
         found = frontier(session, query, data="synthetic")
     assert len(found.points) == 13
     assert len(asked) < 25

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.disclosure.bounds import feasible_intervals
 from recordwise.disclosure.rules import sensitive_cells
 from recordwise.planning import Coarsening, PercentRule, Ranges, Rounding, Suppression, ThresholdRule, evaluate
@@ -35,7 +36,7 @@ def plan() -> rw.Query:
 
 @pytest.fixture(scope="module")
 def opened():
-    with rw.Session(records(), unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"}) as session:
+    with employers(records(), "county", "naics") as session:
         yield session
 
 

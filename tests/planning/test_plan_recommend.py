@@ -43,6 +43,7 @@ def found(session):
     return recommend(session, goals, plan=plan(), candidates=FAMILIES, rank_by="p99", data="synthetic")
 
 
+@pytest.mark.costly
 def test_queries_keep_their_shape_and_every_goal_is_met(found):
     first, second = found.queries()
     assert [each.alias for each in first.statistics] == ["count", "emp", "avg_emp"]
@@ -121,6 +122,7 @@ def test_goals_for_some_tables_leave_the_split_and_the_rest_alone(session):
         recommend(session, Goal("emp", shape(), within="0.1"), plan=ladder(), data="synthetic")
 
 
+@pytest.mark.costly
 def test_what_is_left_of_the_budget_is_never_exceeded():
     budget = rw.policy.constant("0.2") + rw.policy.split(1, {"emp": 50})
     with opened(budget=budget) as session:

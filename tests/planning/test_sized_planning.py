@@ -62,6 +62,7 @@ def met(mechanism, within=0.05):
 
 
 @pytest.mark.parametrize("mechanism", [SIZED, WITH_LOW], ids=["gaussian", "low"])
+@pytest.mark.costly
 def test_the_noise_that_fitness_finds_meets_the_goal_and_more_does_not(session, mechanism):
     found = recommend(session, goal(), candidates={"sized": mechanism}, keep_offsets=True, data="synthetic")
     (fitted,) = found["sized"].calibrated
@@ -128,6 +129,7 @@ def test_shares_for_fitted_errors_of_sized_noise_need_less_loss_than_those_for_r
         recommend(session, goals, keep_mechanisms=WITH_LOW, fitted=True, complete=True, data="synthetic")
 
 
+@pytest.mark.costly
 def test_laplace_noise_of_a_plan_is_a_candidate_that_meets_the_goal_and_keeps_the_shares(session):
     """A share w of its loss has a scale larger by 1/w, where Gaussian noise grows by the root (T-ADD)."""
     laplace = rw.Sized(rw.GeneralizedGaussian(shape=1, scale="0.02"), floor=500)

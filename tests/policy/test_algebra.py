@@ -65,6 +65,7 @@ def test_a_query_asked_twice_costs_twice():
         assert (policy + policy).loss({"emp": 120}) == 2 * policy.loss({"emp": 120})
 
 
+@pytest.mark.costly
 def test_the_loss_of_a_sum_is_the_sum_of_the_losses() -> None:
     rng = Random(1)
     for _ in range(100):
@@ -170,6 +171,7 @@ def test_a_signed_measure_costs_the_same_on_both_sides() -> None:
         assert policy.loss({"net": [-9, 9]})[0] == policy.loss({"net": [-9, 9]})[1]
 
 
+@pytest.mark.costly
 def test_the_maximum_is_the_largest_of_its_parts_everywhere() -> None:
     rng = Random(7)
     for _ in range(100):

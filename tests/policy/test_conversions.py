@@ -94,6 +94,7 @@ def test_the_gdp_number_solves_its_equation_from_above() -> None:
 
 
 @pytest.mark.theorem("T-EPSILON")
+@pytest.mark.costly
 def test_the_gdp_number_is_not_one_float_too_small_where_that_float_breaks_the_bound() -> None:
     def delta_of(rho: float, eps: float) -> mpmath.mpf:
         mu, exact = mpmath.sqrt(2 * mpmath.mpf(rho)), mpmath.mpf(eps)
@@ -155,6 +156,7 @@ def test_pure_to_zcdp_is_the_worst_case_of_randomised_response() -> None:
 
 @pytest.mark.theorem("T-PURE")
 @pytest.mark.parametrize("eps", [0.05, 0.7, 2.0, 6.0])
+@pytest.mark.costly
 def test_no_law_of_that_pure_loss_has_a_larger_zcdp_loss(eps: float) -> None:
     """Random laws on six points, and two that put all log-ratios at the ends; five per cent less would be exceeded."""
     rng = np.random.default_rng(5)

@@ -77,6 +77,7 @@ def check(seed):
 
 @pytest.mark.theorem("T-ASK")
 @pytest.mark.parametrize("block", range(4))
+@pytest.mark.costly
 def test_estimates_variances_and_questions_are_those_of_dense_least_squares(block):
     for seed in range(25 * block, 25 * block + 25):
         check(seed)

@@ -93,6 +93,7 @@ def test_every_block_gets_the_nearest_nonnegative_cells_with_its_margins(seed):
 
 @pytest.mark.theorem("T-DOWN", "T-BLOCKS")
 @pytest.mark.parametrize("missing", [0, 0.4])
+@pytest.mark.costly
 def test_cells_are_nonnegative_and_coarse_totals_are_those_estimated(missing):
     for seed in range(60):
         case = Case(100 + seed, missing)

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.release.formats.statistical import _r_text
 
@@ -49,11 +50,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         table = pa.table(
             {"id": np.arange(rows), **columns, "emp": emp, "pay": emp * 50 + chance.integers(0, 400, rows)}
         )
-        how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic", "dataset": "y"}
         by = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
         both = rw.query().group_by("county", "k", keys=rw.Keys.product(county=COUNTIES, k=["=a", "b"]))
         by = by.sum("emp", rw.Gaussian(sigma=700)).sum("pay", rw.Gaussian(sigma=4000))
-        with rw.Session(table, **how) as session:
+        with employers(table, measures={"emp": 1, "pay": 1}, dataset="y") as session:
             release = session.run([by, both.sum("emp", rw.Gaussian(sigma=30), alias="both")], rng=Seeded(year + 2))
         found.append(release.save(place / f"y{year}", formats=["parquet", "csv", "r"]))
     return found

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.stats import binom, norm
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.noise.laws import GeneralizedGaussian
@@ -41,9 +42,7 @@ def opened() -> Any:
             "emp": np.floor(chance.pareto(1.2, 500) * 4 + 1).astype(np.int64),
         }
     )
-    with rw.Session(
-        rows, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept", dataset="small"
-    ) as session:
+    with employers(rows, max_outside="accept", dataset="small") as session:
         yield session
 
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import employers
 from recordwise.cli import app
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,14 +32,13 @@ def write_release(year: str) -> None:
     asked = rw.query().levels("state", "county").levels((), "naics2", keys=keys).count(rw.Gaussian(sigma=2))
     for name, sigma in (("emp", 5), ("payann", 200), ("payqtr1", 50)):
         asked = asked.sum(name, rw.Gaussian(sigma=sigma))
-    with rw.Session(
+    with employers(
         pa.table(rows | pay),
-        unit="id",
+        "county",
+        "naics2",
         measures=dict.fromkeys(pay, 1),
-        columns={"county": "text", "naics2": "text"},
         hierarchies=[places],
         dataset=f"cbp {year}",
-        tuned_on="synthetic",
         ledger=f"{year}.ledger",
     ) as session:
         session.run(asked).save(f"cbp-{year}", formats=["parquet"])

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import employers
 from recordwise.cli import app
 from recordwise.errors import RecordwiseError, SourceError
 from recordwise.noise import Seeded
@@ -24,8 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("hostile") / "out"
     table = pa.table({"id": [1, 2, 3], "county": [*CODES, "02"], "emp": [3, 4, 5]})
     words = rw.Labels(labels={"county": LABEL, "emp": "=1+2", "county=02": LABEL})
-    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "dataset": "small"}
-    with rw.Session(table, words=words, **how) as session:
+    with employers(table, words=words, dataset="small") as session:
         asked = rw.query().group_by("county", keys={"county": CODES}).sum("emp", rw.Gaussian(sigma=3), alias="emp")
         session.run(asked, rng=Seeded(1)).save(place, formats=("parquet", "xlsx"))
     return place

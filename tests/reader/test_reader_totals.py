@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
@@ -43,9 +44,7 @@ RECORDS = records()
 
 
 def session() -> Any:
-    return rw.Session(
-        RECORDS, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept", dataset="small"
-    )
+    return employers(RECORDS, max_outside="accept", dataset="small")
 
 
 @pytest.fixture(scope="module")
@@ -342,13 +341,12 @@ def test_whole_lists_need_no_note_about_what_is_not_listed() -> None:
         levels=["nation", "state", "county"],
         source="public: counties",
     )
-    given: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "max_outside": "accept"}
     notes = []
     for listed in (CODES, CODES[:1]):
         cells = [(county, code) for county in COUNTIES for code in (CODES if county == "01001" else listed)]
         keys = rw.Keys.of({"county": [each for each, _ in cells], "naics": [each for _, each in cells]})
         asked = rw.query().levels("nation", "county").group_by("naics", keys=keys).sum("emp", rw.Gaussian(sigma=9))
-        with rw.Session(RECORDS, hierarchies=[places], dataset="small", **given) as made:
+        with employers(RECORDS, hierarchies=[places], dataset="small", max_outside="accept") as made:
             release = ReaderRelease.of(made.run(asked, rng=Seeded(1)))
         notes.append([each for each in release.total("emp", by="county").notes if "in no listed cell" in each])
     assert [len(each) for each in notes] == [1, 1]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.reader import ReaderRelease
 from recordwise.release.content import unimodal_reach
@@ -40,10 +41,9 @@ def release() -> rw.Release:
     columns: dict[str, Any] = {"id": np.arange(rows), "county": chance.choice(COUNTIES, rows)}
     table = pa.table({**columns, "naics": chance.choice(CODES, rows), "emp": emp})
     words = rw.Labels(labels={"emp": 'Employment "all"'}, units={"emp": "employees"})
-    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 1}, "tuned_on": "synthetic", "dataset": "small"}
     keys = rw.Keys.product(county=COUNTIES, naics=CODES)
     asked = rw.query().levels(rw.prefix("county", [2, 5])).levels(rw.prefix("naics", [1, 3]), keys=keys)
-    with rw.Session(table, words=words, **how) as session:
+    with employers(table, words=words, dataset="small") as session:
         asked = asked.count(rw.Gaussian(sigma=3)).sum("emp", rw.Gaussian(sigma=9), alias="emp")
         asked = asked.sum("emp", rw.GeneralizedGaussian(shape=1, scale=7), alias="laplace")
         return session.run(asked.sum("emp", rw.LogTransform(offset=10, sigma="0.2"), alias="logs"), rng=Seeded(3))

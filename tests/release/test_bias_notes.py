@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.release.basic import bias_text
 from recordwise.release.tables import BasicNote, ClassBias
@@ -35,7 +36,7 @@ def release(cells: Any, seed: int, *, crossed: bool) -> rw.Release:
     keys = rw.Keys.product(place=PLACES, code=CODES)
     by = rw.query().levels((), "place") if crossed else rw.query().group_by("place")
     asked = by.levels((), rw.prefix("code", 1), "code", keys=keys).sum("emp", rw.Gaussian(sigma=SIGMA), alias="emp")
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", ledger=None) as session:
+    with employers(table, ledger=None) as session:
         return session.run(asked, rng=Seeded(seed))
 
 

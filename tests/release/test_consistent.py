@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.nesting import parents
@@ -34,8 +35,7 @@ def opened():
         }
     )
     # Four codes of industries are not listed.
-    how = {"unit": "id", "tuned_on": "synthetic", "max_outside": "accept"}
-    with rw.Session(table, measures={"emp": 1, "pay": 1, "quarter": 1}, **how) as session:
+    with employers(table, measures={"emp": 1, "pay": 1, "quarter": 1}, max_outside="accept") as session:
         yield session
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.release.change import (
@@ -23,13 +24,11 @@ from recordwise.release.change import (
 
 
 def released(table, keys, path, *, rng=None, at=20) -> rw.Release:
-    columns = {"code": "text"}
-    how = {"unit": "id", "measures": {"emp": 1}, "columns": columns, "tuned_on": "synthetic", "max_outside": "accept"}
     query = rw.query().group_by("code", keys={"code": keys}).count(rw.Gaussian(rho="1/8"), alias="n")
     query = query.sum("emp", rw.Gaussian(sigma=at), alias="emp").sum(
         "emp", rw.LogTransform(offset=100, sigma="0.1"), alias="log"
     )
-    with rw.Session(pa.table(table), ledger=path, **how) as session:
+    with employers(pa.table(table), "code", ledger=path, max_outside="accept") as session:
         return session.run(query, rng=rng)
 
 
@@ -184,9 +183,8 @@ def test_changes_under_coarse_noise_hold_as_often_as_they_say_and_reach_no_furth
     made = []
     for at, sigma in enumerate(sigmas):
         query = rw.query().group_by("code", keys={"code": keys}).sum("emp", rw.Gaussian(sigma=sigma), alias="emp")
-        how = {"unit": "id", "measures": {"emp": 1}, "columns": {"code": "text"}, "tuned_on": "synthetic"}
-        with rw.Session(
-            pa.table(records(keys, np.arange(cells) % 97 + 50 * at)), ledger=tmp_path / f"{at}.ledger", **how
+        with employers(
+            pa.table(records(keys, np.arange(cells) % 97 + 50 * at)), "code", ledger=tmp_path / f"{at}.ledger"
         ) as session:
             made.append(session.run(query))
     found = made[1].change(made[0])
@@ -210,7 +208,7 @@ def test_a_change_has_an_interval_where_an_average_has_no_value():
     records = pa.table({"id": np.arange(200), "emp": np.full(200, 50), "cell": np.arange(200)})
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(200))}))
     asked = asked.avg("emp", sum=rw.Gaussian(sigma=30), count=rw.Gaussian(sigma=3), alias="mean")
-    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    with employers(records) as session:
         before, now = session.run(asked), session.run(asked)
     ((_, changes),) = now.change(before).tables.items()
     assert changes.column("mean_change").null_count > 0
@@ -224,7 +222,7 @@ def test_the_change_of_a_quantile_is_not_that_of_a_number_with_gaussian_noise():
     records = pa.table({"id": np.arange(180), "emp": np.tile([10, 4505, 9000], 60), "cell": cell})
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(60))}))
     asked = asked.quantile("emp", p="0.5", grid=rw.mechanisms.Grid.log(1, 20_000, bits=7), rho="0.1", alias="median")
-    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    with employers(records) as session:
         before, now = session.run(asked), session.run(asked)
     change = now.change(before)
     ((name, changes),) = change.tables.items()

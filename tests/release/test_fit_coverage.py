@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.plan.schema import Measure
 
@@ -81,7 +82,7 @@ def fitted(kind, counties):
     for name, noise in COLUMNS[kind].items():
         asked = asked.sum("emp", noise, alias=name)
     measure = {"emp": Measure.of("emp", signed=kind == "signed")}
-    with rw.Session(records, unit="id", measures=measure, tuned_on="synthetic", max_outside="accept") as session:
+    with employers(records, measures=measure, max_outside="accept") as session:
         return session.run(asked, rng=Seeded(34), confidence=LEVEL).consistent(method="ols", complete=True, draws=60)
 
 
@@ -139,7 +140,7 @@ def test_single_cells_below_single_cells_hold_with_half_a_step_and_not_without()
     records = pa.table({"id": [1], "emp": [3], "county": places[:1], "naics": codes[:1]})
     keys = rw.Keys.product(county=places, naics=codes)
     asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 2]), keys=keys)
-    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    with employers(records) as session:
         release = session.run(asked.sum("emp", rw.Gaussian(sigma="0.76"), alias="emp"), rng=Seeded(5))
     table = release.consistent(method="ols", complete=True)["county_by_naics2"].to_pandas()
     exact = np.where((table.county == places[0]) & (table.naics2 == codes[0]), 3, 0)

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from experiments.fits import run
 from experiments.fits.releases import KEYS, NOISES, Line, lines
 from recordwise.errors import ParameterError
@@ -35,9 +35,7 @@ def opened():
             "naics": rng.choice([*CODES, "313"], rows),
         }
     )
-    with rw.Session(
-        table, unit="id", firm="firm", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept"
-    ) as session:
+    with employers(table, firm="firm", max_outside="accept") as session:
         yield session
 
 
@@ -199,7 +197,7 @@ def test_names_beside_codes_are_fitted_as_least_squares_where_keys_are_complete_
         keys = pa.table({k: listed[k] for k in by}).group_by(list(by)).aggregate([])
         return rw.query().group_by(*by, keys=keys).sum("emp", rw.Gaussian(sigma=10), alias="emp")
 
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    with employers(table) as session:
         drawn = session.run(asked("code", "name"), asked("name"), asked("code", "name", "county"), rng=Seeded(2))
     fitted, finest = drawn.consistent(method="ols", complete=True), drawn.tables[2].data.to_pandas()
     answers = np.concatenate([each.data.column("emp").to_numpy() for each in fitted.tables])

@@ -144,8 +144,8 @@ def random_moments(nursery: Nursery, count: int) -> list[dict]:
     return [{"after": chance.uniform(0, longest)} for _ in range(count)]
 
 
-def test_a_release_killed_at_eight_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
-    killed(nursery, random_moments(nursery, 8), fresh_every=3)
+def test_a_release_killed_at_four_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
+    killed(nursery, random_moments(nursery, 4), fresh_every=3)
 
 
 @pytest.mark.slow
@@ -184,6 +184,7 @@ with session(work / "records.parquet", work / "small.ledger", generous()) as ope
     assert check(tmp_path, "out") == "saved"
 
 
+@pytest.mark.costly
 def test_the_checks_catch_a_half_written_folder_an_unpaid_one_and_a_stray_file(nursery) -> None:
     work = nursery.work
     assert nursery.child(out="out")["ended"] == 0

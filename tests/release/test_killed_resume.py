@@ -141,6 +141,7 @@ def test_a_resumed_release_killed_at_each_thing_it_does_to_a_file_pays_nothing_a
         assert len(charges(work)) == 1
 
 
+@pytest.mark.costly
 def test_a_command_killed_before_its_folder_is_finished_by_the_next_with_the_same_numbers(nursery) -> None:  # noqa: F811
     work = nursery.work
     kept_and_unsaved(nursery, work)

@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.postprocess import LinearModel
@@ -44,8 +45,7 @@ def released(sigma: str, seeds: int = 1) -> list[rw.Release]:
         ),
     ]
     asked = rw.query().levels("nation", "county").levels("all", "naics", keys=listed()).count(rw.Gaussian(sigma=sigma))
-    how = {"unit": "id", "columns": {"county": "text", "naics": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(records(), hierarchies=lists, max_outside="accept", **how) as session:
+    with employers(records(), "county", "naics", measures={}, hierarchies=lists, max_outside="accept") as session:
         return [session.run(asked, rng=Seeded(seed)) for seed in range(seeds)]
 
 
@@ -102,7 +102,7 @@ def test_published_intervals_hold():
 @pytest.mark.parametrize("method", ["top_down", "nnls", "sequential"])
 def test_with_little_noise_every_fit_is_the_truth(method):
     asked = rw.query().levels((), "county").levels((), "naics", keys=listed()).count(rw.Gaussian(sigma="1/5"))
-    with rw.Session(records(), unit="id", tuned_on="synthetic", max_outside="accept") as session:
+    with employers(records(), measures={}, max_outside="accept") as session:
         plain = session.run(asked, rng=Seeded(1))
     for release in (plain, *released("1/5")):
         for table in release.consistent(method=method).tables:

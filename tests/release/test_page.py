@@ -286,6 +286,7 @@ def model(release: rw.Release) -> Any:
 
 
 @pytest.mark.parametrize("release", [by_industry, private_keys])
+@pytest.mark.costly
 def test_the_formulas_of_the_page_agree_with_python_part_by_part(release: Any) -> None:
     made = release()
     context = model(made)

@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.postprocess import sum_error_bound_pure, sum_error_bound_zcdp
@@ -36,8 +37,7 @@ def opened():
         }
     )
     measures = {"emp": 1, "profit": rw.Measure.of("profit", signed=True)}
-    how = {"unit": "id", "firm": "firm", "tuned_on": "synthetic", "max_outside": "accept"}
-    with rw.Session(table, measures=measures, **how) as session:
+    with employers(table, measures=measures, firm="firm", max_outside="accept") as session:
         yield session
 
 
@@ -75,6 +75,7 @@ def sums_over(records, release):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("given", ["margins", "levels"])
+@pytest.mark.costly
 def test_every_table_is_a_plain_sum_over_the_records(request, given, method):
     release = request.getfixturevalue(given)
     fitted = release.consistent(method=method)
@@ -137,6 +138,7 @@ def refused(release, match, **more):
         release.records(**{"weighted": True, **more})
 
 
+@pytest.mark.costly
 def test_what_cannot_become_records_says_why(opened, margins):
     one, total = rw.Gaussian(sigma=1), rw.query()
     refused(margins, "weighted or whole", weighted=False)

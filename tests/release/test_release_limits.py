@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError
 from recordwise.exact.text import GREAT_LOG_ODDS, factor_text
 from recordwise.noise import Seeded
@@ -27,8 +27,7 @@ def one_variable(codes: Sequence[str] = ("01", "02", "04"), labels: Mapping[str,
     asked = rw.query().named("lone").group_by("state", keys=rw.Keys.product(state=list(codes)))
     rows = {"id": [1, 2, 3], "state": ["01", "01", "02"], "emp": [1, 2, 3]}
     words = rw.Labels(labels=labels or {})
-    how: dict[str, Any] = {"columns": {"state": "text"}, "tuned_on": "public", "words": words}
-    with rw.Session(rows, unit="id", measures={"emp": 1}, **how) as session:
+    with employers(rows, "state", tuned_on="public", words=words) as session:
         return replace(session.run(asked.count(rw.Gaussian(rho=1)), rng=Seeded(1)), private=True)
 
 
@@ -48,6 +47,7 @@ CODES = sorted(results.TILES)
         ([*CODES, "90", "91", "92", "93", "94", "95"][: results.MOST_STATES + 1], {}, False),
     ],
 )
+@pytest.mark.costly
 def test_a_map_is_drawn_of_as_many_states_as_are_states(codes: list[str], labels: dict[str, str], drawn: bool) -> None:
     content = one_variable(codes, labels).content()
     found = results._map(content, {"lone": 0})

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.noise import Seeded
 from recordwise.release.nesting import nesting_of
 from recordwise.release.spread import DRAWN, FORMULA, MOVED, NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
@@ -50,7 +51,7 @@ def released(seed: int, *names: str, rest: str | None = None) -> rw.Release:
     asked = rw.query().group_by("county").levels(rw.prefix("naics", [1, 3]), keys=keys, all_other=rest)
     for name in names:
         asked = asked.sum("emp", NOISES[name], alias=name)
-    with rw.Session(RECORDS, unit="id", measures={"emp": 1}, tuned_on="synthetic", max_outside="accept") as session:
+    with employers(RECORDS, max_outside="accept") as session:
         return session.run(asked, rng=Seeded(seed))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import few
+from build import employers, few
 from recordwise.plan import Measure
 from recordwise.release.verify import verify
 
@@ -30,15 +30,7 @@ def released(place: Path, values: list[Any], measure: Measure, **how: Any) -> rw
     records = pa.table({"id": np.arange(len(values)), "county": COUNTIES * (len(values) // 3), column: numbers})
     sigma = measure.step / 20
     asked = rw.query().group_by("county", keys={"county": COUNTIES}).count(rw.Gaussian(sigma="1/20"), alias="n")
-    with rw.Session(
-        records,
-        unit="id",
-        measures={column: measure},
-        columns={"county": "text"},
-        tuned_on="synthetic",
-        ledger=place,
-        **how,
-    ) as session:
+    with employers(records, "county", measures={column: measure}, ledger=place, **how) as session:
         return session.run(asked.sum(column, rw.Gaussian(sigma=sigma), alias="p"))
 
 
@@ -54,6 +46,7 @@ def change(now: rw.Release, before: rw.Release) -> pa.Table:
 @pytest.mark.parametrize("now_signed", [False, True])
 @pytest.mark.parametrize("before_signed", [False, True])
 @pytest.mark.parametrize("other", ["profit", "loss"])
+@pytest.mark.costly
 def test_percentages_are_given_only_where_neither_total_can_be_negative(
     tmp_path: Path, now_signed: bool, before_signed: bool, other: str
 ) -> None:
@@ -108,12 +101,10 @@ def test_last_year_s_signed_or_plain_totals_are_this_year_s_sizes(tmp_path: Path
     listed = rw.Keys.of({"county": COUNTIES, "profit": totals}, size="profit", sized_on="public: last year")
     asked = rw.query().group_by("county", keys=listed)
     asked = asked.sum("profit", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100), alias="p")
-    with rw.Session(
+    with employers(
         {"id": [1, 2, 3], "county": COUNTIES, "profit": [1, 2, 3]},
-        unit="id",
+        "county",
         measures={"profit": PLAIN if first_signed else SIGNED},
-        columns={"county": "text"},
-        tuned_on="synthetic",
         ledger=ledger,
     ) as session:
         found = session.run(asked).table.column("p_sd").to_pylist()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import generous, keys, question, records, session, write_records
+from build import employers, generous, keys, question, records, session, write_records
 from recordwise.errors import ParameterError, PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.read import load_plan
@@ -161,7 +161,7 @@ def test_two_queries_of_one_name_and_bad_publications_are_refused() -> None:
 def test_two_sums_of_one_measure_are_told_apart_by_their_titles(tmp_path) -> None:
     records = pa.table({"id": [1, 2], "emp": [4, 9]})
     split, slow = rw.UnitSplit(at=50, rho="0.1"), rw.Gaussian(sigma=20)
-    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as opened:
+    with employers(records) as opened:
         release = opened.run(rw.query().sum("emp", split).sum("emp", slow, alias="emp_slow"))
     folder = release.with_labels(labels={"emp": "employees"}).save(tmp_path / "out")
     (table,) = json.loads((folder / "datapackage.json").read_text())["resources"]

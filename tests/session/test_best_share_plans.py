@@ -254,6 +254,7 @@ basic = { complete = true }
 """
 
 
+@pytest.mark.costly
 def test_a_recommended_plan_says_best_and_finds_its_shares_again(tmp_path: Path) -> None:
     (tmp_path / "places.csv").write_text("area,county\na,01\na,02\nb,03\n")
     levels = 'levels = [{ by = ["area", "county"] }]\nkeys = { product = { places = "county" } }\n'

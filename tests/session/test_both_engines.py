@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import CODES, COUNTIES, keys, question, records
+from build import CODES, COUNTIES, employers, keys, question, records
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
@@ -84,8 +84,7 @@ QUESTIONS = [
 
 def session(rows: Any, **how: Any) -> rw.Session:
     measures = {"emp": 1, "pay": 1, "net": NET, "rest": REST}
-    roles = {"unit": "id", "firm": "firm", "measures": measures, "dataset": "small"}
-    return rw.Session(rows, tuned_on="synthetic", **roles, **how)
+    return employers(rows, firm="firm", measures=measures, dataset="small", **how)
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +159,8 @@ def plants(**how: Any) -> rw.Session:
         "margin": Measure.of("margin", derive="profit - 1/2 * kwh"),
     }
     rules = {"kwh": "sum", "customers": "max", "profit": "sum", "state": "same", "opened": "same"}
-    roles = {"measures": measures, "columns": {"state": "text", "opened": "date"}, "collapse": rules}
-    return rw.Session(monthly_rows(), unit="plant", tuned_on="synthetic", **roles, **how)
+    columns = {"state": "text", "opened": "date"}
+    return employers(monthly_rows(), unit="plant", measures=measures, columns=columns, collapse=rules, **how)
 
 
 def test_both_engines_publish_the_same_of_collapsed_rows_dates_and_missing_values(spark_session) -> None:

@@ -124,6 +124,7 @@ HISTORIES = {
 
 @pytest.mark.theorem("T-SERIES")
 @pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.costly
 def test_a_history_costs_what_its_steps_say_and_never_more_than_was_charged(name, without, tmp_path):
     versions = HISTORIES[name]
     with_it, events = draws_of(tmp_path / "with", versions)

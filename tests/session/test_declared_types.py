@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import exact_totals
+from build import employers, exact_totals
 from recordwise.errors import DataError, ParameterError, RecordwiseError
 from recordwise.noise import Seeded
 from recordwise.plan import Column
@@ -40,8 +40,7 @@ def frame(rows):
 
 
 def published(source, question=None, **more):
-    options = {"unit": "id", "measures": {"emp": 1}, "columns": COLUMNS, "tuned_on": "public"} | more
-    with rw.Session(source, **options) as session:
+    with employers(source, **({"columns": COLUMNS, "tuned_on": "public"} | more)) as session:
         return session.run(question or asked(), rng=Seeded(1))
 
 

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import employers
 from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.cli import app
 from recordwise.errors import BudgetError, PlanError, PlanFileError, SqlError
@@ -39,8 +40,7 @@ NOISES = [rw.Gaussian(sigma=6), rw.UnitSplit(at=10, rho="0.4"), rw.GeneralizedGa
 
 
 def opened(rows, **how):
-    options = {"unit": "id", "measures": MEASURES, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    return rw.Session(pa.table(rows), **(options | how))
+    return employers(pa.table(rows), "county", measures=MEASURES, **how)
 
 
 def by_county():

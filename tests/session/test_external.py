@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from build import generous, records, session
+from build import employers, generous, records, session
 from divergences import ROUNDING, renyi
 from recordwise.errors import BudgetError, DataError, ExternalError, ParameterError, PlanError, SqlError
 from recordwise.mechanisms.external import per_row_loss
@@ -304,7 +304,7 @@ def test_an_opendp_measurement_needs_a_column_and_takes_no_declared_loss() -> No
 def test_steps_of_a_measure_are_whole_numbers_for_the_mechanism_and_units_in_the_policy() -> None:
     rows = pa.table({"id": [1, 2], "pay": pa.array(["0.25", "10.50"]).cast(pa.decimal128(9, 2))})
     seen: list[pa.Table] = []
-    with rw.Session(rows, unit="id", measures={"pay": "0.25"}, tuned_on="synthetic") as opened:
+    with employers(rows, measures={"pay": "0.25"}) as opened:
         release = opened.run_external(lambda table: seen.append(table) or 0, split={"pay": 5}, rho=1)
     assert sorted(seen[0]["pay"].to_pylist()) == [1, 2, 20, 20]
     assert release.policy == split(1, {Measure("pay", Fraction(1, 4)): 5})

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.engines.owner import DELTA_EDGES, EDGES
 from recordwise.plan import Case, Group, Keys, Plan
 from recordwise.plan.cost import firm_policy
@@ -32,7 +33,7 @@ def rows():
 @pytest.fixture(scope="module")
 def opened(rows, opens):
     measures = {"emp": 1, "pay": "0.5"}
-    with rw.Session(pa.table(rows), unit="id", measures=measures, firm="firm", **opens.session_options()) as session:
+    with employers(pa.table(rows), measures=measures, firm="firm", **opens.session_options()) as session:
         yield session
 
 
@@ -133,7 +134,7 @@ def test_equal_losses_by_two_tables_are_both_counted(opened, rows):
 
 def test_a_schema_without_a_firm_says_what_to_declare(rows):
     with (
-        rw.Session(pa.table(rows), unit="id", measures={"emp": 1}) as session,
+        employers(pa.table(rows)) as session,
         pytest.raises(rw.errors.ParameterError, match="firm"),
     ):
         session.owner.firm_loss_summary(BY_COUNTY.sum("emp", rw.Gaussian(sigma=9)))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import LISTED, SECTORS, industries, levels_of, places
+from build import LISTED, SECTORS, employers, industries, levels_of, places
 from recordwise.errors import OutsideError, TuningError, UnkeptLedgerWarning
 from recordwise.noise import Seeded
 
@@ -23,13 +23,9 @@ KEYS = rw.Keys.crossed(places().keys("county"), industries().keys("naics"))
 
 
 def session(rows, **more):
-    given = {"unit": "id", "firm": "firm", "measures": {"emp": 1}, "columns": {"county": "text", "naics": "text"}}
-    given |= {
-        "hierarchies": [places(titles={"state": "State"}), industries()],
-        "tuned_on": "public",
-        "max_outside": "accept",
-    }
-    return rw.Session(pa.Table.from_pylist(rows), **(given | more))
+    listed = [places(titles={"state": "State"}), industries()]
+    given = {"firm": "firm", "hierarchies": listed, "tuned_on": "public", "max_outside": "accept"}
+    return employers(pa.Table.from_pylist(rows), "county", "naics", **(given | more))
 
 
 def asked(noise):
@@ -143,6 +139,7 @@ def test_basic_tables_of_all_queries_add_up_exactly(release):
             assert value == sum_below(finest, table.keys, cell)
 
 
+@pytest.mark.costly
 def test_a_release_says_which_lists_it_is_by_and_is_fitted_again_from_its_files(release, tmp_path):
     release.save(tmp_path / "out")
     described = json.loads((tmp_path / "out" / "release.json").read_text())

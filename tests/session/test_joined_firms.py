@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import recordwise as rw
+from build import employers
 from recordwise.engines.owner import EDGES
 from recordwise.plan import Plan
 from recordwise.plan.cost import firm_policy
@@ -22,8 +23,7 @@ RULES = {"emp": "sum", "county": "same", "firm": "same"}
 
 def test_firms_of_joined_rows_lose_what_their_units_lose() -> None:
     asked = rw.query().group_by("county", keys={"county": ["01", "02"]}).sum("emp", rw.UnitSplit(at=50, rho="0.3"))
-    roles = {"unit": "id", "firm": "firm", "measures": {"emp": 1}, "columns": {"county": "text"}, "collapse": RULES}
-    with rw.Session(ROWS, **roles, tuned_on="synthetic", dataset="small") as session:  # type: ignore[arg-type]
+    with employers(ROWS, "county", firm="firm", collapse=RULES, dataset="small") as session:
         found = session.owner.firm_loss_summary(asked, data="synthetic")
         realized = session.owner.realized_loss_summary(asked, firms=True, data="synthetic")
         firms = firm_policy(Plan(schema=session.schema, queries=(asked,)))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Column
@@ -67,9 +68,7 @@ def test_a_state_by_its_code_and_by_its_name_is_one_state_in_tables_and_fits(how
         asked = [rw.query().group_by("code", "name", keys=given), rw.query().group_by("name", keys=given)]
         asked += [rw.query().group_by("code", "name", "county", keys=given)]
         more, source = {"columns": roles}, pa.table(RECORDS)
-    with rw.Session(
-        source, unit="id", measures={"emp": 1}, tuned_on="synthetic", ledger=tmp_path / "l", **more
-    ) as opened:
+    with employers(source, ledger=tmp_path / "l", **more) as opened:
         release = opened.run(*(each.sum("emp", noise, alias="emp") for each in asked), rng=Seeded(3))
     tables = dict(zip(("code", "name", "county"), release.tables))
     assert [len(table.data) for table in release.tables] == [3, 3, 6]
@@ -144,11 +143,12 @@ def test_a_measure_is_found_by_its_name_in_every_part(kind: str, tmp_path: Path)
     asked = rw.query().group_by("county", keys={"county": ["a", "b"]}).count(rw.Gaussian(sigma="0.05"), alias="n")
     for name in MEASURES:
         asked = asked.sum(name, rw.Gaussian(sigma="0.05"), alias=name)
-    roles: dict[str, Any] = {"unit": "id", "measures": dict.fromkeys(MEASURES, 1), "columns": {"county": "text"}}
     with ExitStack() as stack:
         if kind != "parquet":
             stack.enter_context(pytest.raises(SourceError, match=r"different (header lines|columns)"))
-        session = stack.enter_context(rw.Session(source, tuned_on="synthetic", ledger=tmp_path / "l", **roles))
+        session = stack.enter_context(
+            employers(source, "county", ledger=tmp_path / "l", measures=dict.fromkeys(MEASURES, 1))
+        )
         found = session.run(asked).table
     if kind != "parquet":
         return
@@ -172,14 +172,7 @@ def test_a_sum_is_on_the_steps_of_its_measure_in_tables_files_and_page(step: str
     numbers = [float(size * int(each)) if size.denominator > 1 else int(size * int(each)) for each in multiples]
     records = pa.table({"id": np.arange(200), "county": [counties[n % 40] for n in range(200)], "m": numbers})
     asked = rw.query().group_by("county", keys={"county": counties}).sum("m", rw.Gaussian(sigma=3 * size), alias="m")
-    with rw.Session(
-        records,
-        unit="id",
-        measures={"m": step},
-        columns={"county": "text"},
-        tuned_on="synthetic",
-        ledger=tmp_path / "l",
-    ) as session:
+    with employers(records, "county", measures={"m": step}, ledger=tmp_path / "l") as session:
         release = session.run(asked)
     truth = [int(multiples[n::40].sum()) for n in range(40)]
     table = release.table
@@ -214,7 +207,7 @@ def test_only_columns_whose_null_is_a_category_may_be_empty_by_the_dictionary(
     rows: dict[str, list[Any]] = {name: ["x", None] if name in missing else ["x", "y"] for name in names}
     asked = rw.query().group_by(*names, keys=rw.Keys.of(pa.table(rows))).count(rw.Gaussian(sigma="0.05"), alias="n")
     records = pa.table({"id": [1, 2, 3], **{name: [*cells, "x"] for name, cells in rows.items()}})
-    with rw.Session(records, unit="id", columns=columns, tuned_on="synthetic", ledger=tmp_path / "l") as session:
+    with employers(records, measures={}, columns=columns, ledger=tmp_path / "l") as session:
         release = session.run(asked)
     assert release.table.column("n").to_pylist() == [2, 1]
     (table,) = release.content().tables

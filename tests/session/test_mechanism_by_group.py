@@ -45,6 +45,7 @@ PLANS = {
 @pytest.mark.theorem("T-GROUPED")
 @pytest.mark.parametrize("naics", ["111", "112", "221"])
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.costly
 @pytest.mark.sampled
 def test_a_record_loses_by_the_cells_it_moves_what_the_mechanism_of_its_group_costs(name, naics):
     asked, cells = PLANS[name]
@@ -91,7 +92,7 @@ def test_every_cell_has_the_noise_of_its_group():
     keys = rw.Keys.of({"kind": np.arange(rows) % 3, "cell": np.arange(rows)})
     mixed = rw.ByGroup("kind", {0: rw.Gaussian(sigma=2), 1: LOG}, default=rw.Gaussian(sigma=40))
     asked = rw.query().group_by("kind", "cell", keys=keys).sum("emp", mixed)
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    with build.employers(table) as session:
         release = session.run(asked, rng=Seeded(5))
     found = release.table.to_pandas()
     spread = (found["sum_emp"] - 7).groupby(found["kind"]).std()
@@ -129,8 +130,7 @@ def test_groups_may_be_a_coarser_level_of_a_list_of_codes():
         "state", {"01": rw.Gaussian(sigma=2), "02": rw.Gaussian(sigma=20)}, default=rw.Gaussian(sigma=200)
     )
     keys = rw.Keys.of({"county": codes["county"]})
-    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **roles, hierarchies=[place]) as session:
+    with build.employers(table, "county", hierarchies=[place]) as session:
         losses, spreads = {}, {}
         for level in ("county", "state", "region"):
             asked = rw.query().group_by(level, keys=keys).sum("emp", noise)
@@ -200,6 +200,7 @@ def test_what_cannot_be_drawn_by_group_is_refused(values, match):
 
 @pytest.mark.parametrize("firms", [False, True])
 @pytest.mark.parametrize("first", [LOG, SPLIT, CUT], ids=["log", "split", "clamped"])
+@pytest.mark.costly
 def test_realized_losses_are_those_of_one_query_for_each_group(first, firms):
     other = CUT.at_share(Fraction(1, 4)) if first is CUT else rw.LogTransform(offset=10, sigma="0.1")
     default = CUT if first is CUT else WIDE
@@ -271,13 +272,13 @@ def test_files_hold_the_mechanism_of_each_group(tmp_path):
     numbers = rw.ByGroup("kind", {3: WIDE, 4: SPLIT}, default=FAT)
     for each in (GROUPS, SECTORS, numbers):
         assert mechanism_from_json(parameter_json(each)) == each
-    schema = {"unit": "id", "measures": {"emp": 1}, "columns": {"naics": "text", "kind": "integer", "flag": "boolean"}}
+    columns = {"naics": "text", "kind": "integer", "flag": "boolean"}
     one = pa.table({"id": [1], "emp": [1], "naics": ["1"], "kind": [1], "flag": [True]})
     flags = rw.ByGroup("flag", {True: WIDE, False: SPLIT})
     for column, each in (("naics", SECTORS), ("kind", numbers), ("flag", flags)):
         keys = {"naics": ["111", "221"], "kind": [3, 4], "flag": [True, False]}[column]
         asked = rw.query().group_by(column, keys=keys).sum("emp", each)
-        with rw.Session(one, **schema, tuned_on="public") as session:
+        with build.employers(one, columns=columns, tuned_on="public") as session:
             made = plan_text([asked], session.schema, dataset="d", source="t.csv", ledger="l", tuned_on="synthetic")
         (tmp_path / "plan.toml").write_text(made.text)
         read = rw.load_plan(tmp_path / "plan.toml").plan.queries[0]

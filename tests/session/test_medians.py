@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.write import plan_text
 
 LOG = rw.LogTransform(offset=10, sigma=1)
 KEYS = rw.Keys.of({"cell": list(range(4000))})
-ROLES = {"unit": "id", "measures": {"emp": 1}, "columns": {"cell": "integer"}, "tuned_on": "synthetic"}
 
 
 def opened():
     cells = np.arange(4000)
-    return rw.Session({"id": cells, "emp": np.full(4000, 50), "cell": cells}, **ROLES)
+    return employers({"id": cells, "emp": np.full(4000, 50), "cell": cells}, columns={"cell": "integer"})
 
 
 def asked(*names):
@@ -49,9 +49,8 @@ def test_names_without_such_an_estimate_are_refused():
         session.policy_of(asked("pay"))
     signed = rw.query().sum("gain", rw.LogTransform(offset=10, sigma=1, signed=True)).with_median("sum_gain")
     measures = {"gain": rw.Measure.of("gain", signed=True)}
-    roles = ROLES | {"measures": measures, "columns": {}}
     with (
-        rw.Session({"id": [1], "gain": [2]}, **roles) as session,
+        employers({"id": [1], "gain": [2]}, measures=measures, columns={}) as session,
         pytest.raises(PlanError, match="positive and negative part"),
     ):
         session.policy_of(signed)

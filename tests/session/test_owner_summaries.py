@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.policy import group_loss, selection
 
@@ -27,8 +28,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def opened(rows, opens):
-    how = opens.session_options()
-    with rw.Session(pa.table(rows), unit="id", measures={"emp": 1}, firm="firm", **how) as session:
+    with employers(pa.table(rows), firm="firm", **opens.session_options()) as session:
         yield session
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import BudgetError, KeysError, PlanError, SqlError
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.mechanisms.key_selection import SelectionLaw
@@ -43,8 +44,7 @@ PAY_AT = by("industry", {"Mining": 250}, default=100)
 
 
 def opened(table=None, **how):
-    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
-    return rw.Session(four_establishments() if table is None else table, **(roles | how))
+    return employers(four_establishments() if table is None else table, measures={"emp": 1, "pay": 1}, **how)
 
 
 def near(loss, exact):
@@ -406,7 +406,7 @@ def test_found_cells_print_nothing(opens):
 def test_keys_of_a_domain_come_in_the_order_of_the_domain_whether_they_hold_records_or_not():
     table = pa.table({"id": range(40), "county": ["c"] * 20 + ["a"] * 20})
     keys = Keys.select_from({"county": ["a", "b", "c", "d"]}, rho=50, threshold=-5)
-    with rw.Session(table, unit="id", columns={"county": "text"}, tuned_on="public") as session:
+    with employers(table, "county", measures={}, tuned_on="public") as session:
         found = session.run(query().group_by("county", keys=keys).count(Gaussian(rho=50)), rng=Seeded(1)).table
     assert found["county"].to_pylist() == ["a", "b", "c", "d"]
     assert [round(each / 20) for each in found["count"].to_pylist()] == [1, 0, 1, 0]
@@ -420,7 +420,7 @@ def test_records_of_a_key_that_was_not_kept_are_in_no_quantile_of_another():
     table = pa.table({"id": range(130), "emp": [2] * 100 + giants, "county": counties})
     asked = query().group_by("county", keys=Keys.select(rho=10, delta="1e-6"))
     asked = asked.quantile("emp", p="0.9", grid=Grid.log(1, 10**6, bits=6), rho=100, alias="q")
-    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="public") as session:
+    with employers(table, "county", tuned_on="public") as session:
         found = session.run(asked, rng=Seeded(1)).table
     assert found["county"].to_pylist() == ["a"]
     assert found["q"].to_pylist()[0] < 10

@@ -12,7 +12,7 @@ import quickjs
 from typer.testing import CliRunner
 
 import recordwise as rw
-from build import records, session
+from build import employers, records, session
 from recordwise.cli import app
 from recordwise.engines.owner import EDGES
 from recordwise.errors import BudgetError, LedgerError, ParameterError, PlanFileError, SourceError
@@ -96,6 +96,7 @@ def test_what_has_no_pure_loss_is_refused_and_nothing_is_charged(tmp_path: Path)
         small(ledger=tmp_path / "a.ledger", budget=constant(10**9))
 
 
+@pytest.mark.costly
 def test_a_refusal_names_the_gaussian_statistics_and_laplace_noise_as_accurate(place: Path) -> None:
     """What it says can be pasted, and is then within the budget."""
     plan = written(place, "{ pure_epsilon = 9 }")
@@ -119,6 +120,7 @@ def test_a_refusal_names_the_gaussian_statistics_and_laplace_noise_as_accurate(p
     assert "emp / 1000" in shown.split("Spent")[1].split("Budget")[0]
 
 
+@pytest.mark.costly
 def test_recommendations_under_a_pure_budget_have_a_pure_epsilon(place: Path) -> None:
     plan = rw.load_plan(written(place, "{ pure_epsilon = 2, at = { emp = 5 } }"))
     goals = {"within": "0.5", "share": "0.5"}
@@ -262,6 +264,7 @@ def test_a_firm_of_many_units_in_a_cell_of_a_count_loses_linearly_not_quadratica
     assert found.rho >= rw.GeneralizedGaussian(shape=1, scale=4).policy("n").loss({"n": 100})
 
 
+@pytest.mark.costly
 def test_plan_files_state_pure_budgets_and_check_and_loss_show_them(place: Path) -> None:
     plan = written(place, "{ pure_epsilon = 11 }")
     file = rw.load_plan(plan)
@@ -349,9 +352,7 @@ def test_an_external_mechanism_may_take_records_whole_and_costs_each_the_same(gi
 
 
 def test_an_unsplit_table_needs_no_measure() -> None:
-    with rw.Session(
-        records(50).select(["id", "county"]), unit="id", columns={"county": "text"}, tuned_on="synthetic"
-    ) as opened:
+    with employers(records(50).select(["id", "county"]), "county", measures={}) as opened:
         release = opened.run_external(lambda table: table.num_rows, split=None, rho=1, where="county = '02'")
     assert release.policy.loss({"county": "01"}) == 0
     assert release.policy.loss({"county": "02"}) == 1

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import PlanError, SqlError
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Measure, Plan, Schema, parse_sql
@@ -91,7 +92,7 @@ def released(values, mechanisms, asked, confidence=0.95):
     question = rw.query().group_by("county", keys={"county": names})
     for name, mechanism in mechanisms.items():
         question = question.sum(name, mechanism)
-    with rw.Session(table, unit="id", measures=MEASURES, columns={"county": "text"}, tuned_on="synthetic") as session:
+    with employers(table, "county", measures=MEASURES) as session:
         return session.run(asked(question), rng=Seeded(11), confidence=confidence).table
 
 
@@ -146,7 +147,7 @@ def test_the_average_of_a_measure_is_its_ratio_to_the_count():
     table = pa.table(
         {"id": range(200), "county": names * 100, "emp": [7] * 200, "payann": [50.0] * 200, "net": [1] * 200}
     )
-    with rw.Session(table, unit="id", measures=MEASURES, columns={"county": "text"}, tuned_on="synthetic") as session:
+    with employers(table, "county", measures=MEASURES) as session:
         asked = rw.query().group_by("county", keys=COUNTIES).count(rw.Gaussian(sigma=3)).sum("emp", PAY)
         found = session.run(asked.avg("emp", sum=PAY).ratio("emp", "count", alias="r"), rng=Seeded(1)).table
     for end in ("", "_sd", "_cv", "_low", "_high"):

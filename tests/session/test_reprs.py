@@ -1,6 +1,7 @@
 """Queries, keys and sessions print what a person wants to know, and nothing of the records."""
 
 import recordwise as rw
+from build import employers
 from recordwise.plan import prefix
 
 TABLE = {"id": [1, 2], "naics": ["441", "441"], "emp": [5, 9]}
@@ -11,9 +12,7 @@ COUNT = rw.Gaussian(rho="0.05")
 def test_a_session_says_its_table_schema_ledger_and_what_was_spent(tmp_path):
     ledger = tmp_path / "books.ledger"
     budget = rw.policy.constant("0.2")
-    with rw.Session(
-        TABLE, unit="id", measures={"emp": 1}, columns={"naics": "text"}, ledger=ledger, budget=budget, tuned_on="past"
-    ) as session:
+    with employers(TABLE, "naics", ledger=ledger, budget=budget, tuned_on="past") as session:
         session.run(rw.query().group_by("naics", keys=KEYS).count(COUNT))
         shown, spent = repr(session), session.spent()
     start = "<Session: 'table' by duckdb; unit id, measures emp, columns naics; "
@@ -32,5 +31,5 @@ def test_keys_say_how_many_cells_of_what():
 
 
 def test_what_only_the_owner_may_see_prints_nothing():
-    with rw.Session(TABLE, unit="id", measures={"emp": 1}, columns={"naics": "text"}) as session:
+    with employers(TABLE, "naics") as session:
         assert repr(session.owner) == "<Owner: CONFIDENTIAL>"

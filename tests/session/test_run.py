@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
-from build import CODES, COUNTIES, generous, keys, question, records, session
+from build import CODES, COUNTIES, employers, generous, keys, question, records, session
 from recordwise.errors import BudgetError, DataError, DrawingError, ParameterError, PlanError, RangeError, TuningError
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
 from recordwise.noise import Secure, Seeded
@@ -75,7 +75,7 @@ def test_each_cell_gets_its_own_total_and_the_noise_of_its_own_group(listed: int
 def test_a_sum_in_cents_is_published_in_units_with_the_noise_of_its_mechanism() -> None:
     rows = pa.table({"id": [1, 2, 3], "county": ["01", "01", "02"], "pay": [0.25, 10.5, 7.07]})
     asked = rw.query().group_by("county", keys=rw.Keys.of({"county": ["01", "02"]}))
-    with rw.Session(rows, unit="id", measures={"pay": "0.01"}, columns={"county": "text"}, tuned_on="public") as opened:
+    with employers(rows, "county", measures={"pay": "0.01"}, tuned_on="public") as opened:
         exact = opened.run(asked.sum("pay", rw.UnitSplit(at="0.01", rho=10**6))).table
         noisy = opened.run(asked.sum("pay", rw.Gaussian(sigma=5))).table
     assert exact["sum_pay"].to_pylist() == [10.75, 7.07]
@@ -85,7 +85,7 @@ def test_a_sum_in_cents_is_published_in_units_with_the_noise_of_its_mechanism() 
 def test_totals_beyond_64_bits_do_not_wrap(opens) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
     measures = {"emp": rw.Measure.of("emp", bound=2**62)}
-    with rw.Session(rows, unit="id", measures=measures, tuned_on="synthetic", **opens.session_options()) as opened:
+    with employers(rows, measures=measures, **opens.session_options()) as opened:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=["01"])).sum("emp", rw.Gaussian(sigma=1))
         (value,) = opened.run(asked).table["sum_emp"].to_pylist()
     assert value == 2**63 - 1

@@ -11,6 +11,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import recordwise as rw
+from build import employers
 from recordwise.cli import app
 from recordwise.errors import DataError, ParameterError
 from recordwise.noise import Seeded
@@ -38,9 +39,7 @@ def released(*asked, cells=CELLS, values=VALUES, **how):
     question = rw.query().group_by("county", keys={"county": [f"c{i}" for i in range(cells)]})
     for each in asked:
         question = question.ask(each) if not callable(each) else each(question)
-    with rw.Session(
-        table(cells, values), unit="id", measures={"profit": PROFIT}, columns={"county": "text"}, tuned_on="synthetic"
-    ) as session:
+    with employers(table(cells, values), "county", measures={"profit": PROFIT}) as session:
         return session.run(question, rng=Seeded(cells), **how)
 
 
@@ -95,7 +94,7 @@ def test_a_transform_must_say_that_it_takes_two_parts():
 def test_negative_values_of_other_measures_are_still_refused_without_quoting_one():
     found = table(2)
     with (
-        rw.Session(found, unit="id", measures={"profit": 1}, columns={"county": "text"}, tuned_on="public") as session,
+        employers(found, "county", measures={"profit": 1}, tuned_on="public") as session,
         pytest.raises(DataError) as caught,
     ):
         session.run(rw.query().sum("profit", rw.Gaussian(sigma=5)))
@@ -140,9 +139,7 @@ def test_the_page_and_the_command_take_a_minus(tmp_path):
 
 def test_planning_weighs_errors_against_the_size_of_a_total():
     question = rw.query().group_by("county", keys={"county": [f"c{i}" for i in range(40)]})
-    with rw.Session(
-        table(40), unit="id", measures={"profit": PROFIT}, columns={"county": "text"}, tuned_on="synthetic"
-    ) as session:
+    with employers(table(40), "county", measures={"profit": PROFIT}) as session:
         found = compare(
             session,
             {"plain": rw.Gaussian(sigma=50), "cut": rw.Clamped(to=100, variance=2500)},
@@ -165,17 +162,12 @@ def test_planning_weighs_errors_against_the_size_of_a_total():
     ],
     ids=["log", "root"],
 )
+@pytest.mark.costly
 def test_planning_knows_the_error_of_a_transform_from_both_parts(mechanism):
     """Gains of 600 and losses of 500 leave 100, and the noise of both. 4,000 draws, seeded, at .95: between .93 and .97 they are
     within the planned error at a false alarm below 1e-7, and half the planned error would hold far fewer."""
     cells, asked = 4000, rw.query().group_by("county", keys={"county": [f"c{i}" for i in range(4000)]})
-    with rw.Session(
-        table(cells, [600, -500]),
-        unit="id",
-        measures={"profit": PROFIT},
-        columns={"county": "text"},
-        tuned_on="synthetic",
-    ) as session:
+    with employers(table(cells, [600, -500]), "county", measures={"profit": PROFIT}) as session:
         found = compare(session, {"it": mechanism}, measure="profit", query=asked, data="synthetic")
         drawn = session.run(asked.sum("profit", mechanism), rng=Seeded(9)).table
         goal = Goal(measure="profit", query=asked, within="0.5", share="0.9")

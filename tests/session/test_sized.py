@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from divergences import published, zcdp
 from recordwise.errors import BudgetError, KeysError, ParameterError, PlanError
 from recordwise.ledger.ledger import Ledger
@@ -43,15 +44,7 @@ def records(rows: int = 400) -> dict[str, list[Any]]:
 
 
 def session(ledger: Any = None, **given: Any) -> rw.Session:
-    return rw.Session(
-        records(),
-        unit="id",
-        measures={"emp": 1},
-        columns={"county": "text", "naics": "text"},
-        tuned_on="synthetic",
-        ledger=ledger,
-        **given,
-    )
+    return employers(records(), "county", "naics", ledger=ledger, **given)
 
 
 GAUSSIAN = rw.Sized(rw.Gaussian(sigma="0.1"), floor=100)
@@ -172,6 +165,7 @@ def test_low_bands_have_the_other_law_and_bound_the_loss_of_a_giant() -> None:
 
 
 @pytest.mark.parametrize("kind", BY_KIND)
+@pytest.mark.costly
 def test_a_release_has_the_noise_of_each_band_and_verifies(kind: str, tmp_path: Path) -> None:
     with session(tmp_path / "a.ledger") as opened:
         release = opened.run(query(KINDS[kind]), rng=rw.noise.Seeded(5))

@@ -10,6 +10,7 @@ import pytest
 import quickjs
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
@@ -49,8 +50,7 @@ def run(record, *, count=False):
 
     query = rw.query().group_by("county", keys=KEYS).sum("emp", SIZED)
     query = query.count(COUNTED, alias="n") if count else query
-    how = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(pa.table(rows), **how) as session, patch.object(gaussian_noise, "noised", spy):
+    with employers(pa.table(rows), "county") as session, patch.object(gaussian_noise, "noised", spy):
         return seen, session.run(query, rng=Seeded(3))
 
 

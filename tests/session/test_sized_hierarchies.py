@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
-from build import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
+from build import INDUSTRIES, LISTED, PLACES, SECTORS, employers, industries, levels_of, places
 from divergences import published, zcdp
 from recordwise.engines.owner import EDGES
 from recordwise.errors import KeysError
@@ -44,9 +44,8 @@ SIZED = rw.Sized(rw.Gaussian(sigma=SHARE), floor=100)
 
 
 def session(rows=ROWS, **more):
-    given = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text", "naics": "text"}}
-    given |= {"hierarchies": [places(), industries()], "tuned_on": "public", "max_outside": "accept"}
-    return rw.Session(pa.Table.from_pylist(rows), **(given | more))
+    given = {"hierarchies": [places(), industries()], "tuned_on": "public", "max_outside": "accept"}
+    return employers(pa.Table.from_pylist(rows), "county", "naics", **(given | more))
 
 
 def levels(keys=KEYS):

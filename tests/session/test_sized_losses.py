@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.engines.owner import EDGES
 from recordwise.plan import Column
 
@@ -48,16 +49,7 @@ RECORDS = records()
 def opened_as(**how: Any) -> rw.Session:
     columns = {"county": Column(name="county", null="category"), "naics": "text"}
     measures = {"emp": 1, "pay": 1}
-    return rw.Session(
-        RECORDS,
-        unit="id",
-        firm="firm",
-        measures=measures,
-        columns=columns,
-        tuned_on="synthetic",
-        dataset="sized",
-        **how,
-    )
+    return employers(RECORDS, firm="firm", measures=measures, columns=columns, dataset="sized", **how)
 
 
 @pytest.fixture(scope="module", params=["duckdb", "spark"])

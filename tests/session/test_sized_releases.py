@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import AlreadyReleasedError, LedgerError
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan import Schema
@@ -24,15 +25,7 @@ RECORDS = {
 
 
 def session(ledger: Any, **given: Any) -> rw.Session:
-    return rw.Session(
-        RECORDS,
-        unit="id",
-        measures={"emp": 1},
-        columns={"county": "text"},
-        tuned_on="synthetic",
-        ledger=ledger,
-        **given,
-    )
+    return employers(RECORDS, "county", ledger=ledger, **given)
 
 
 def keys(*sizes: float) -> rw.Keys:

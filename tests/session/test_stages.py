@@ -376,13 +376,7 @@ def test_sized_grouped_and_signed_noise_is_refined_cell_by_cell(tmp_path):
         return found.sum("value", rw.ByGroup("kind", groups, default=rw.Gaussian(sigma=50 * scale)), alias="grouped")
 
     signed = rw.Measure.of("value", signed=True)
-    how = {
-        "unit": "id",
-        "measures": {"value": signed},
-        "columns": {"cell": "text", "kind": "text"},
-        "tuned_on": "synthetic",
-    }
-    with rw.Session(table, ledger=tmp_path / "l.ledger", **how) as session:
+    with build.employers(table, "cell", "kind", ledger=tmp_path / "l.ledger", measures={"value": signed}) as session:
         session.run(query(2), grouped(2)).save(tmp_path / "a")
         refined = session.run(query(1), grouped(1), refine=load_release(tmp_path / "a"), **FIXED)
         refined.save(tmp_path / "b")

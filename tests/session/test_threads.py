@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms.quantile import Grid
 from recordwise.policy import Policy, constant, gaussian_sum
@@ -38,9 +39,7 @@ def records() -> pa.Table:
 
 
 def opened(**how: Any) -> rw.Session:
-    columns = {"which": "text", "cell": "text"}
-    tuned = {"tuned_on": "synthetic", "tuning_reason": "a test", "max_outside": "accept"}
-    return rw.Session(records(), unit="id", firm="firm", measures={"emp": 1}, columns=columns, **(tuned | how))
+    return employers(records(), "which", "cell", firm="firm", tuning_reason="a test", max_outside="accept", **how)
 
 
 def exact() -> rw.Gaussian:

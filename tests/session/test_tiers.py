@@ -354,8 +354,7 @@ def test_sized_noise_has_a_tier_cell_by_cell_and_other_sizes_are_refused(tmp_pat
             .sum("value", rw.Sized(rw.Gaussian(sigma=Fraction(scale, 10)), floor=100))
         )
 
-    how = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, ledger=tmp_path / "l.ledger", **how) as session:
+    with build.employers(table, "cell", ledger=tmp_path / "l.ledger", measures={"value": 1}) as session:
         finer = session.run(query(1, [10, 900]))
         # In other bands the finer answers would count as noisier than they are; other sizes in the same bands are no better known.
         for sizes, words in (([900, 10], "no query with the same"), ([10, 901], "other sizes, bands or parameters")):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import recordwise as rw
+from build import employers
 from recordwise.errors import POSITIONS, SELF, KindError, ParameterError, RecordwiseError
 
 TABLE = {"id": [1, 2, 3], "state": ["a", "b", "a"], "sales": [5, 6, 7]}
@@ -21,8 +22,7 @@ COUNT, SPLIT = rw.Gaussian(rho="0.1"), rw.UnitSplit(at=5, rho=1)
 
 
 def session(**more):
-    given = {"unit": "id", "measures": {"sales": 1}, "columns": {"state": "text"}, "tuned_on": "synthetic"}
-    return rw.Session(TABLE, **given | more)
+    return employers(TABLE, "state", **({"measures": {"sales": 1}} | more))
 
 
 def cost(asked):
@@ -186,5 +186,5 @@ def test_a_warning_of_a_checked_method_points_to_the_line_of_the_user():
 
 def test_a_frame_of_ids_and_measures_alone_needs_no_columns():
     table = {name: TABLE[name] for name in ("id", "sales")}
-    with rw.Session(table, unit="id", measures={"sales": 1}, tuned_on="synthetic") as opened:
+    with employers(table, measures={"sales": 1}) as opened:
         assert float(opened.policy_of(rw.query().count(COUNT)).loss({})) == pytest.approx(0.1)

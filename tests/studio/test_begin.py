@@ -47,6 +47,7 @@ def test_roles_lists_and_sizes_are_proposed(folder: Path) -> None:
     assert found["sizes"]["sizes.csv"] == ["establishments", "employees", "payroll"]
 
 
+@pytest.mark.costly
 def test_the_cells_are_counted_and_the_plan_is_accepted(folder: Path) -> None:
     found = draft(folder, FORM)
     assert found["problem"] == ""

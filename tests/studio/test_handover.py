@@ -90,6 +90,7 @@ def chosen(trade: Trade) -> StudioState:
     return state
 
 
+@pytest.mark.costly
 def test_progress_is_told_from_beginning_to_end(trade: Trade, heard: list[tuple[str, float]]) -> None:
     shares = [share for _, share in heard]
     assert shares == sorted(shares)
@@ -181,6 +182,7 @@ def test_the_same_in_python_makes_the_same_queries(
     assert names["queries"] == with_mechanisms(file, mechanisms(trade, chosen))
 
 
+@pytest.mark.costly
 def test_the_values_of_a_plan_are_kept_until_it_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, given = write_plan(tmp_path, short=True), {"year": "2026"}
     path.write_text(path.read_text().replace("three states", "${year}") + '[parameters]\nyear = "2025"\n')
@@ -241,6 +243,7 @@ def test_a_report_holds_everything_and_releases_nothing(file: PlanFile, trade: T
     assert not file.ledger.exists()
 
 
+@pytest.mark.costly
 def test_a_look_at_confidential_records_is_entered_first_and_seen_everywhere(tmp_path: Path) -> None:
     path = write_plan(tmp_path, rows=ROWS, short=True)
     made = few_positions(path, records=tmp_path / "records.parquet")
@@ -266,6 +269,7 @@ def test_a_look_at_confidential_records_is_entered_first_and_seen_everywhere(tmp
     assert "tuned_on='confidential'" in python_of(file, made, state)
 
 
+@pytest.mark.costly
 def test_a_confidential_trade_file_tells_no_exact_total_and_no_exact_record(tmp_path: Path) -> None:
     """One more employee in each large record changes two of five totals, and not one number of the file."""
     path, records = write_plan(tmp_path, rows=ROWS, short=True), tmp_path / "records.parquet"

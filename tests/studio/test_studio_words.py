@@ -86,6 +86,7 @@ LEAST = st.fractions(min_value=0, max_value=10**9, max_denominator=100)
     confidence=st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999]),
     share=st.fractions(min_value="0.01", max_value=1, max_denominator=1000),
 )
+@pytest.mark.costly
 def test_every_goal_is_read_as_it_is_written(
     file: PlanFile,
     words: Vocabulary,
