@@ -188,9 +188,9 @@ def test_a_section_that_is_none_is_refused_and_a_true_is_no_number() -> None:
     with pytest.raises(ParameterError, match="needs an entry 'e'"):
         section.need("e", int)
     section.finish()
+    left = _Section("it", {"z": 1, "a": 2})
+    left.need("a", int)
     with pytest.raises(ParameterError, match=r"has an unknown entry 'z'\. It can have a\."):
-        left = _Section("it", {"z": 1, "a": 2})
-        left.need("a", int)
         left.finish()
 
 
