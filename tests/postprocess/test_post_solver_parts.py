@@ -50,7 +50,6 @@ from recordwise.postprocess.solvers.trees import (
     two_families,
 )
 
-
 # Labels and trees.
 
 
