@@ -33,8 +33,8 @@ def cells_of(*codes: tuple[str, ...], trees: tuple[Dimension, ...] = (PLACE, KIN
 
 
 def contributors(number: Any, total: Any, largest: Any, second: Any, hidden: Any = None) -> Contributions:
-    columns = [np.array(each, float) for each in (number, total, largest, second)]
-    return Contributions(*columns, np.zeros(len(columns[0]), bool) if hidden is None else np.array(hidden))
+    one, two, three, four = (np.array(each, float) for each in (number, total, largest, second))
+    return Contributions(one, two, three, four, np.zeros(len(one), bool) if hidden is None else np.array(hidden))
 
 
 # Cells.
@@ -259,9 +259,9 @@ def test_protection_downward_is_at_most_the_value_and_both_sides_are_needed() ->
     """A part of 2 and one of 50 of a total of 52: the first can fall by 2 and rise by up to 50."""
     equations, values = np.array([[1.0, -1, -1]]), np.array([52.0, 2, 50])
     primary = np.array([False, True, False])
-    for up, down, unprotected in ((50.0, 100.0, []), (1.0, 2.0, []), (1.0, 3.0, [])):
+    for up, down in ((50.0, 100.0), (1.0, 2.0), (1.0, 3.0)):
         found = complementary_suppression(equations, values, primary, np.full(3, up), np.full(3, down))
-        assert found.unprotected.tolist() == unprotected
+        assert found.unprotected.tolist() == []
     system = System(np.array([52.0, 0, 0]), np.array([52.0, np.inf, np.inf]), equations)
     place = np.array([1])
     cases = {(50.0, 2.0): False, (50.0, 9.0): False, (50.1, 2.0): True, (49.9, 1.9): False}

@@ -89,9 +89,9 @@ def test_variances_are_one_for_all_one_for_each_group_or_one_for_each_answer() -
     for wrong in ([1.0, 2], np.ones((1, 9)), np.ones((3, 3)), np.ones(10)):
         with pytest.raises(ParameterError, match=r"must be one number, 3 \(groups\) or 9 \(queries\)"):
             read_variances(TABLE, wrong)
-    for wrong in (0.0, -1.0, np.inf, np.nan, [1.0, 0, 1], [1.0, np.inf, 1]):
+    for none in (0.0, -1.0, np.inf, np.nan, [1.0, 0, 1], [1.0, np.inf, 1]):
         with pytest.raises(ParameterError, match="must be finite and positive"):
-            read_variances(TABLE, wrong)
+            read_variances(TABLE, none)
 
 
 def test_answers_are_one_draw_or_several_and_weights_the_inverse_variances() -> None:

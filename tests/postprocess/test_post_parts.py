@@ -508,8 +508,8 @@ def test_the_curvature_of_blocks_is_that_of_their_matrices_whichever_way_it_is_m
         with monkeypatch.context() as patched:
             patched.setattr(f"recordwise.postprocess.top_down.{name}", size)
             assert blocks.curvature(active) == pytest.approx(np.array(known), abs=1e-12)
-    some, rows = blocks.take(np.array([2, 0]))
-    assert rows.tolist() == [3, 4, 5, 0, 1]
+    some, lines = blocks.take(np.array([2, 0]))
+    assert lines.tolist() == [3, 4, 5, 0, 1]
     assert some.first.tolist() == [0, 3]
     assert some.rows.tolist() == blocks.rows[[3, 4, 5, 0, 1]].tolist()
     assert some.columns.tolist() == blocks.columns[[2, 0]].tolist()
@@ -560,7 +560,7 @@ def test_grids_are_refused_where_a_table_is_no_cross_of_levels_or_stands_twice()
 
 def test_a_forest_shares_cells_that_no_answer_tells_apart_and_adds_up_its_roots() -> None:
     """Two roots; the first of three cells with one child of two: its rest is the third cell."""
-    rows = sparse.csr_array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]])
+    rows = sparse.csr_array(np.array([[1.0, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]))
     forest = Forest.of(rows)
     assert forest is not None
     cells, gap = forest.hand_down(np.array([[10.0, 6, 4], [10, 6, -14]]), np.ones(3))
@@ -577,7 +577,8 @@ def test_a_forest_shares_cells_that_no_answer_tells_apart_and_adds_up_its_roots(
 
 
 def test_what_is_handed_down_is_a_fit_with_its_gap_and_several_draws_take_the_resistance_of_their_mean() -> None:
-    rows = sparse.csr_array([[1.0, 1], [1, 0], [0, 1.0]])
+    matrix = np.array([[1.0, 1], [1, 0], [0, 1]])
+    rows = sparse.csr_array(matrix)
     workload = Workload.matrix(rows, {"all": 1, "cells": 2})
     fit = top_down(workload, np.array([[10.0, 6, 4], [5, 7, -2]]), np.ones(3), shape=Forest.of(rows))
     assert fit.x == pytest.approx(np.array([[6.0, 4], [5, 0]]))
@@ -586,6 +587,5 @@ def test_what_is_handed_down_is_a_fit_with_its_gap_and_several_draws_take_the_re
     draws = np.array([[10.0, 7, 5], [20, 9, 7]])
     free = top_down(workload, draws, np.array([1.0, 2, 3]), shape=None)
     ease = ease_of(draws.mean(axis=0), np.array([1.0, 2, 3]))
-    matrix = rows.toarray()
     normal = np.linalg.solve(matrix.T @ (matrix / ease[:, None]), matrix.T @ (draws / ease).T).T
     assert free.x == pytest.approx(normal, abs=1e-8)

@@ -152,7 +152,7 @@ def test_levels_of_a_grid_are_known_if_all_pairs_are_published() -> None:
 
 
 def test_cells_know_the_sums_they_lie_in_widest_first() -> None:
-    rows = sparse.csr_array([[1.0, 0, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 1, 0, 0]])
+    rows = sparse.csr_array(np.array([[1.0, 0, 0, 0], [1, 1, 1, 0], [0, 0, 1, 0], [1, 1, 0, 0]]))
     chain, length = chains(rows)
     assert chain is not None
     assert (chain.tolist(), length.tolist()) == ([[1, 3, 0], [1, 3, -1], [1, 2, -1], [-1, -1, -1]], [3, 2, 2, 0])

@@ -768,7 +768,7 @@ def test_regions_weigh_the_cells_of_their_codes_and_say_what_is_missing() -> Non
 
 
 def test_ends_add_up_unless_one_is_missing() -> None:
-    rows = sparse.csr_array([[1.0, 2, 0], [0, 1, 1], [1, 0, 0]])
+    rows = sparse.csr_array(np.array([[1.0, 2, 0], [0, 1, 1], [1, 0, 0]]))
     assert asking._added(rows, np.array([3.0, 4, np.nan])).tolist() == [11, np.inf, 3]
 
 
