@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import recordwise as rw
 from recordwise.disclosure import Attack, Description, attack, largest_contributor, read_description
 from recordwise.disclosure.attack import _known, _numbers, _read_rows, _Section, _text
 from recordwise.errors import ParameterError
@@ -333,3 +334,70 @@ def test_intervals_are_written_with_six_digits_and_saved_once_for_the_owner_alon
     with pytest.raises(ParameterError, match="already exists"):
         found.save(file)
     assert repr(found).startswith("<Attack on 2 withheld cells: OWNER ONLY")
+
+
+# Private releases beside published tables.
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two counties with sums of noise below a step, counts with more, and sums of Laplace noise."""
+    folder = tmp_path_factory.mktemp("private")
+    how: dict[str, Any] = {"unit": "id", "measures": {"emp": 2}, "columns": {"county": "text"}, "tuned_on": "public"}
+    with rw.Session(
+        {"id": [1, 2], "county": ["a", "b"], "emp": [300, 200]}, **how, ledger=folder / "ledger"
+    ) as session:
+        asked = rw.query().group_by("county", keys=["a", "b"]).sum("emp", rw.Gaussian(sigma="0.4"))
+        asked = asked.count(rw.Gaussian(sigma=10)).sum("emp", rw.GeneralizedGaussian(shape=1, scale=4), alias="fat")
+        session.run(asked).save(folder / "out", formats=["parquet"])
+    (folder / "places.csv").write_text(PLACES)
+    return folder
+
+
+def bounds_of(folder: Path, tmp_path: Path, **changed: str) -> Description:
+    entries = {"release": f"'{folder}/out'", "name": "'county'", "cells": "{ place = 'county' }", "value": "'sum_emp'"}
+    entries |= changed
+    text = "".join(f"{name} = {value}\n" for name, value in entries.items())
+    (tmp_path / "places.csv").write_text(PLACES)
+    (tmp_path / "tables.toml").write_text(DIMENSION + "[[table]]\n" + text)
+    return read_description(tmp_path / "tables.toml")
+
+
+@pytest.mark.parametrize(("confidence", "level"), [("", 0.999), ("0.5", 0.5), ("0.9", 0.9)])
+def test_noise_bounds_totals_by_its_size_or_a_step(
+    private: Path, tmp_path: Path, confidence: str, level: float
+) -> None:
+    """Two cells: each may be off by so much with half of what may go wrong, on either side."""
+    given = {"confidence": confidence} if confidence else {}
+    reach = np.sqrt(2 * np.log(2 * 2 / (1 - level)))
+    data = rw.read(private / "out")["county"].to_pydict()
+    for name, size in (("sum_emp", 2.0), ("count", data["count_sd"][0])):
+        found = bounds_of(private, tmp_path, value=f"'{name}'", **given)
+        assert len(found.withheld) == 0
+        for code in "ab":
+            value = data[name][data["county"].index(code)]
+            assert by_code(found, found.high)[code] == pytest.approx(value + size * reach)
+            assert by_code(found, found.low)[code] == pytest.approx(max(value - size * reach, 0))
+        assert f"hold together with {100 * level:g} % confidence." in found.assumptions[0]
+    assert data["count_sd"][0] > 2 > data["sum_emp_sd"][0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"confidence": "0.0"}, "must be between 0 and 1"),
+        ({"confidence": "1.0"}, "must be between 0 and 1"),
+        ({"confidence": "1"}, "must be of the kind float"),
+        ({"name": "'town'"}, "has no table 'town' with a statistic 'sum_emp'"),
+        ({"value": "'pay'"}, "has no table 'county' with a statistic 'pay'"),
+        ({"value": "'fat'"}, "clamped or with other than Gaussian noise"),
+        ({"cells": "{ place = 'town' }"}, "has no column 'town'"),
+        ({"cells": "{ town = 'county' }"}, "names an unknown dimension 'town'"),
+        ({"more": "1"}, "has an unknown entry 'more'"),
+    ],
+)
+def test_a_private_table_is_refused_alone_for_each_reason(
+    private: Path, tmp_path: Path, changed: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(ParameterError, match=problem):
+        bounds_of(private, tmp_path, **changed)

@@ -111,6 +111,10 @@ def test_totals_are_filled_in_once_all_their_children_have_values() -> None:
     assert values == pytest.approx([np.nan, 3, 7, 1, 2, 4], nan_ok=True)
     cells.add_up(values)
     assert values.tolist() == [10, 3, 7, 1, 2, 4]
+    # A cell without children keeps what it does not have.
+    alone = np.array([np.nan, np.nan, 7.0, np.nan, 2.0, 4.0])
+    cells.add_up(alone)
+    assert alone == pytest.approx([np.nan, np.nan, 7, np.nan, 2, 4], nan_ok=True)
     found = Contributions.over(cells_of(("a",), ("b",), ("c",), trees=(PLACE,)), contributors(*[[1, 2, 3]] * 4))
     # Listed are a, b and c; n, s and all are added up over two levels and never published.
     assert sorted(found.total.tolist()) == [1, 2, 3, 3, 3, 6]
@@ -386,3 +390,28 @@ def test_a_program_finds_the_least_and_the_most_one_after_the_other() -> None:
     endless = Program(np.array([[1.0, -1]]), np.array([2.0]), np.zeros(2), np.full(2, np.inf))
     assert endless.least(0, 1.0)[0] == pytest.approx(2)
     assert endless.least(0, -1.0) == (-np.inf, None)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e3, 1e9])
+def test_intervals_grow_with_the_numbers_whatever_their_size(factor: float) -> None:
+    """A table of 2 by 2 with rows of 5 and 9 and columns of 6 and 8, its cells up to 4, 5, 6 and 7; the second at least 2."""
+    equations = np.array([[1.0, 1, 0, 0, -1, 0, 0, 0], [0, 0, 1, 1, 0, -1, 0, 0], [1, 0, 1, 0, 0, 0, -1, 0]])
+    equations = np.vstack([equations, [0, 1, 0, 1, 0, 0, 0, -1]])
+    low = factor * np.array([0.0, 2, 0, 0, 5, 9, 6, 8])
+    high = factor * np.array([4.0, 5, 6, 7, 5, 9, 6, 8])
+    found = feasible_intervals(System(low, high, equations), np.arange(4))
+    # The first is t, then 5 - t, 6 - t and 3 + t: t is at most 3 by the second and at least 0 by the first and third.
+    assert found[0] / factor == pytest.approx([0, 2, 3, 3], abs=1e-6)
+    assert found[1] / factor == pytest.approx([3, 5, 6, 6], abs=1e-6)
+
+
+def test_three_cells_in_a_ring_are_told_by_their_sums_of_two_at_any_size() -> None:
+    """x + y, y + z and x + z are known: no equation alone tells more than bounds, all together tell everything."""
+    for factor in (1.0, 1e7, 1e10):
+        x, y, z = factor, 2 * factor, 4 * factor
+        equations = np.array([[1.0, 1, 0, -1, 0, 0], [0, 1, 1, 0, -1, 0], [1, 0, 1, 0, 0, -1]])
+        known = [x + y, y + z, x + z]
+        system = System(np.array([0.0, 0, 0, *known]), np.array([np.inf] * 3 + known), equations)
+        low, high = feasible_intervals(system, np.arange(3))
+        assert low / factor == pytest.approx([1, 2, 4], abs=1e-5)
+        assert high / factor == pytest.approx([1, 2, 4], abs=1e-5)
