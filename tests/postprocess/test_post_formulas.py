@@ -84,7 +84,7 @@ def test_the_least_and_the_most_that_parameters_can_be() -> None:
     check_real("x", np.int64(3))
     check_real("x", MOST)
     check_real("x", -MOST)
-    with pytest.raises(ParameterError, match="must be a number of at most 1e[+]150"):
+    with pytest.raises(ParameterError, match=r"must be a number of at most 1e\+150"):
         check_real("x", -1.1 * MOST)
 
 
