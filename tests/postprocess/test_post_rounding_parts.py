@@ -245,6 +245,10 @@ def test_items_near_the_middle_are_moved_first() -> None:
     assert balance(values, np.array([0, 0, 0]), rows, columns).tolist() == [1, 1, 0]
     # A whole item stays though it could be changed.
     assert balance(np.array([1.0, 0.6, 0.5]), np.array([1, 1, 1]), rows, columns).tolist() == [1, 1, 0]
+    # What an item gains counts, not how large it is: 1.1 was rounded up to 2, and 9.5 is as far from 9 as from 10.
+    pair, none = one_family([0, 0], [11]), one_family([-1, -1], [])
+    assert balance(np.array([9.5, 1.1]), np.array([10, 2]), pair, none).tolist() == [10, 1]
+    assert balance(np.array([9.5, 1.1]), np.array([9, 1]), pair, none).tolist() == [10, 1]
     # Where rounding up or down is not enough, items move by more.
     for fixed in (False, True):
         far = one_family([0, 0, 0], [5], fixed=fixed)
