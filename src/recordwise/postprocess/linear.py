@@ -698,7 +698,7 @@ def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]
     rows = weights.crossing.rows
     common = sparse.coo_array(rows @ rows.T)
     size = np.diff(rows.indptr)
-    inside = (common.data == size[common.row]) & (common.row != common.col)
+    inside = common.data == size[common.row]
     # Of two answers about the same cells, one is taken to contain the other.
     inside &= (size[common.row] < size[common.col]) | (common.row < common.col)
     low, high = common.row[inside], common.col[inside]

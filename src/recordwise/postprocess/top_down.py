@@ -415,9 +415,9 @@ class Grid:
             levels = first.level(table[:, 0]), second.level(table[0])
             ordered = table[np.ix_(first.order, second.order)]
             answer = ordered[np.ix_(first.first(levels[0]), second.first(levels[1]))]
-            if levels in found or not np.array_equal(
-                answer[np.ix_(first.codes[levels[0]], second.codes[levels[1]])], ordered
-            ):
+            again = answer[np.ix_(first.codes[levels[0]], second.codes[levels[1]])]
+            # Every pair of nodes has an answer of its own.
+            if levels in found or answer.size != int(table.max()) + 1 or not np.array_equal(again, ordered):
                 return None
             found[levels] = answer + start
             start += answer.size
