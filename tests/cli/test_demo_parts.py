@@ -452,5 +452,5 @@ def test_a_source_is_named_by_its_file_table_or_address(tmp_path: Path) -> None:
     ):
         with pytest.raises(SourceError, match="contains a password"):
             demo.named_source(secret, "t", None)
-    with pytest.raises(SourceError, match="'catalog.table'.*there is no such file"):
+    with pytest.raises(SourceError, match=r"'catalog\.table'.*there is no such file"):
         demo.named_source("catalog.table", None, None)
