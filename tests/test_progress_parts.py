@@ -246,16 +246,31 @@ def test_loops_of_nothing_and_steps_within_steps() -> None:
     said: list[Any] = []
     with progress.listening(lambda doing, share: said.append((doing, round(share, 9)))):
         assert list(progress.tracked([], "never")) == []
+        for _ in progress.tracked(["only"], "one of one"):
+            progress.tell("half of it", 0.5)
+        progress.tell("nothing of it")
         outer = progress.steps(2)
         outer("one")
-        inner = progress.steps(2)
-        inner("a")
-        inner("b")
-        progress.tell("c", 0.5)
+        progress.tell("a", 0.5)
         outer("two")
-        progress.tell("end", 1.0)
-    assert said == [("one", 0.0), ("a", 0.0), ("b", 0.25), ("c", 0.375), ("two", 0.5), ("end", 1.0)]
+        inner = progress.steps(4)
+        for name in "bcd":
+            inner(name)
+        progress.tell("e", 0.5)
+        inner("f")
+        inner("g")
+    assert said == [
+        ("one of one", 0.0),
+        ("half of it", 0.5),
+        ("nothing of it", 0.0),
+        ("one", 0.0),
+        ("a", 0.25),
+        ("two", 0.5),
+        ("b", 0.5),
+        ("c", 0.625),
+        ("d", 0.75),
+        ("e", 0.8125),
+        ("f", 0.875),
+        ("g", 0.875),
+    ]
     assert progress._active.get() is None
-    with progress.listening(lambda *_: None):
-        progress.tell("told")
-        assert progress.steps(1)("once") is None

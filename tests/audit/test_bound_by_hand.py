@@ -89,9 +89,9 @@ def test_the_loss_of_a_mean_excuses_delta() -> None:
 
 def test_the_expected_bound_is_the_mean_gain_less_its_slack() -> None:
     stake = Stake(within=WITHIN, evidence=evidence(pairs=50), center=2.0, bet=0.1)
-    present = np.array([1.0, 3.0])
-    # Gains: 2 - (1/2 + 1) / 2; spread: 1 + (1/4)^2; slack: 0.1 * 1.0625 / 2 + 3 / (0.1 * 50).
-    mean = 2 - 0.75 - (0.053125 + 0.6)
+    present = np.array([0.0, 4.0])
+    # Gains: 2 - (1/2 + 1) / 2; spread: 4 + (1/4)^2; slack: 0.1 * 4.0625 / 2 + 3 / (0.1 * 50).
+    mean = 2 - 0.75 - (0.203125 + 0.6)
     assert stake.expected_bound(present, TWO) == pytest.approx(mean + 1 - LN2, rel=1e-12)
 
 
@@ -111,6 +111,13 @@ def test_the_bound_on_the_mean_of_two_values_solves_a_square() -> None:
         b, right = 0.25, math.exp(log_alarms)
         root = min(np.roots([b * b, -(2 * b + b * b), 1 + b - right]).real)
         assert mean_lower(np.array([0.0, 1.0]), bet=b, log_alarms=log_alarms) == pytest.approx(root, abs=1e-9)
+
+
+@pytest.mark.parametrize("root", [-5.0, 0.5, 2.0, 4.0])
+def test_the_bound_is_found_far_below_the_largest_value_and_far_above_the_least(root: float) -> None:
+    """Of 0 and 10 at a bet of 0.09: the capital that the bound leaves is (1 - 0.09 m) (1 + 0.09 (10 - m))."""
+    log_alarms = math.log((1 - 0.09 * root) * (1.9 - 0.09 * root))
+    assert mean_lower(np.array([0.0, 10.0]), bet=0.09, log_alarms=log_alarms) == pytest.approx(root, abs=1e-9)
 
 
 def test_a_mean_far_below_needs_the_capital_to_double_with_each_value() -> None:

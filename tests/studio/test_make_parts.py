@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from recordwise.errors import ParameterError, RecordError
-from recordwise.mechanisms import Gaussian, LogTransform
+from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, Sized
 from recordwise.planning.search.fits import InfeasibleError
 from recordwise.policy import constant, gaussian_sum
 from recordwise.policy.meaning import power_gaussian
@@ -265,6 +265,64 @@ def test_what_cannot_be_calibrated_says_so() -> None:
     with pytest.raises(InfeasibleError, match="p is wrong"):
         make._calibrated(reference, Offered(ParameterError(parameter="p", problem="is wrong")), Fraction(1, 4))  # type: ignore[arg-type]
     assert make._calibrated(reference, Offered(Gaussian(sigma=3)), Fraction(1, 4)) == Gaussian(sigma=3)  # type: ignore[arg-type]
+
+
+def test_noise_in_proportion_to_a_size_is_scaled_to_the_goal() -> None:
+    """At a public size of 1,000 its standard deviation is a share of 800, the largest edge below."""
+    sized = Sized(GeneralizedGaussian(shape=1, scale="0.1"), floor=100)
+    cells = table([1000.0])
+    cells.asked.statistic = SimpleNamespace(mechanism=sized)
+    own = make._own_error(cells, Fraction(1000))
+    edges = sized.edges(1000.0)
+    edge = max(each for each in edges if each <= 1000)
+    assert (edge, edges[0]) == (800, 100)
+    # 95% of Laplace noise is within ln(20) of its scales.
+    assert own == pytest.approx(math.log(20) * 0.1 * 800 / 1000, rel=0.02)
+    assert make._own_error(cells, Fraction(50)) == pytest.approx(math.log(20) * 0.1 * 100 / 50, rel=0.1)
+    reference: Any = Reference(
+        place=(0, "sum_emp"),
+        tables=(),
+        level=cells,
+        size=Fraction(1000),
+        within=Fraction("0.1"),
+    )
+    for within in (Fraction("0.1"), Fraction("0.4")):
+        found = make._calibrated(reference, sized, within)
+        reach = make._own_error(cells, Fraction(1000), found)
+        assert 0.98 * float(within) < reach <= float(within)
+        assert make.noise_of(found) / make.noise_of(sized) == pytest.approx(float(within) / own, rel=0.02)
+    assert make.is_adjustable(sized)
+
+
+def test_a_transform_is_tried_at_the_offset_where_a_usual_record_loses_least(monkeypatch: Patch) -> None:
+    asked: list[Any] = []
+
+    def best(cost: Any, *, total: float, step: Fraction) -> Fraction:
+        asked.append(([cost(Fraction(each)) for each in (100, 400, 7)], total, step))
+        return Fraction(400)
+
+    def calibrated(reference: Any, mechanism: Any, within: Fraction) -> Any:
+        assert within == Fraction("0.1")
+        if mechanism.offset == 7:
+            raise InfeasibleError("none")
+        return mechanism
+
+    monkeypatch.setattr(make, "best_offset", best)
+    monkeypatch.setattr(make, "_calibrated", calibrated)
+    level = SimpleNamespace(step=Fraction(1), asked=SimpleNamespace(measure="emp"))
+    reference: Any = SimpleNamespace(level=level, size=Fraction(1000), within=Fraction("0.1"))
+    usual: Any = SimpleNamespace(usual=lambda measure: {"emp": 50.0}[measure])
+    log = LogTransform(offset=100, sigma="0.5")
+    case: Any = None
+    assert make._with_best_offset(case, reference, log, usual) == LogTransform(offset=400, sigma="0.5")
+    ((costs, total, step),) = asked
+    # ln(1 + 50 / offset)^2 / (2 sigma^2), and something that nothing is worse than.
+    assert costs[:2] == pytest.approx([math.log(1 + 50 / each) ** 2 / 0.5 for each in (100, 400)], rel=1e-3)
+    assert (costs[2], total, step) == (1e300, 1000.0, 1)
+    assert make._with_best_offset(case, reference, Gaussian(sigma=8), usual) == Gaussian(sigma=8)
+    level.asked.measure = make.COUNT
+    assert make._with_best_offset(case, reference, log, usual) is log
+    assert len(asked) == 1
 
 
 # What the points say.
