@@ -1,15 +1,16 @@
 """What is shown of progress: when a bar opens and closes, what its line says, and whom a part belongs to."""
 
+import importlib
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from recordwise import progress
 from recordwise.progress import NotebookBar, Report, TerminalBar, _html, _Late, _line
 
 Patch = pytest.MonkeyPatch
+progress: Any = importlib.import_module("recordwise.progress")
 
 
 class Bar:

@@ -253,7 +253,8 @@ def test_some_samples_teach_and_the_others_are_the_evidence(monkeypatch: pytest.
     teaching = [0, 1, 2, 10, 11, 12]
     rest = [each for each in range(33) if each not in teaching]
     for reverse in (False, True):
-        learned, judged = [], []
+        learned: list[Any] = []
+        judged: list[Any] = []
         witness = SimpleNamespace(reverse=reverse, evaluate=lambda given: given["a"].tolist())
         monkeypatch.setattr(
             module,

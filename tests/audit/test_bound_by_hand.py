@@ -68,9 +68,9 @@ def test_the_present_and_the_absent_have_their_own_place_in_a_stake() -> None:
     assert Stake.of(still, TWO, WITHIN, many).center == pytest.approx(1.5)
     assert Stake.of(TWO, still, WITHIN, many).center == pytest.approx(1.0)
     spread = {"absent": 0.25 / 1.5**2, "present": LN2**2 / 4}
-    for given, wanted in (((still, TWO), spread["absent"]), ((TWO, still), spread["present"])):
+    for here, there, wanted in ((still, TWO, spread["absent"]), (TWO, still, spread["present"])):
         bet = math.sqrt(2 * 3.0 / (10**6 * (wanted + 1e-6)))
-        assert Stake.of(*given, WITHIN, many).bet == pytest.approx(bet, rel=1e-12)
+        assert Stake.of(here, there, WITHIN, many).bet == pytest.approx(bet, rel=1e-12)
 
 
 def test_a_witness_without_a_range_has_a_finite_bet() -> None:

@@ -1,5 +1,6 @@
 """Every problem that a check of the audit can find, alone and at its limit, in sessions that only play their part."""
 
+import importlib
 import math
 import struct
 from collections.abc import Callable
@@ -12,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recordwise.audit import Runs, checks
+from recordwise.audit import Runs
 from recordwise.errors import AlreadyReleasedError, LedgerError, ParameterError, TuningError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan.query import query
 
 HOW = Runs()
+checks: Any = importlib.import_module("recordwise.audit.checks")
 Patch = pytest.MonkeyPatch
 
 

@@ -1,5 +1,6 @@
 """What ``ledger``, ``release``, ``check`` and commands on published folders read and print, part by part."""
 
+import importlib
 import json
 import os
 import stat
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 import typer
 
-from recordwise.cli import ask, audit, check, ledger, published, release, screen
+from recordwise.cli import audit, check, ledger, published, release, screen
 from recordwise.errors import OutputError, ParameterError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import PeriodState
@@ -22,6 +23,7 @@ from recordwise.policy import Policy, constant, gaussian_sum
 
 Patch = pytest.MonkeyPatch
 Captured = pytest.CaptureFixture[str]
+ask: Any = importlib.import_module("recordwise.cli.ask")
 
 
 @pytest.fixture(autouse=True)
@@ -617,7 +619,6 @@ def test_findings_are_a_table_with_their_problems(capsys: Captured) -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_whole_audit_tries_everything_once(whole: bool, monkeypatch: Patch, capsys: Captured) -> None:
-    import importlib
 
     def noting(name: str, many: bool = False) -> Callable[..., Any]:
         return lambda *given, **more: [name] if many else name

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from recordwise.cli import demo, screen
+from recordwise.cli import screen
 from recordwise.errors import ParameterError, SourceError
 from recordwise.plan.file import first
 from recordwise.plan.sources import Csv, Database, Postgres
 from recordwise.policy.meaning import power_zcdp
 
 Patch = pytest.MonkeyPatch
+demo: Any = importlib.import_module("recordwise.cli.demo")
 
 
 # The plans of two years.

@@ -1,6 +1,7 @@
 """What the commands share: screens, failures, options and the words that they read, one by one."""
 
 import errno
+import importlib
 import shutil
 import signal
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from recordwise.cli import failing, options, screen
+from recordwise.cli import options
 from recordwise.cli import plan as planning
 from recordwise.errors import AlreadyReleasedError, BudgetError, ParameterError, PlanFileError
 from recordwise.plan.expressions import Prefix
@@ -20,6 +21,8 @@ from recordwise.policy import gaussian_sum
 
 Patch = pytest.MonkeyPatch
 Captured = pytest.CaptureFixture[str]
+failing: Any = importlib.import_module("recordwise.cli.failing")
+screen: Any = importlib.import_module("recordwise.cli.screen")
 
 
 # The screen.

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 import typer
 
-from recordwise.cli import ask as asking
-from recordwise.cli import attack as attacking
-from recordwise.cli import options, published, release, screen
-from recordwise.cli import plan as planning
-from recordwise.cli import studio as studying
+from recordwise.cli import options, screen
 from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.plan.sources import Csv
 
 Patch = pytest.MonkeyPatch
 Captured = pytest.CaptureFixture[str]
+asking: Any = importlib.import_module("recordwise.cli.ask")
+attacking: Any = importlib.import_module("recordwise.cli.attack")
+planning: Any = importlib.import_module("recordwise.cli.plan")
+published: Any = importlib.import_module("recordwise.cli.published")
+release: Any = importlib.import_module("recordwise.cli.release")
+studying: Any = importlib.import_module("recordwise.cli.studio")
 
 
 class Asked(list[Any]):
@@ -325,9 +327,7 @@ def reader(asked: Asked, monkeypatch: Patch) -> Asked:
     )
     found = SimpleNamespace()
     for name in ("total", "share", "growth"):
-        asked.put(monkeypatch, found, name, answer) if hasattr(found, name) else setattr(
-            found, name, lambda *given, name=name, **more: asked.append((name, given, more)) or answer
-        )
+        setattr(found, name, lambda *given, name=name, **more: asked.append((name, given, more)) or answer)
     monkeypatch.setattr(
         "recordwise.reader.reading.read", lambda folder: found if str(folder) == "d" else f"read {folder}"
     )

@@ -1,6 +1,7 @@
 """What the studio hands over and serves, part by part: years of a budget, code, lines, routes and idle time."""
 
 import asyncio
+import importlib
 import json
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ pytest.importorskip("uvicorn")
 from recordwise.errors import BudgetError, ParameterError
 from recordwise.mechanisms import ByGroup, Gaussian, LogTransform, UnitSplit
 from recordwise.policy import constant
-from recordwise.studio import begin, handover, server, texts
+from recordwise.studio import begin, texts
 from recordwise.studio.begin import Form
 from recordwise.studio.guard import Access
 from recordwise.studio.handover import Exact, commands, expression
@@ -27,6 +28,8 @@ from studio.trade_sample import sample_trade
 
 Patch = pytest.MonkeyPatch
 TRADE = sample_trade()
+handover: Any = importlib.import_module("recordwise.studio.handover")
+server: Any = importlib.import_module("recordwise.studio.server")
 
 
 # How long a budget lasts.

@@ -1,5 +1,6 @@
 """The parts of a trade file's computation, each on a few numbers."""
 
+import importlib
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -15,13 +16,14 @@ from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, S
 from recordwise.planning.search.fits import InfeasibleError
 from recordwise.policy import constant, gaussian_sum
 from recordwise.policy.meaning import power_gaussian
-from recordwise.studio import make, places, profile
+from recordwise.studio import places, profile
 from recordwise.studio.make import Case, Reference, _together, ladder
 from recordwise.studio.places import Drawn, Places, Shown
 from recordwise.studio.profile import Profile, round_sizes
 from recordwise.studio.trade import PointLosses, SampledRecord
 
 Patch = pytest.MonkeyPatch
+make: Any = importlib.import_module("recordwise.studio.make")
 
 
 def table(totals: list[float], **more: Any) -> Any:
@@ -472,8 +474,8 @@ def test_round_sizes_stay_within_their_bounds() -> None:
         SimpleNamespace(name="none", step=Fraction(1), bound_steps=1),
     ]
     schema: Any = SimpleNamespace(record_measures=lambda: measures)
-    given = {"emp": np.array([99, -99, 30], np.int64), "county": "as it is"}
-    found = profile._with_round_sizes(given, schema)
+    given: dict[str, Any] = {"emp": np.array([99, -99, 30], np.int64), "county": "as it is"}
+    found: Any = profile._with_round_sizes(given, schema)
     assert (found["emp"].tolist(), found["emp"].dtype) == ([80, -80, 20], np.int64)
     assert found["county"] == "as it is"
     assert set(found) == {"emp", "county"}
