@@ -308,3 +308,168 @@ def test_a_subject_may_have_others_beside_its_records() -> None:
     assert not subject(keys="selected").lists_every_cell
     measure = subject(step=Fraction(1, 2), signed=True).measure()
     assert (measure.name, measure.step, measure.signed) == ("value", Fraction(1, 2), True)
+
+
+# Forked processes.
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_two_forked_processes_are_compared(repeats: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forking: Any = importlib.import_module("recordwise.audit.forking")
+    ran: list[Any] = []
+    read: list[str] = []
+    compared: list[Any] = []
+    monkeypatch.setattr(forking.subprocess, "run", lambda words, check: ran.append((words, check)))
+    monkeypatch.setattr(forking, "layout", lambda: "asked")
+    monkeypatch.setattr(forking, "read_published_cells", lambda folder, asked: read.append(folder.name) or folder.name)
+    monkeypatch.setattr(
+        forking, "sample_of", lambda asked, seen, group: {"cell.answer": [seen[0], group, 0.0], "other": []}
+    )
+
+    def repeat(*given: Any, log_alarms: float) -> bool:
+        compared.append(given)
+        assert log_alarms == pytest.approx(math.log(1e13))
+        return repeats
+
+    monkeypatch.setattr(forking, "sequences_repeat", repeat)
+    found = forking.audit_forks(tmp_path, command=["draw", "twice"])
+    assert ran == [(["draw", "twice", str(tmp_path)], True)]
+    assert read == ["release0", "release1"]
+    assert compared == [(["release0", 0, 0.0], ["release1", 0, 0.0])]
+    assert (found.subject, found.samples) == ("forked processes", 6)
+    assert found.problems == (("two forked processes drew the same noise",) if repeats else ())
+
+
+@pytest.mark.parametrize(("codes", "ends"), [((0, 0), 0), ((0, 256), 1), ((768, 0), 3), ((0, 9), 9)])
+def test_a_child_that_failed_is_the_code_of_both(
+    codes: tuple[int, int], ends: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system tells them: a code of 1 as 256, an end by signal 9 as 9."""
+    forking: Any = importlib.import_module("recordwise.audit.forking")
+    children = [11, 12]
+    written: list[Path] = []
+    monkeypatch.setattr(forking, "layout", lambda: SimpleNamespace(write=written.append))
+    monkeypatch.setattr(forking.os, "fork", lambda: children.pop(0))
+    monkeypatch.setattr(forking.os, "waitpid", lambda child, how: (child, dict(zip((11, 12), codes))[child]))
+    with pytest.raises(SystemExit) as stopped:
+        forking.main(tmp_path)
+    assert stopped.value.code == ends
+    assert written == [tmp_path / "records.parquet"]
+    assert children == []
+
+
+def test_a_child_publishes_under_its_number_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forking: Any = importlib.import_module("recordwise.audit.forking")
+    done: list[Any] = []
+    asked = SimpleNamespace(write=lambda path: None)
+
+    class Ended(Exception):  # noqa: N818
+        """Instead of the end of a process."""
+
+    def leave(code: int) -> None:
+        done.append(code)
+        raise Ended
+
+    monkeypatch.setattr(forking, "layout", lambda: asked)
+    monkeypatch.setattr(forking, "publish", lambda *given: done.append(given))
+    monkeypatch.setattr(forking.os, "fork", lambda: 0)
+    monkeypatch.setattr(forking.os, "_exit", leave)
+    with pytest.raises(Ended):
+        forking.main(tmp_path)
+    assert done == [(asked, tmp_path, Runs(), 0), 0]
+
+
+# One release, from records to what is read back.
+
+
+class Session:
+    """A session that notes how it was opened and what it runs."""
+
+    opened: dict[str, Any]
+
+    def __init__(self, source: Path, **stated: Any) -> None:
+        Session.opened = {"source": source, **stated}
+        self.ran: list[Any] = []
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def run(self, asked: Any, **more: Any) -> Any:
+        RAN.append((asked, more))
+        return SimpleNamespace(save=lambda folder: folder)
+
+    def spent(self) -> Any:
+        return SPENT[0]
+
+
+RAN: list[Any] = []
+SPENT: list[Any] = [Fraction(2)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "spent", "policy", "ran", "damaged"),
+    [
+        ({}, 2, 2, [("asked", {"refine": None, "fixed_in_advance": True})], False),
+        ({}, 3, 2, [("asked", {"refine": None, "fixed_in_advance": True})], True),
+        (
+            {"first": lambda keys: "first"},
+            5,
+            5,
+            [("first", {}), ("asked", {"refine": "first0", "fixed_in_advance": True})],
+            False,
+        ),
+        (
+            {"first": lambda keys: "first", "tier": True},
+            7,
+            2,
+            [("first", {}), ("asked", {"tier_of": "first0", "fixed_in_advance": True})],
+            False,
+        ),
+        (
+            {"first": lambda keys: "first", "tier": True},
+            2,
+            2,
+            [("first", {}), ("asked", {"tier_of": "first0", "fixed_in_advance": True})],
+            True,
+        ),
+    ],
+)
+def test_a_release_is_read_back_and_its_charge_compared(
+    changed: dict[str, Any], spent: int, policy: int, ran: Any, damaged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone it costs 2; after a first one of 3 both cost 5; as a tier of one that was charged 7 it is charged nothing."""
+    RAN.clear()
+    SPENT[0] = Fraction(spent)
+    monkeypatch.setattr(module, "Session", Session)
+    read = {
+        "first0": cells_of({"a": [1.0]}, Fraction(3), ("x",)),
+        "release0": cells_of({"a": [2.0]}, Fraction(2), ("y",)),
+    }
+    monkeypatch.setattr(module, "read_published_cells", lambda folder, given: read[folder.name])
+
+    class Loaded(str):
+        policy = Fraction(7)
+
+    monkeypatch.setattr(module, "load_release", lambda folder: Loaded(folder.name))
+    asked = layout(ask=lambda keys: "asked", keys_of=lambda cells: cells, step=Fraction(1, 2), **changed)
+    found = module.publish(asked, Path("f"), Runs(engine="e", spark="s"), 0)
+    assert ran == RAN
+    assert found.policy == policy
+    both = "first" in changed and not changed.get("tier")
+    assert sorted(found.features) == (["a", "first a"] if both else ["a"])
+    damage = ("the policy charged to the ledger is not the published one",) if damaged else ()
+    assert found.problems == ((*(("x",) if both else ()), "y", *damage))
+    opened = Session.opened
+    assert (opened["source"], opened["ledger"]) == (Path("f/records.parquet"), Path("f/audit0.ledger"))
+    assert (opened["engine"], opened["spark"], opened["collapse"]) == ("e", "s", None)
+    assert (opened["unit"], opened["firm"], opened["tuned_on"], opened["max_outside"]) == (
+        "id",
+        "firm",
+        "synthetic",
+        "accept",
+    )
+    assert list(opened["measures"]) == ["value", "second", "form"]
+    assert (opened["measures"]["value"].step, opened["measures"]["second"]) == (Fraction(1, 2), 1)
+    assert opened["columns"] == {"cell": "text", "kind": "text"}
