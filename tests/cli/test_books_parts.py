@@ -233,9 +233,9 @@ def test_pairs_of_codes_need_their_step(tmp_path: Path, monkeypatch: Patch) -> N
     monkeypatch.setattr("recordwise.plan.file.read.read_pairs", lambda path: f"pairs of {path}")
     bare: Any = File()
     assert release.with_crosswalk(bare, []) is bare
-    for wrong in (bare, File(Stage())):
+    for other in (bare, File(Stage())):
         with pytest.raises(ParameterError, match="is for --carry"):
-            release.with_crosswalk(wrong, ["a=b.csv"])
+            release.with_crosswalk(other, ["a=b.csv"])
     carried: Any = File(Stage(carry="x"))
     for wrong in ("a", "=b", "a="):
         with pytest.raises(ParameterError, match="COLUMN=FILE"):
@@ -634,7 +634,8 @@ def test_a_whole_audit_tries_everything_once(whole: bool, monkeypatch: Patch, ca
         module, "audit", lambda subject, how, tell: [tell(f"{subject} {at}") or subject for at in range(2)]
     )
     how: Any = SimpleNamespace(runs=2)
-    found = audit.all_findings([("a", lambda: "A"), ("b", lambda: "B")], how, quiet=False, whole=whole)
+    named: Any = [("a", lambda: "A"), ("b", lambda: "B")]
+    found = audit.all_findings(named, how, quiet=False, whole=whole)
     rest = [
         "refusals",
         "forks",

@@ -315,7 +315,7 @@ def test_a_total_holds_for_ever_or_as_of_today() -> None:
 
 
 def test_a_history_is_printed_with_its_total(capsys: Captured) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "period": "2025",
             "record": {"emp": "4"},

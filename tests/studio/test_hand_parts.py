@@ -319,7 +319,7 @@ def test_a_violation_is_counted_and_told() -> None:
 
 @pytest.mark.parametrize(("idle", "slept"), [(8.0, 1.0), (2.0, 0.5)])
 def test_the_server_ends_when_nobody_asked_for_a_while(idle: float, slept: float, monkeypatch: Patch) -> None:
-    clock, ended, told, waits = [100.0], [], [], []
+    clock, ended, told, waits = [100.0], list[float](), list[str](), list[float]()
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)

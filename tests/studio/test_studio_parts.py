@@ -405,7 +405,7 @@ def standing(folder: Path, **changed: Any) -> dict[str, Any]:
 def test_the_studio_says_where_it_stands(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x")
     name = tmp_path.name
-    nothing = {"folder": name, "problem": "", "label": "", "first": None, "state": None, "files": []}
+    nothing: dict[str, Any] = {"folder": name, "problem": "", "label": "", "first": None, "state": None, "files": []}
     assert standing(tmp_path) == nothing | {"stage": "begin", "files": [{"name": "a.csv", "bytes": 1}]}
     subject = Subject(plan=tmp_path / "plan.toml", records=tmp_path / "a.csv")
     first = Job(number=1, kind="first", result={"title": "t"})
