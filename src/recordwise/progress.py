@@ -109,7 +109,7 @@ def steps(count: int) -> Callable[[str], object]:
     if report is None:
         # Nobody listens: str does nothing with a text.
         return str
-    start, width, places = report.start, (report.end - report.start) / count, iter(range(count - 1))
+    start, width, places = report.start, (report.end - report.start) / count, iter(range(count))
 
     def step(doing: str) -> None:
         place = next(places, count - 1)

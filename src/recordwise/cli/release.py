@@ -111,7 +111,7 @@ def release(
 
 def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | None) -> "PlanFile":
     """Return the plan as one that refines, carries on, revises or is made from the release in a folder."""
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from recordwise.plan.file.read import STAGES, PlannedStage
     from recordwise.plan.sources import Csv
@@ -131,8 +131,8 @@ def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | Non
         )
     stage = file.stage or PlannedStage(**named)
     if old_records is not None:
-        paths = (str(old_records),)
-        stage = replace(stage, old_records=replace(file.source, paths=paths) if isinstance(file.source, Csv) else paths)
+        own, path = file.source, str(old_records)
+        stage = replace(stage, old_records=Csv(path, **asdict(own.options)) if isinstance(own, Csv) else (path,))
     return replace(file, stage=stage)
 
 

@@ -355,10 +355,10 @@ class Exact:
             covered, over = 1, 2
             while over <= MOST_YEARS and refused(over) is None:
                 covered, over = over, 2 * over
-            while covered + 1 < min(over, MOST_YEARS + 1):
+            while covered + 1 < min(over, MOST_YEARS + 2):
                 middle = (covered + over) // 2
                 covered, over = (middle, over) if refused(middle) is None else (covered, middle)
-        told = f"more than {screen_whole(MOST_YEARS)}" if covered >= MOST_YEARS else screen_whole(covered)
+        told = f"more than {screen_whole(MOST_YEARS)}" if covered > MOST_YEARS else screen_whole(covered)
         return {"budget": "the budget covers it for every possible record", "years": told}
 
 
