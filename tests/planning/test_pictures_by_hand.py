@@ -32,6 +32,10 @@ from recordwise.planning.simulate.evaluate import EvaluatedGroup, Evaluation
 pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
 
 
+def first_axes(figure: Any) -> Any:
+    return figure.axes[0]
+
+
 def lines(axes: Any) -> dict[str, tuple[list[float], list[float]]]:
     found = {}
     for each in axes.get_lines():
@@ -52,7 +56,7 @@ def test_points_are_on_the_lattice_from_a_step_to_the_largest() -> None:
 
 
 def test_losses_are_shown_from_a_millionth_to_the_ceiling() -> None:
-    axes = plot_losses({"g": rw.Gaussian(sigma=1000)}, "emp", largest=100_000, most=50.0).axes[0]
+    axes = first_axes(plot_losses({"g": rw.Gaussian(sigma=1000)}, "emp", largest=100_000, most=50.0))
     ((x, y),) = lines(axes).values()
     for size, loss in zip(x, y):
         exact = size**2 / 2e6
@@ -104,7 +108,7 @@ def test_many_cells_are_thinned_to_medians_of_eighty_ranges() -> None:
 
 def test_errors_of_cells_are_shares_of_their_totals_and_empty_cells_are_left_out() -> None:
     totals, errors = np.array([100.0, 0.0, 10.0, 1000.0]), np.array([20.0, 5.0, 4.0, 50.0])
-    axes = plot_cell_errors(totals, {"a": errors}, measure="emp", confidence=0.9).axes[0]
+    axes = first_axes(plot_cell_errors(totals, {"a": errors}, measure="emp", confidence=0.9))
     assert lines(axes)["a"] == ([10.0, 100.0, 1000.0], pytest.approx([0.4, 0.2, 0.05]))
     assert axes.get_title(loc="left").startswith("90% error")
     assert axes.texts[0].xy == (1000.0, 1.0)
@@ -115,10 +119,10 @@ def test_thresholds_are_written_at_the_lowest_curve_and_families_in_rows_from_th
         "low rho": (np.array([5, 50]), np.array([0.4, 0.02]), np.array([3.0, 8.0])),
         "high rho": (np.array([5, 60]), np.array([0.4, 0.02]), np.array([1.0, 2.0])),
     }
-    axes = plot_sweep(curves, measure="emp").axes[0]
+    axes = first_axes(plot_sweep(curves, measure="emp"))
     assert [(each.get_text(), each.xy) for each in axes.texts] == [("5", (0.4, 1.0)), ("60", (0.02, 2.0))]
     assert lines(axes)["low rho"] == ([0.4, 0.02], [3.0, 8.0])
-    axes = plot_fitness(["a", "b", "c"], {"median": [1.0, 2.0, 3.0], "maximum": [10.0, 5.0, 30.0]}).axes[0]
+    axes = first_axes(plot_fitness(["a", "b", "c"], {"median": [1.0, 2.0, 3.0], "maximum": [10.0, 5.0, 30.0]}))
     assert lines(axes)["maximum"] == ([10.0, 5.0, 30.0], [2, 1, 0])
     assert [each.get_text() for each in axes.get_yticklabels()] == ["a", "b", "c"]
     assert axes.get_yticks().tolist() == [2, 1, 0]
@@ -151,7 +155,8 @@ def test_an_evaluation_has_a_dot_for_each_rival_and_bars_that_add_up() -> None:
         group(TODAY, "b", 3.0, clamping=1.0, noise=2.0, post_processing=0.0),
         group("other", "a", 5.0),
     )
-    left, right = plot_evaluation(found, "t", "n").axes
+    figure: Any = plot_evaluation(found, "t", "n")
+    left, right = figure.axes
     own, other = lines(left)[TODAY], lines(left)["other"]
     assert own == ([6.0, 3.0], pytest.approx([1.24, 0.24]))
     assert other[0][0] == 5.0
@@ -231,7 +236,7 @@ def frontier(today: Any = None, **more: Any) -> Frontier:
 
 def test_a_frontier_shows_all_cells_the_classes_that_move_and_today_s_plan() -> None:
     today = point(2.0, 0.4, [])
-    axes = plot_frontier(frontier(today)).axes[0]
+    axes = first_axes(plot_frontier(frontier(today)))
     found = lines(axes)
     assert list(found) == ["all cells", "cells of 1 to 9", "cells of 10 to 99", "today's plan, all cells"]
     assert found["all cells"] == ([0.1, 1.0, 10.0], [0.2, 0.6, 0.5])

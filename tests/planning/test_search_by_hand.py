@@ -317,7 +317,7 @@ def test_losses_at_other_noise_are_those_of_scaled_sizes() -> None:
 def test_the_largest_factor_that_is_allowed_is_found_to_a_thousandth() -> None:
     losses = ScaledLosses(rest=np.zeros(1), proportional=np.ones(1), curves=(), is_fixed=False)
     for most in (5.0, 1e-3, 3e8):
-        found = _factor(losses, lambda factor, most=most: factor <= most)
+        found = _factor(losses, most.__ge__)
         assert found is not None
         assert most / 1.0011 <= found <= most
     assert _factor(losses, lambda factor: False) is None
@@ -351,9 +351,11 @@ def test_noise_has_an_amount_or_a_width_or_neither() -> None:
     assert (amount(GAUSSIAN), amount(LOG), amount(SIZED)) == (7.0, 0.25, 0.1)
     assert (noise_size(LAPLACE), noise_size(GAUSSIAN)) == (float(LAPLACE.width), 7.0)
     assert float(with_noise_size(GAUSSIAN, 3.5).noise_sigma) == pytest.approx(3.5)  # type: ignore[arg-type]
-    assert float(with_noise_size(LAPLACE, 2 * float(LAPLACE.width)).scale) == pytest.approx(6.0)
-    assert float(with_width(LAPLACE, 3 * float(LAPLACE.width)).scale) == pytest.approx(9.0)
-    wider = with_width(FAT_SIZED, 2 * float(FAT_SIZED.inside()[0].width))
+    scaled: Any = with_noise_size(LAPLACE, 2 * float(LAPLACE.width))
+    assert float(scaled.scale) == pytest.approx(6.0)
+    scaled = with_width(LAPLACE, 3 * float(LAPLACE.width))
+    assert float(scaled.scale) == pytest.approx(9.0)
+    wider: Any = with_width(FAT_SIZED, 2 * float(FAT_SIZED.inside()[0].width))
     assert float(wider.inside()[0].scale) == pytest.approx(0.04)
 
 

@@ -359,9 +359,8 @@ def test_a_value_that_is_missing_leaves_ends_that_are_known() -> None:
 
 
 def table(codes: list[str], values: list[float]) -> ReleasedTable:
-    data = {"code": codes}
-    count = len(codes)
-    data |= {"n": values, "n_sd": [10.0] * count, "n_low": [v - 20 for v in values], "n_high": [v + 20 for v in values]}  # type: ignore[dict-item]
+    data: dict[str, Any] = {"code": codes, "n": values, "n_sd": [10.0] * len(codes)}
+    data |= {"n_low": [value - 20 for value in values], "n_high": [value + 20 for value in values]}
     data |= {f"m{end}": data[f"n{end}"] for end in ("", "_sd", "_low", "_high")}
     return ReleasedTable(name="t", keys=("code",), variables=("n", "m"), data=pa.table(data))
 
