@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from statistics import NormalDist
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from recordwise.release.change import (
     Variable,
     _carried_alone,
     _change_table,
+    _check,
     _common_codes,
     _differences,
     _join_cells,
@@ -490,3 +492,39 @@ def test_changes_are_saved_only_in_formats_that_are_known(tmp_path: Any) -> None
     folder = made().save(tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == ["t.csv"]
     assert folder == tmp_path / "out"
+
+
+def test_a_format_whose_package_is_missing_is_refused_before_anything_is_written(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(chosen: Any) -> None:
+        raise ParameterError(parameter="formats", problem=f"need packages: {[each.name for each in chosen]}")
+
+    monkeypatch.setattr("recordwise.release.change.require_packages", missing)
+    with pytest.raises(ParameterError, match="need packages"):
+        made().save(tmp_path / "out", formats=["csv", "csv"])
+    assert not (tmp_path / "out").exists()
+
+
+# Which two releases may be compared.
+
+
+def release(digest: str, *, follows: tuple[str, ...] = (), refines: tuple[str, ...] = (), private: bool = True) -> Any:
+    published = SimpleNamespace(follows=follows, lineage=lambda own: frozenset((own, *follows, *refines)))
+    return SimpleNamespace(digest=digest, private=private, published=published)
+
+
+def test_releases_that_share_noise_are_compared_only_with_the_one_they_follow() -> None:
+    first, second = release("a"), release("b", follows=("a",))
+    third, refined = release("c", follows=("b", "a")), release("d", refines=("a",))
+    _check(second, first)
+    _check(third, second)
+    _check(first, release("e"))
+    for now, before in ((first, second), (third, first), (refined, first), (first, refined), (second, refined)):
+        with pytest.raises(ParameterError, match="refine or follow one another"):
+            _check(now, before)
+    with pytest.raises(ParameterError, match="is this release itself"):
+        _check(first, release("a"))
+    for now, before in ((release("a", private=False), release("b")), (release("a"), release("b", private=False))):
+        with pytest.raises(ParameterError, match="must both be private"):
+            _check(now, before)
