@@ -333,6 +333,8 @@ def test_where_the_relative_error_is_large_the_interval_holds_or_is_that_of_the_
     low, high = ends(moved, shape_of(4), low=-7.0, high=777.0)
     assert low == pytest.approx([100 - Z * narrow, -7.0, -7.0, -7.0])
     assert high == pytest.approx([100 + Z * narrow, 777.0, 777.0, 777.0])
+    half = Steady(np.array([100.0]), np.array([2500.0]))
+    assert ends(half, shape_of(1), low=99.0, high=101.0)[0] == pytest.approx([100 - 50 * Z], abs=1e-6)
     low, high = ends(moved, shape_of(4), low=99.0, high=101.0)
     assert low == pytest.approx([100 - Z * narrow, 100 - Z * middle, 100 - Z * edge, 99.0], abs=1e-6)
     assert high == pytest.approx([100 + Z * narrow, 100 + Z * middle, 100 + Z * edge, 101.0], abs=1e-6)
