@@ -275,6 +275,12 @@ def test_the_difference_of_large_whole_numbers_keeps_its_ends_only_while_floats_
     assert one == 7.0
     (two,) = columns(variable(), numbers([large], [1.0]), numbers([large - 10], [1.0]))["n_change_low"]
     assert two < 7.0
+    # Both values and the reach of 3 are 2^52 together, or 2 less.
+    at_limit = (large + 6) / 2
+    (three,) = columns(variable(), numbers([at_limit], [1.0]), numbers([at_limit - 9], [1.0]))["n_change_low"]
+    assert three < 6.0
+    (four,) = columns(variable(), numbers([at_limit - 1], [1.0]), numbers([at_limit - 10], [1.0]))["n_change_low"]
+    assert four == 6.0
 
 
 def test_noise_that_is_not_gaussian_takes_the_ends_of_both_sides() -> None:
