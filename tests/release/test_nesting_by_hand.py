@@ -1,6 +1,7 @@
 """How tables nest, by hand: parents, complete lists, remainders, groups, rules and joined queries."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from recordwise.release.nesting import (
     parents,
     read_rules,
     rest_rows,
+    rounding_nesting,
 )
 from recordwise.release.published import (
     CodeLists,
@@ -300,6 +302,9 @@ def test_remainders_overlap_unless_one_table_nests_in_the_other_or_all_pairs_are
     # Of the first place both kinds are listed.
     assert not _overlap((some[1], np.array([0])), two, some, others, NO_LISTS)
     assert _overlap((some[1], np.array([1])), two, some, others, NO_LISTS)
+    # Of the first kind both places are listed, of the second one.
+    assert not _overlap(one, (some[2], np.array([0])), some, others, NO_LISTS)
+    assert _overlap(one, (some[2], np.array([1])), some, others, NO_LISTS)
 
 
 def test_of_two_tables_that_determine_each_other_only_the_later_one_leans_on_the_other() -> None:
@@ -336,6 +341,49 @@ def test_of_two_tables_that_determine_each_other_only_the_later_one_leans_on_the
     assert _tiled_cells(twice[0], twice, groups, frozenset(), lists).tolist() == [False, False]
 
 
+def three() -> tuple[list[ReleasedTable], dict[str, Any]]:
+    """Counties by kind, two states, and one county: a finer table may stand behind a coarser one that has more cells."""
+    tables = [
+        table("ck", county=["a", "a", "c"], k=["x", "y", "x"]),
+        table("state", state=["1", "2"]),
+        table("county", county=["a"]),
+    ]
+    return tables, {"ck": by(COUNTY, KIND), "state": by(STATE), "county": by(COUNTY)}
+
+
+def test_a_chain_goes_through_finer_tables_wherever_they_stand() -> None:
+    tables, groups = three()
+    chains = _chains(tables, groups, LISTS)
+    assert chains == {"ck": frozenset(), "county": {"ck"}, "state": {"ck", "county"}}
+
+
+def test_rounding_knows_the_coarser_cell_of_each_cell_in_every_coarser_table() -> None:
+    tables, groups = three()
+
+    def nested(*, shared: bool, within: Any, own: Any = tables, names: Any = groups) -> Any:
+        found = rounding_nesting(
+            SimpleNamespace(  # type: ignore[arg-type]
+                tables=tuple(own),
+                published=SimpleNamespace(lists=LISTS),
+                cells=SimpleNamespace(shared=shared, within=within),
+                described={name: SimpleNamespace(by=each) for name, each in names.items()},
+            )
+        )
+        above = {k: {j: up.tolist() for j, up in each.items()} for k, each in found.above.items()}
+        return found.sizes, above
+
+    sizes, above = nested(shared=False, within={})
+    assert sizes == (3, 2, 1)
+    assert above == {0: {1: [0, 0, 1], 2: [0, 0, OUTSIDE]}, 1: {}, 2: {1: [0]}}
+    chains = {"ck": frozenset(), "county": frozenset({"ck"}), "state": frozenset({"county"})}
+    _, above = nested(shared=True, within=chains)
+    assert above == {0: {2: [0, 0, OUTSIDE]}, 1: {}, 2: {1: [0]}}
+    # Of two tables by the same columns the earlier one counts as the finer.
+    twice = [table("one", state=["1", "2"]), table("two", state=["2", "1"])]
+    _, above = nested(shared=False, within={}, own=twice, names={"one": by(STATE), "two": by(STATE)})
+    assert above == {0: {1: [1, 0]}, 1: {}}
+
+
 def test_values_of_a_group_in_a_table_are_missing_in_its_rests() -> None:
     fine = table("f", c2=["11", "22"])
     rests = table("c", c1=["1", "2"], **{ALL_OTHER: [False, True]})
@@ -370,6 +418,8 @@ def test_the_group_of_each_cell_is_known_from_its_level_a_finer_one_or_a_prefix(
     assert _group_column(wanted, by(COUNTY), table("c", county=["e", "a"]), LISTS).to_pylist() == ["3", "1"]
     assert _group_column(wanted, by(REGION), table("r", region=["S", "W"]), LISTS) is None
     assert _group_column(wanted, by(), table("t"), LISTS) is None
+    (kind,) = by(KIND)
+    assert _group_column(kind, by(COUNTY), table("c", county=["a"]), LISTS) is None
     (short,) = by(digits("c", 1))
     assert _group_column(short, by(digits("c", 2)), table("p", c2=["12"]), NO_LISTS).to_pylist() == ["1"]
 
@@ -483,6 +533,16 @@ def test_queries_about_the_same_numbers_of_the_same_records_are_joined() -> None
         (
             query(1, statistic("x"), tables=[FINE]),
             query(2, statistic("y"), statistic("z"), tables=[COARSE]),
+            {},
+        ),
+        (
+            query(1, statistic("x"), tables=[FINE]),
+            query(2, statistic("y"), tables=[described("c", digits("c", 1), selected=True), described("t")]),
+            {},
+        ),
+        (
+            query(1, statistic("x"), tables=[FINE]),
+            query(2, statistic("y"), tables=[described("c", digits("c", 1), rest=True), described("t")]),
             {},
         ),
         (query(1, statistic("x"), tables=[FINE]), query(2, statistic("y"), tables=[COARSE]), {"zero_counts": True}),
