@@ -1,6 +1,7 @@
 """Losses of records by hand: quantiles, bins, ranks, classes of sizes, samples and ten years of a series."""
 
 import math
+import re
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
@@ -357,3 +358,15 @@ def test_ten_years_add_up_by_kind_of_establishment() -> None:
 
 def test_no_policy_is_spent_by_nothing() -> None:
     assert loss_at(_pair(Policy(), counted([2.0])).rho, "maximum") == 0.0
+
+
+def test_ten_years_are_said_in_fresh_years_by_kind() -> None:
+    """With a carry of .6 coming costs 1.5625 years, leaving .5625 and staying .25."""
+    plan = Plan(schema=SCHEMA, queries=(rw.query().sum("emp", rw.Gaussian(sigma=10)),))
+    years = TenYears(carry=Fraction(3, 5), declared=False, noise=firm_policy(plan))
+    numbers = re.findall(r"([\d.]+) instead of ([\d.]+?)[,.](?: |$)", years.by_kind())
+    grown = 1 + 1.5625 * sum((1.05 ** (year - 1) * 0.45) ** 2 for year in range(1, 10))
+    fresh = sum(1.05 ** (2 * year) for year in range(10))
+    expected = [(3.25, 10), (grown, fresh), (5.125, 10), (2.5625, 5), (2.5625, 5)]
+    np.testing.assert_allclose([[float(one) for one in each] for each in numbers], expected, rtol=0.005)
+    assert years.to_json({})["carry"] == "3/5"
