@@ -143,6 +143,7 @@ def test_otherwise_it_is_the_lower_half_of_the_examples_a_fifth_of_a_threshold_o
     made = {"a": {"emp": 4}, "b": {"emp": -9}, "c": {"emp": 100}, "d": {"emp": 0}, "e": {"other": 1}}
     # Of three that are not 0 the first two: their geometric mean.
     assert usual_sizes(plan, made)["emp"] == pytest.approx(6.0)
+    assert usual_sizes(plan, {"a": {"emp": 4}, "b": {"emp": 100}})["emp"] == pytest.approx(4.0)
     assert usual_sizes(plan, {})["emp"] == 10.0
     tiny = plan_of(rw.query().sum("emp", rw.UnitSplit(at=2, rho="0.1")))
     assert usual_sizes(tiny, {})["emp"] == 1.0
@@ -208,6 +209,12 @@ def test_a_measure_never_exceeds_its_bound() -> None:
     emp = Maker(plan, {"a": {"emp": 25}}, 500, 1).table(0, 500).column("emp").to_numpy()
     assert emp.max() == 30
     assert set((emp % 2).tolist()) == {0}
+
+
+def test_steps_of_three_halves_are_stored_in_units() -> None:
+    plan = plan_of(rw.query().sum("emp", rw.Gaussian(sigma=1)), measures={"emp": rw.Measure.of("emp", step="3/2")})
+    (measure,) = plan.schema.record_measures()
+    assert Maker(plan, {}, 10, 1)._stored(measure, np.array([2, 5]), 0).to_pylist() == [3.0, 7.5]
 
 
 def test_rows_of_a_unit_collapse_to_its_record() -> None:
