@@ -7,6 +7,7 @@ from statistics import NormalDist
 import pytest
 
 import recordwise as rw
+from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.policy import Measure, constant, selection, split
 from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.meaning import power_beside_delta
@@ -151,7 +152,7 @@ def test_a_policy_alone_joins_single_losses_or_pairs(saved, run, run_json, firm)
     found = run_json("loss", saved(policy), "--firm", firm("emp\n3\n4\n"))
     assert found["loss"] == pytest.approx(49 / 200)
     assert found["known"] == "from single losses"
-    chosen = selection(1, {}, rw.mechanisms.key_selection.SelectionLaw(sigma=1, threshold=5).deltas())
+    chosen = selection(1, {}, SelectionLaw(sigma=1, threshold=5).deltas())
     pair = rw.policy.group_pair([(0.5, chosen.delta({}))] * 2)
     found = run_json("loss", saved(chosen), "--firm", firm("id\n1\n2\n"))
     assert (found["loss"], found["selection_delta"]) == pytest.approx((pair.rho, pair.delta), rel=1e-12)
