@@ -9,7 +9,9 @@ import pytest
 
 import recordwise as rw
 from build import employers
+from recordwise.engines.owner import OwnerPasses
 from recordwise.errors import ParameterError
+from recordwise.plan.plan import Sensitive
 from recordwise.planning import MultiplicativeNoise, PercentRule, clamped, evaluate
 from recordwise.planning.scope import TODAY
 from recordwise.planning.simulate.baselines import Multiplied
@@ -336,3 +338,19 @@ def test_a_table_of_rows_has_a_row_for_each_group(session: rw.Session) -> None:
     assert [row[2] for row in rows] == ["01", "02", "13"]
     assert all(len(row) == len(headers) for row in rows)
     assert found.to_json()["groups"][2]["value"] is None  # 13 is empty, and has no relative error
+
+
+def test_the_order_in_which_an_engine_returns_contributions_changes_nothing(session, monkeypatch):
+    query = SHAPE.sum("emp", rw.UnitSplit(at=50, rho=1))
+    how = {"metric": "absolute_error", "by": "county", "draws": 2, "seed": 4, "data": "synthetic"}
+    found = OwnerPasses.contributions
+
+    def reversed_rows(*given, **more):
+        rows = found(*given, **more).reveal()
+        return Sensitive(rows.take(np.arange(rows.num_rows)[::-1]))
+
+    told = []
+    for _ in range(2):
+        told.append(evaluate(session, query, baselines={"multiplied": MultiplicativeNoise()}, **how).to_json())
+        monkeypatch.setattr(OwnerPasses, "contributions", reversed_rows)
+    assert str(told[0]) == str(told[1])

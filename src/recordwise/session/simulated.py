@@ -217,9 +217,10 @@ class Simulation(Confidential):
             measure: A measure without a sign.
 
         Returns:
-            Cells, contributions and how often each occurs.
+            Cells, contributions and how often each occurs, in one order whatever that of the engine.
         """
         found = self._engine.owner_passes().contributions(self.plan, table, measure).reveal()
+        found = found.sort_by([(POSITION, "ascending"), (AMOUNT, "ascending")])
         declared = self.plan.schema.measure(measure)
         step = float(declared.step) if declared else 1.0
         return Contributions(
