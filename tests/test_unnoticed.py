@@ -1,8 +1,10 @@
 """What bugs drawn at random showed to be untested: each test fails with the bug that survived."""
 
 import contextlib
+import importlib
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,15 +19,17 @@ from recordwise.errors import ParameterError, RecordwiseError
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import Gaussian
-from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses
+from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses, _law_of
 from recordwise.plan.expressions import Case, Compare
 from recordwise.plan.file import load_plan
+from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics.base import _largest
 from recordwise.plan.statistics.ratio import is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
-from recordwise.policy import Policy, constant, gaussian_sum, split
+from recordwise.planning.simulate.rehearse import peak_memory
+from recordwise.policy import Policy, constant, gaussian_sum, laplace_sum, split
 from recordwise.policy.columns import MOST_SCALED_STEPS, ConditionColumn
 from recordwise.policy.columns import Measure as PolicyMeasure
 from recordwise.policy.conditions import among, both, either
@@ -34,6 +38,9 @@ from recordwise.policy.loss_law import convolved
 from recordwise.policy.policy import constants_of
 from recordwise.release.draw import _scatter_rows
 from recordwise.release.formats.csv import _to, round_digits
+from recordwise.session.checks import _raised_at
+
+releasing: Any = importlib.import_module("recordwise.cli.release")
 
 
 def test_bins_of_cells_that_are_not_published_leave_with_them() -> None:
@@ -220,3 +227,42 @@ def test_the_ledger_s_file_is_complete_after_a_release(tmp_path: Path) -> None:
     with contextlib.closing(Ledger.existing(tmp_path / "copy.ledger")) as copied:
         assert release.head is not None
         assert copied.history()[-1].digest == release.head.digest
+
+
+@pytest.mark.parametrize("scale", [1, 20, Fraction(1, 4)])
+def test_what_an_attacker_learns_under_laplace_noise_follows_its_scale(scale: Fraction) -> None:
+    (((_, atom), coefficient),) = laplace_sum("emp", scale=scale, grid=Fraction(1, 100)).rho.items()
+    law = _law_of(atom, coefficient, {})
+    assert law is not None
+    assert (law["lattice"], law["exponent"]) == (Fraction(1, 100), x / Fraction(scale))
+
+
+def test_bands_are_not_raised_where_a_plan_has_none() -> None:
+    with build.session(build.records(5)) as session:
+        plan = Plan(schema=session.schema, queries=(build.question(),))
+    assert _raised_at(plan, {"emp": 1}) is None
+    assert _raised_at(plan, None) is None
+
+
+def test_the_memory_of_a_rehearsal_is_in_bytes() -> None:
+    """A process that has imported numpy and DuckDB takes between 30 MB and a terabyte."""
+    pytest.importorskip("resource")
+    found = peak_memory()
+    assert found is not None
+    assert 30_000_000 < found < 10**12
+
+
+@pytest.mark.parametrize("given", [None, [], ["county=walk.csv"], ["county=walk.csv", "naics=codes.csv"]])
+def test_crosswalks_of_a_release_are_passed_on(given: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    class PassedOnError(Exception):
+        pass
+
+    def noted(file: object, crosswalk: list[str]) -> None:
+        raise PassedOnError(file, crosswalk)
+
+    monkeypatch.setattr(releasing, "load_with_parameters", lambda plan, given: "plan")
+    monkeypatch.setattr(releasing, "with_stage", lambda file, *given, **more: file)
+    monkeypatch.setattr(releasing, "with_crosswalk", noted)
+    with pytest.raises(PassedOnError) as found:
+        releasing.release.__wrapped__(Path("plan.toml"), Path("out"), crosswalk=given)
+    assert found.value.args == ("plan", given or [])
