@@ -2,8 +2,10 @@
 
 import contextlib
 import importlib
+import re
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,12 @@ from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losse
 from recordwise.plan.expressions import Case, Compare
 from recordwise.plan.file import load_plan
 from recordwise.plan.plan import Plan
-from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.publication import Labels
+from recordwise.plan.schema import DateFormat, Measure, Schema
 from recordwise.plan.statistics.base import _largest
 from recordwise.plan.statistics.ratio import is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
+from recordwise.planning.explain import _unit
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
 from recordwise.planning.simulate.rehearse import peak_memory
 from recordwise.policy import Policy, constant, gaussian_sum, laplace_sum, split
@@ -266,3 +270,22 @@ def test_crosswalks_of_a_release_are_passed_on(given: list[str] | None, monkeypa
     with pytest.raises(PassedOnError) as found:
         releasing.release.__wrapped__(Path("plan.toml"), Path("out"), crosswalk=given)
     assert found.value.args == ("plan", given or [])
+
+
+@pytest.mark.parametrize(
+    ("text", "two_digits"),
+    [("%d.%m.%Y", False), ("%d1x%m-%Y", True), ("%d-%mx1%Y", False), ("%Y-%m-%d1", True), ("%d x1 %m-%Y", False)],
+)
+def test_a_day_next_to_a_digit_has_two_digits(text: str, two_digits: bool) -> None:
+    """Otherwise "111x" could be the 11th before "1x", or the 1st before "11x"."""
+    written = text.replace("%d", "3").replace("%m", "04").replace("%Y", "2026")
+    pattern = DateFormat(text).pattern().replace(r"\z", r"\Z")
+    assert (re.match(pattern, written) is None) == two_digits
+    assert re.match(pattern, written.replace("3", "03", 1))
+
+
+def test_the_unit_of_a_published_name_comes_before_that_of_its_measure() -> None:
+    words = Labels(units={"payroll": "million dollars", "pay": "dollars"})
+    assert _unit(words, SimpleNamespace(alias="payroll", of="pay")) == " (million dollars)"
+    assert _unit(words, SimpleNamespace(alias="other", of="pay")) == " (dollars)"
+    assert _unit(words, SimpleNamespace(alias="other", of=None)) == ""
