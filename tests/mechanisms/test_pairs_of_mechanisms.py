@@ -38,7 +38,7 @@ CHANGES: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, changed, told", CHANGES, ids=str)
+@pytest.mark.parametrize("build, changed, told", CHANGES, ids=lambda value: getattr(value, "__name__", str(value)))
 @pytest.mark.parametrize("made", [refine, coarsen])
 def test_mechanisms_by_group_or_size_must_agree_in_everything_but_noise(
     build: Any, changed: dict[str, Any], told: str, made: Any
