@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE, SOURCE
-from recordwise.engines.sources.copy import KINDS, fill
+from recordwise.engines.sources.copy import fill, method_of
 from recordwise.engines.sources.database import table_types
 from recordwise.engines.sources.files import file_schema, parquet_schema
 from recordwise.engines.sources.postgres import catalog, numbers_of
@@ -158,7 +158,7 @@ def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
     else:
         # Only names count here, except in SQLite, where an integer column may hold numbers and text alike.
         schema = Schema.of(unit=names[0], columns=dict.fromkeys(names[1:], "integer"))
-        how = KINDS[type(opened)]
+        how = method_of(type(opened))
         stored = how.columns(opened, schema)
         fill(connection, how.parts(opened, schema, {} if isinstance(stored, pa.Table) else stored))
     return connection.table(SOURCE)

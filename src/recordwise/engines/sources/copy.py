@@ -17,12 +17,19 @@ from recordwise.engines.compile.expressions import RECORDS
 from recordwise.engines.compile.records import COLLAPSED, SOURCE, StorageType
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.engine import check_present
-from recordwise.engines.sources.database import database_batches, database_head
 from recordwise.engines.sources.files import arrow_batches, arrow_head, text_batches, text_columns
-from recordwise.engines.sources.postgres import postgres_batches, postgres_columns
-from recordwise.engines.sources.stat import stat_batches, stat_columns
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import UTF8, ArrowFiles, CsvFiles, Database, Postgres, Relation, StatFiles
+from recordwise.plan.sources import (
+    UTF8,
+    ArrowFiles,
+    CsvFiles,
+    Database,
+    Frame,
+    ParquetFiles,
+    Postgres,
+    Relation,
+    StatFiles,
+)
 
 BATCH_ROWS = 100_000
 INCOMING = "incoming"
@@ -53,20 +60,32 @@ def _select_columns(source: Relation, schema: Schema) -> Any:
     return source.relation.select(*(duckdb.ColumnExpression(name) for name in schema.names()))
 
 
-KINDS: dict[type, CopyMethod] = {
-    Relation: CopyMethod(_relation_head, _relation_batches),
-    Postgres: CopyMethod(postgres_columns, postgres_batches),
-    StatFiles: CopyMethod(stat_columns, stat_batches),
-    ArrowFiles: CopyMethod(arrow_head, arrow_batches),
-    Database: CopyMethod(database_head, database_batches),
-    CsvFiles: CopyMethod(text_columns, text_batches),
-}
+def method_of(kind: type) -> CopyMethod:
+    """Return how a kind of source is copied; its module is imported now."""
+    if kind is Relation:
+        return CopyMethod(_relation_head, _relation_batches)
+    if kind is ArrowFiles:
+        return CopyMethod(arrow_head, arrow_batches)
+    if kind is CsvFiles:
+        return CopyMethod(text_columns, text_batches)
+    if kind is Postgres:
+        from recordwise.engines.sources.postgres import postgres_batches, postgres_columns
+
+        return CopyMethod(postgres_columns, postgres_batches)
+    if kind is StatFiles:
+        from recordwise.engines.sources.stat import stat_batches, stat_columns
+
+        return CopyMethod(stat_columns, stat_batches)
+    assert kind is Database
+    from recordwise.engines.sources.database import database_batches, database_head
+
+    return CopyMethod(database_head, database_batches)
 
 
 def copy_method(source: Any) -> CopyMethod | None:
     """Return how a source is copied, None if read in place."""
-    in_place = isinstance(source, CsvFiles) and source.encoding == UTF8
-    return None if in_place else KINDS.get(type(source))
+    utf8 = isinstance(source, CsvFiles) and source.encoding == UTF8
+    return None if utf8 or isinstance(source, (Frame, ParquetFiles)) else method_of(type(source))
 
 
 def copy_records(connection: Connection, source: Any, schema: Schema, stored: dict[str, StorageType]) -> None:

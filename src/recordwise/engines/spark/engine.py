@@ -49,7 +49,7 @@ from recordwise.engines.engine import (
     repeats,
     watched_files,
 )
-from recordwise.engines.sources.copy import KINDS
+from recordwise.engines.sources.copy import method_of
 from recordwise.engines.sources.files import check_quotes, open_typed, torn_line_error, unique_names
 from recordwise.engines.spark.session import StrictSession, active_session, attach
 from recordwise.engines.spark.sources import (
@@ -211,7 +211,7 @@ def is_local_source(source: Any) -> bool:
 
 def local_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, StorageType] | None]:
     """Return the declared columns without a record, and their storage."""
-    found = KINDS[type(source)].columns(source, schema)
+    found = method_of(type(source)).columns(source, schema)
     if isinstance(found, pa.Table):
         return plain_types(found), None
     return pa.schema([(name, _TYPES[each.kind]) for name, each in found.items()]).empty_table(), found
@@ -219,7 +219,7 @@ def local_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, Storage
 
 def local_records(source: Any, schema: Schema, stored: dict[str, StorageType]) -> pa.Table:
     """All records, in the memory of this process."""
-    parts = KINDS[type(source)].parts(source, schema, stored)
+    parts = method_of(type(source)).parts(source, schema, stored)
     return plain_types(pa.concat_tables(parts))
 
 
