@@ -18,7 +18,8 @@ from recordwise.cli.options import load_with_parameters
 from recordwise.disclosure.cells import Dimension
 from recordwise.disclosure.suppress import audit
 from recordwise.errors import ParameterError, RecordwiseError
-from recordwise.exact.functions import x
+from recordwise.exact import functions
+from recordwise.exact.functions import MOST_NESTED, x
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses, _law_of
@@ -289,3 +290,12 @@ def test_the_unit_of_a_published_name_comes_before_that_of_its_measure() -> None
     assert _unit(words, SimpleNamespace(alias="payroll", of="pay")) == " (million dollars)"
     assert _unit(words, SimpleNamespace(alias="other", of="pay")) == " (dollars)"
     assert _unit(words, SimpleNamespace(alias="other", of=None)) == ""
+
+
+def test_a_function_in_a_file_may_be_nested_to_its_limit_and_no_deeper():
+    def powers(levels: int) -> Any:
+        return {"power": powers(levels - 1), "exponent": "1"} if levels else "x"
+
+    assert functions.from_json(powers(2 * MOST_NESTED + 1)) == x
+    with pytest.raises(RecordwiseError, match="too deeply nested"):
+        functions.from_json(powers(2 * MOST_NESTED + 2))
