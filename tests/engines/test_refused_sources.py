@@ -79,7 +79,11 @@ def test_a_first_line_is_shown_only_if_it_holds_half_of_the_declared_names(
     told = refusal(check_header, list(declared), list(line))
     assert (told.advice == f"Its columns: {', '.join(line)}.") == shown
     assert ("may be a record" in told.advice) != shown
+    if not shown:
+        missing = ", ".join(name for name in declared if name not in line)
+        assert told.problem == f"its first line has no column {missing}"
     check_header(list(declared), [*line, *declared])
+    check_header(list("a"), list("bcda"))
 
 
 # Repeated ids and types.

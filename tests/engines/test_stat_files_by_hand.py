@@ -151,6 +151,9 @@ def test_a_date_that_is_not_declared_and_a_time_that_is_none_are_refused(
     with pytest.raises(SourceError, match="its format is that of a date or a time") as refused:
         stat.stat_columns(source, DATED)
     assert refused.value.source == told
+    whole = Schema.of(unit="id", columns={"size": "integer"})
+    with pytest.raises(SourceError, match="its format is that of a date or a time"):
+        stat.stat_columns(reading(monkeypatch, a=head(id="", size="DATE9")), whole)
 
 
 @pytest.mark.parametrize("changed", [{"day": "BEST12"}, {"emp": "DATE9"}, {"county": 2, "emp": ""}])
@@ -166,14 +169,14 @@ def test_files_of_different_columns_are_refused(monkeypatch: pytest.MonkeyPatch,
 
 def test_chunks_end_where_no_column_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, Any]] = []
+    chunks: list[Any] = [{"a": [1], "b": []}, {"a": [], "b": []}, {}]
 
     def parsed(path: Path, **options: Any) -> Any:
         given.append(options)
-        return chunk, None
+        return chunks[len(given) - 1], None
 
     monkeypatch.setattr(stat, "_parse", parsed)
-    for chunk, found in (({"a": [1], "b": []}, True), ({"a": [], "b": []}, False), ({}, False)):
-        assert (stat._read_chunk(Path("t.dta"), row_limit=5) is not None) == found
+    assert [stat._read_chunk(Path("t.dta"), row_limit=5) for _ in chunks] == [chunks[0], None, None]
     assert given[0] == {"disable_datetime_conversion": True, "row_limit": 5}
 
 
