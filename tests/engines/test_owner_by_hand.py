@@ -75,6 +75,7 @@ def test_shares_and_quantiles_are_those_of_the_bins() -> None:
     nobody = LossSummary(edges=(1.0,), counts=np.array([0, 0]))
     assert (nobody.share_above(1.0), nobody.cdf().tolist(), nobody.quantile(0)) == (0.0, [0.0], 1.0)
     assert LossSummary(edges=(1.0,), counts=np.array([1, 0])).quantile(1) == 1.0
+    assert LossSummary(edges=(1.0,), counts=np.array([0, 1])).share_above(1.0) == 1.0
     for p in (-0.001, 1.001, True, False, "0.5", None):
         with pytest.raises(ParameterError, match="between 0 and 1"):
             found.quantile(p)  # type: ignore[arg-type]

@@ -200,7 +200,7 @@ def test_files_are_read_chunk_by_chunk_and_must_not_change_meanwhile(monkeypatch
     found = batches(monkeypatch, marks=[1, 1, 2, 2])
     assert [each["id"].to_pylist() for each in found] == [[], [1.0, 2.0], [3.0], [4.0]]
     for marks in ([1, 2, 2, 2], [1, 1, 2, 3]):
-        with pytest.raises(SourceError, match="changed while they were read"):
+        with pytest.raises(SourceError, match=r"changed while they were read\. Nothing was spent"):
             batches(monkeypatch, marks=marks)
     with pytest.raises(SourceError, match="changed while they were read"):
         batches(monkeypatch, marks=[1, 1, 2, 2], stored="text")
@@ -214,3 +214,10 @@ def test_what_a_reader_says_is_not_shown(tmp_path: Path) -> None:
     assert "SECRET" not in str(refused.value)
     with pytest.raises(EngineError):
         stat._read_chunk(path)
+
+
+def test_the_head_of_a_file_is_read_without_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(stat, "_parse", lambda path, **options: given.append(options) or ("rows", "head", "more"))
+    assert stat._head(Path("t.dta")) == "head"
+    assert given == [{"metadataonly": True}]
