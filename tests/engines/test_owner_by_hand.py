@@ -1,6 +1,5 @@
 """What owners are told, by hand: bins and their edges, losses that were realized, firms of several units, and contributors."""
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ ROWS = {
     "id": [1, 2, 3, 4, 5, 6],
     "firm": ["f", "f", "g", "g", "h", "i"],
     "emp": [3, 4, 0, 10, 6, 6],
-    "net": [1.5, -2.0, 0.0, 5.0, -5.0, 0.5],
+    "net": [1.5, -3.0, 0.0, 5.0, -5.0, 0.5],
     "kind": ["a", "a", "a", "b", "b", "a"],
     "county": ["01", "02", "01", "01", "02", "02"],
 }
@@ -161,9 +160,8 @@ def test_what_a_transform_costs_depends_on_the_rest_of_the_cell(engine: Any) -> 
 
 def test_a_transform_of_a_signed_measure_costs_by_the_part_of_the_record_s_sign(engine: Any) -> None:
     mechanism = rw.LogTransform(offset=10, sigma=1, signed=True)
-    ups, downs = Fraction("7"), Fraction("7")
-    assert (sum(n for n in ROWS["net"] if n > 0), sum(-n for n in ROWS["net"] if n < 0)) == (ups, downs)
-    losses = [mechanism.realized_loss(7 - abs(n), abs(n)) if n else 0.0 for n in ROWS["net"]]
+    # Of what is above 0 the total is 7, of what is below it 8.
+    losses = [mechanism.realized_loss((7 if n > 0 else 8) - abs(n), abs(n)) if n else 0.0 for n in ROWS["net"]]
     edges = sorted({0.0} | {loss * factor for loss in losses if loss for factor in (1 - 1e-3, 1 + 1e-3)})
     wanted = np.bincount(np.searchsorted(edges, losses), minlength=len(edges) + 1)
     assert realized(engine, query().sum("net", mechanism), edges=edges) == wanted.tolist()
@@ -183,6 +181,61 @@ def test_an_extra_policy_is_added_to_each_statistic_and_derived_ones_are_refused
     derived = planned(asked)
     with pytest.raises(ParameterError, match="computed from others"):
         realized_trees(derived, derived.tables()[0], Policy(), "duckdb")
+
+
+def test_without_a_transform_a_record_loses_the_tight_bound_of_its_policy() -> None:
+    split, transform = rw.UnitSplit(at=2, rho="0.5"), rw.LogTransform(offset=10, sigma=1)
+    plan = planned(query().sum("emp", split).count(transform, alias="n"))
+    trees = realized_trees(plan, plan.tables()[0], Policy(), "duckdb")
+    tight = terms_sql(split.policy("emp", tight=True).rho, "duckdb").sql("duckdb")
+    assert trees["sum_emp"].sql("duckdb") == f"(({tight}))"
+    # A count costs what its policy says, whatever the cell holds.
+    counted = terms_sql(transform.policy_of_count().rho, "duckdb").sql("duckdb")
+    assert trees["n"].sql("duckdb") == f"(({counted}))"
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_record_loses_by_the_mechanism_of_its_group(engine: Any, first: str) -> None:
+    """One group has a transform and the other plain noise, whichever comes first."""
+    transform, plain = rw.LogTransform(offset=10, sigma=1), rw.Gaussian(sigma=1)
+    chosen: dict[Any, Any] = {"a": transform if first == "a" else plain, "b": plain if first == "a" else transform}
+    totals = {"a": 13, "b": 16}
+    losses = [
+        0.0 if not emp else emp**2 / 2 if chosen[kind] is plain else transform.realized_loss(totals[kind] - emp, emp)
+        for emp, kind in zip(ROWS["emp"], ROWS["kind"])
+    ]
+    edges = sorted({0.0} | {loss * factor for loss in losses if loss for factor in (1 - 1e-4, 1 + 1e-4)})
+    wanted = np.bincount(np.searchsorted(edges, losses), minlength=len(edges) + 1)
+    two = query().group_by("kind", keys={"kind": ["a", "b"]})
+    assert realized(engine, two.sum("emp", rw.ByGroup("kind", chosen)), edges=edges) == wanted.tolist()
+
+
+class OwnTransform(rw.LogTransform):
+    """A transform whose loss at a sum says nothing about several records together."""
+
+    loss_of_sum = False
+
+
+@pytest.mark.parametrize(
+    ("measure", "mechanism", "as_promised"),
+    [
+        ("emp", rw.LogTransform(offset=10, sigma=1), False),
+        ("emp", OwnTransform(offset=10, sigma=1), True),
+        ("net", rw.LogTransform(offset=10, sigma=1, signed=True), True),
+        ("emp", {"a": rw.LogTransform(offset=10, sigma=1), "b": OwnTransform(offset=10, sigma=1)}, True),
+        ("emp", {"a": OwnTransform(offset=10, sigma=1), "b": rw.LogTransform(offset=10, sigma=1)}, True),
+        ("emp", {"a": rw.LogTransform(offset=10, sigma=1), "b": rw.LogTransform(offset=9, sigma=1)}, False),
+    ],
+    ids=["transform", "own", "signed", "own last", "own first", "groups"],
+)
+def test_a_firm_loses_what_is_promised_where_sums_say_nothing(
+    engine: Any, measure: str, mechanism: Any, as_promised: bool
+) -> None:
+    chosen = rw.ByGroup("kind", mechanism) if isinstance(mechanism, dict) else mechanism
+    asked = query().group_by("kind", keys={"kind": ["a", "b"]}).sum(measure, chosen)
+    found = engine.owner_passes().summarize_firms_of_plan(firm_tables([planned(asked)]), [EDGES], "duckdb").reveal()
+    (promised,) = read_summaries(found, [EDGES])
+    assert (realized(engine, asked, edges=list(EDGES), firms=True) == promised.counts.tolist()) == as_promised
 
 
 # Firms of several units.
@@ -222,9 +275,9 @@ def test_firms_are_counted_with_what_they_lose_under_each_plan(engine: Any) -> N
     [
         ("emp", False, (3, 13.0, 6, 1, 4, 61.0), (2, 16.0, 10, 1, 6, 136.0)),
         ("emp", True, (2, 13.0, 7, 1, 6, 85.0), (2, 16.0, 10, 1, 6, 136.0)),
-        # In steps of a half: 3, -4, 0 and 1 in a, 10 and -10 in b.
-        ("net", False, (3, 8.0, 4, 1, 3, 26.0), (2, 20.0, 10, 2, None, 200.0)),
-        ("net", True, (2, 2.0, 1, 2, None, 2.0), (2, 20.0, 10, 2, None, 200.0)),
+        # In steps of a half: 3, -6, 0 and 1 in a, 10 and -10 in b.
+        ("net", False, (3, 10.0, 6, 1, 3, 46.0), (2, 20.0, 10, 2, None, 200.0)),
+        ("net", True, (2, 4.0, 3, 1, 1, 10.0), (2, 20.0, 10, 2, None, 200.0)),
     ],
 )
 def test_contributors_of_a_cell_are_told_in_steps_and_without_sign(
@@ -241,7 +294,7 @@ def test_contributors_of_a_cell_are_told_in_steps_and_without_sign(
 def test_contributions_are_counted_by_their_size(engine: Any) -> None:
     plan = planned(query().where("county = '02'").sum("net", rw.Gaussian(sigma=1)))
     found = engine.owner_passes().contributions(plan, plan.tables()[0], "net").reveal()
-    assert dict(zip(found["amount"].to_pylist(), found["times"].to_pylist())) == {4: 1, 10: 1, 1: 1}
+    assert dict(zip(found["amount"].to_pylist(), found["times"].to_pylist())) == {6: 1, 10: 1, 1: 1}
     twice = planned(query().sum("emp", rw.Gaussian(sigma=1)))
     found = engine.owner_passes().contributions(twice, twice.tables()[0], "emp").reveal()
     assert dict(zip(found["amount"].to_pylist(), found["times"].to_pylist())) == {3: 1, 4: 1, 10: 1, 6: 2}
