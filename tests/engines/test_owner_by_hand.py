@@ -129,6 +129,21 @@ def test_a_record_in_no_public_cell_loses_nothing_and_counts(engine: Any) -> Non
     assert realized(engine, *both, edges=[0.4, 0.5, 8.0, 8.5, 18.0, 18.5]) == [0, 4, 0, 1, 0, 1, 0]
 
 
+def test_tables_in_which_a_record_loses_the_same_add_up(engine: Any) -> None:
+    same = [query().count(rw.Gaussian(rho="0.5")), KINDS.count(rw.Gaussian(rho="0.5"))]
+    for firms, number in ((False, 6), (True, 2)):
+        assert realized(engine, *same, edges=[0.99, 1.0], firms=firms)[:2] == [0, number]
+
+
+def test_records_of_a_pair_of_ids_and_without_a_firm_lose_by_themselves() -> None:
+    paired = Schema.of(unit=["id", "county"], measures={"emp": 1}, columns={"county": "text"})
+    rows = pa.table(ROWS | {"id": [1, 1, 2, 3, 3, 2]})
+    plan = Plan(schema=paired, queries=(query().sum("emp", rw.Gaussian(sigma=1)),))
+    with DuckDB(rows, paired) as opened:
+        found = opened.owner_passes().summarize_realized(plan, [0.0, 4.5, 8.0, 18.0], "duckdb")
+    assert counts(found, [0.0, 4.5, 8.0, 18.0]) == [1, 1, 1, 2, 1]
+
+
 def test_a_firm_loses_by_the_sum_of_its_units_in_each_cell(engine: Any) -> None:
     asked = KINDS.sum("emp", rw.Gaussian(sigma=1))
     # In a: f has 7, g 0, i 6. In b: g has 10, h 6.

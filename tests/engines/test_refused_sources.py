@@ -201,6 +201,14 @@ def test_engines_are_found_by_name_and_only_spark_finds_tables_itself() -> None:
         engine_kind("duck")
 
 
+def test_java_is_looked_for_before_spark_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr("recordwise.engines.spark.session.check_java", lambda: asked.append(True))
+    engine_kind("spark").check()
+    engine_kind("duckdb").check()
+    assert asked == [True]
+
+
 def test_a_frame_without_types_is_opened_once_the_schema_is_known(tmp_path: Path) -> None:
     given = {"id": [1]}
     assert opened_source("duckdb", given) is given
