@@ -360,3 +360,20 @@ def test_a_look_at_records_that_cannot_be_read_shows_none(tmp_path: Path) -> Non
     told = refusal(lambda: look_at_columns(tmp_path / "t.csv", headed=True))
     assert "SECRET" not in str(told)
     assert "Nothing was spent" in str(told)
+
+
+def test_a_first_line_is_no_header_unless_the_owner_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("id;pay;ort\n1;2.5;Köln\n2;3;Ulm\n".encode("cp1252"))
+    source = rw.sources.Csv(tmp_path / "t.csv", encoding="cp1252", delimiter=";")
+    for look in (look_at_columns, declared_columns):
+        assert "nothing in the file says that it is no record" in str(refusal(look, source))
+        assert len(look(source, headed=True)) == 3
+    found = {each.name: (each.kind, each.step) for each in look_at_columns(source, headed=True)}
+    assert found == {"id": ("integer", ""), "pay": ("number", "0.1"), "ort": ("text", "")}
+
+
+def test_numbers_that_parquet_holds_as_text_have_a_point(tmp_path: Path) -> None:
+    schema = Schema.of(unit="id", measures={"emp": "0.5"})
+    for text, wrong in (("1.5", {}), ("1,5", {("emp", "cannot be read as a number"): 1})):
+        pq.write_table(pa.table({"id": ["1.0"], "emp": [text]}), tmp_path / "t.parquet")
+        assert problems(tmp_path / "t.parquet", schema)[0] == wrong

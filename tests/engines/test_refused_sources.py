@@ -1,5 +1,6 @@
 """What a source is refused for, each reason alone, next to what is just accepted: names, first lines, types, extras and engines."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,13 @@ def test_engines_are_found_by_name_and_only_spark_finds_tables_itself() -> None:
     assert engine_kind("spark").extra == "spark"
     with pytest.raises(ParameterError, match="'duck'"):
         engine_kind("duck")
+
+
+def test_the_engine_of_spark_is_imported_when_it_is_named_and_nothing_else_is() -> None:
+    room = importlib.import_module("recordwise.engines")
+    assert room.__getattr__("Spark").dialect == "spark"
+    with pytest.raises(AttributeError, match="no attribute 'Sparc'"):
+        room.__getattr__("Sparc")
 
 
 def test_java_is_looked_for_before_spark_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
