@@ -1,6 +1,7 @@
 """Parts of an engine by hand: when records are checked again, sums that fit 64 bits, limits of what is held, and connections."""
 
 import os
+import tempfile
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -291,7 +292,7 @@ def test_a_connection_has_the_threads_and_the_memory_it_is_given(given: int | No
 def test_a_connection_that_cannot_be_opened_leaves_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     cleaned = []
     spill = SimpleNamespace(name="/nowhere", cleanup=lambda: cleaned.append(True))
-    monkeypatch.setattr(connections.tempfile, "TemporaryDirectory", lambda prefix: spill)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda prefix: spill)
     with pytest.raises(EngineError):
         Connection(files=(), memory_limit="much", threads=1)
     assert cleaned == [True]

@@ -32,7 +32,7 @@ SCHEMA = Schema.of(
     measures={"emp": 1, "net": Measure.of("net", step="0.5", signed=True)},
     columns={"kind": "text", "county": "text"},
 )
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "id": [1, 2, 3, 4, 5, 6],
     "firm": ["f", "f", "g", "g", "h", "i"],
     "emp": [3, 4, 0, 10, 6, 6],

@@ -159,7 +159,8 @@ class Cursor:
     """A server that answers from a list, by a word of what is asked."""
 
     def __init__(self, answers: dict[str, Any], batches: list[pa.RecordBatch] | None = None) -> None:
-        self.answers, self.batches, self.asked = answers, batches or [], []
+        self.answers, self.batches = answers, batches or []
+        self.asked: list[str] = []
         self.options: dict[str, str] = {}
         self.adbc_statement = SimpleNamespace(set_options=lambda **given: self.options.update(given))
         self.connection = SimpleNamespace(rollback=lambda: self.asked.append("ROLLBACK"))
@@ -167,7 +168,7 @@ class Cursor:
 
     def execute(self, text: str, parameters: Any = None) -> None:
         self.asked.append(text if parameters is None else f"{text} {parameters}")
-        found = next((answer for word, answer in self.answers.items() if word in text), [])
+        found: Any = next((answer for word, answer in self.answers.items() if word in text), [])
         if isinstance(found, Exception):
             raise found
         self._found = list(found)

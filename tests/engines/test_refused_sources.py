@@ -142,12 +142,15 @@ def test_a_decimal_is_a_measure_while_its_digits_and_its_scale_fit(digits: int, 
 
 def test_the_extra_of_a_source_is_told_only_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     server, files = Postgres("postgresql://host/db", table="t"), StatFiles((Path("t.dta"),))
-    needing = {"postgres": [server], "stat": [files, "t.sas7bdat", "T.SAV", ["a.csv", "b.dta"], ("a.xpt", "b.csv")]}
+    needing: dict[str, list[Any]] = {
+        "postgres": [server],
+        "stat": [files, "t.sas7bdat", "T.SAV", ["a.csv", "b.dta"], ("a.xpt", "b.csv")],
+    }
     monkeypatch.setattr(engine, "find_spec", lambda name: object())
     for given in (*needing["postgres"], *needing["stat"], "t.csv", []):
         assert missing_extra(given) is None
     assert missing_extra("t.csv", of_engine="spark") is None
-    asked = []
+    asked: list[str] = []
     monkeypatch.setattr(engine, "find_spec", asked.append)
     for extra, sources in needing.items():
         for given in sources:

@@ -25,7 +25,7 @@ SCHEMA = Schema.of(
         "size": Column(name="size", type="integer", null="category"),
     },
 )
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "id": [1, 2, 3, 4, 5, 6],
     "firm": ["f", "f", "g", "g", "h", "h"],
     "net": [2.5, -5.0, 0.0, 7.5, -2.5, 10.0],
