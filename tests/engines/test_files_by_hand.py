@@ -113,6 +113,20 @@ def test_files_are_told_by_their_number_only_where_there_are_several(tmp_path: P
     assert refusal(files.check_parquet, ParquetFiles((paths[1],)), SCHEMA).source == "the source"
 
 
+@pytest.mark.parametrize(
+    "names", [("id", "emp", "EMP", "town"), ("id", "EMP", "emp", "town"), ("ID", "id", "emp", "town")]
+)
+def test_a_declared_name_that_another_differs_from_by_case_only_is_refused(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    columns = {name: ["x"] if name == "town" else [1] for name in names}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    told = refusal(files.check_parquet, ParquetFiles((tmp_path / "t.parquet",)), SCHEMA)
+    assert "that is unique when case is ignored" in told.problem
+    pq.write_table(pa.table({"id": [1], "emp": [1], "town": ["x"], "a": [1], "A": [1]}), tmp_path / "t.parquet")
+    files.check_parquet(ParquetFiles((tmp_path / "t.parquet",)), SCHEMA)
+
+
 def test_columns_in_names_of_folders_are_those_that_are_declared(tmp_path: Path) -> None:
     path = tmp_path / "town=x" / "year=2024" / "a.parquet"
     path.parent.mkdir(parents=True)
@@ -124,6 +138,31 @@ def test_columns_in_names_of_folders_are_those_that_are_declared(tmp_path: Path)
     assert "the names of folders hold it, and the source holds it too" in str(
         refusal(files.check_parquet, source, both)
     )
+
+
+# Arrow files.
+
+
+def arrow(folder: Path, name: str, **columns: Any) -> Path:
+    table = pa.table(columns)
+    with pa.ipc.new_file(str(folder / f"{name}.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    return folder / f"{name}.arrow"
+
+
+def test_arrow_files_of_the_same_columns_come_batch_by_batch(tmp_path: Path) -> None:
+    towns = pa.array(["a", "b"]).dictionary_encode()
+    one = arrow(tmp_path, "one", other=[0, 0], id=[1, 2], emp=[3, 4], town=towns)
+    two = arrow(tmp_path, "two", id=[5], emp=[6], town=pa.array(["c"]).dictionary_encode(), more=[True])
+    parts = list(files.arrow_batches(ArrowFiles((one, two)), SCHEMA, {}))
+    assert [part.num_rows for part in parts] == [0, 1, 1, 1]
+    assert pa.concat_tables(parts).to_pydict() == {"id": [1, 2, 5], "emp": [3, 4, 6], "town": ["a", "b", "c"]}
+    for wrong, told in (
+        (arrow(tmp_path, "other", id=[5], emp=[6.0], town=["c"]), "its files have different columns"),
+        (arrow(tmp_path, "none", id=[5], emp=[6]), "it has no column town"),
+    ):
+        for paths in ((one, wrong), (wrong, one), (one, two, wrong)):
+            assert told in str(refusal(files.arrow_head, ArrowFiles(paths), SCHEMA))
 
 
 # CSV that is not UTF-8.
