@@ -175,6 +175,23 @@ def test_a_database_in_use_or_damaged_is_told_without_its_text(tmp_path: Path) -
         database._texts("town", ["a", b"\xff"])
 
 
+def test_databases_are_opened_to_be_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with database._sqlite(sqlite(tmp_path / "t.db", [(1, 1, "a", 1)])) as opened:
+        asked = ("query_only", "trusted_schema")
+        assert [opened.execute(f"PRAGMA {name}").fetchone() for name in asked] == [(1,), (0,)]
+        assert opened.in_transaction
+    held = duckdb_table(tmp_path / "t.duckdb", pa.table(ROWS))
+    found = {name: str(kind) for name, kind in database.table_types(held).items()}
+    assert found == {"id": "int64", "emp": "int64", "town": "string", "size": "int64"}
+    given: list[Any] = []
+    real = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *path, **how: given.append(how) or real(*path, **how))
+    with database._duckdb(held) as relation:
+        assert relation.columns == list(ROWS)
+    assert given[0]["read_only"]
+    assert not given[0]["config"]["enable_external_access"]
+
+
 # Copies.
 
 
@@ -244,6 +261,21 @@ def test_of_a_copy_that_fails_nothing_stays(error: BaseException, monkeypatch: p
         with pytest.raises(EngineError if isinstance(error, duckdb.Error) else type(error)) as failed:
             copy.copy_records(made, object(), SCHEMA, {})
         assert "SECRET" not in str(failed.value)
+        assert names(made) == set()
+    finally:
+        made.close()
+
+
+def test_a_part_that_does_not_fit_the_first_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [pa.table({"a": [1]}), pa.table({"a": ["SECRET"]})]
+    monkeypatch.setattr(copy, "method_of", lambda kind: copy.CopyMethod(lambda *_: {}, lambda *_: iter(parts)))
+    made = Connection(files=(), memory_limit="100MB", threads=1)
+    try:
+        with pytest.raises(EngineError) as failed:
+            copy.copy_records(made, object(), SCHEMA, {})
+        assert "SECRET" not in str(failed.value)
+        with pytest.raises(duckdb.CatalogException):
+            made.duckdb.table(copy.INCOMING)
         assert names(made) == set()
     finally:
         made.close()
