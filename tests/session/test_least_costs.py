@@ -42,15 +42,42 @@ def test_a_cost_of_several_shares_is_made_small_by_what_it_has_in_common() -> No
     assert found.cost <= 1.5 * (1 + 2 * GAP)
 
 
-def test_known_tangents_are_where_the_search_begins() -> None:
+def watched(costs: Any) -> tuple[Any, list[Any]]:
+    """The costs, and the shares that they were asked for."""
     asked: list[Any] = []
 
     def counted(shares: Any) -> Any:
         asked.append(shares)
-        return apart(shares)
+        return costs(shares)
 
+    return counted, asked
+
+
+def test_the_search_ends_where_no_others_can_be_better() -> None:
+    costs, asked = watched(apart)
+    found = least_split(costs, 3 * NEEDS, 1e-3)
+    assert len(asked) == 3
+    np.testing.assert_allclose(asked[0], NEEDS / 20, rtol=1e-12)
+    np.testing.assert_allclose(found.shares, NEEDS / 20, rtol=1e-12)
+
+
+def test_tangents_that_promised_too_much_are_followed_half_of_the_way() -> None:
+    """One over the cost is the root of a product: its tangent at an end promises most at the other end."""
+    costs, asked = watched(lambda shares: np.array([1 / np.sqrt(shares[0] * shares[1])]))
+    found = least_split(costs, np.array([0.9, 0.1]), 1e-3)
+    assert 2 * (1 - 1e-9) <= found.cost <= 2 * (1 + GAP)
+    points = asked[::2]
+    np.testing.assert_allclose(points[1], [0.001, 0.999], rtol=1e-6)
+    assert np.abs(np.sum(points, axis=1) - 1).max() < 1e-9
+    slopes = [split._tangents(costs, point)[1] for point in points[:2]]
+    highest, _ = split._highest(np.concatenate(slopes), 1e-3)
+    np.testing.assert_allclose(points[2], (highest + points[0]) / 2, rtol=1e-6)
+
+
+def test_known_tangents_are_where_the_search_begins() -> None:
+    costs, asked = watched(apart)
     known = least_split(apart, np.full(3, 1 / 3), 1e-3)
-    again = least_split(counted, np.array([0.98, 0.01, 0.01]), 1e-3, [known.tangents])
+    again = least_split(costs, np.array([0.98, 0.01, 0.01]), 1e-3, [known.tangents])
     np.testing.assert_allclose(asked[0], known.shares, rtol=2e-2)
     assert again.cost <= 20 * (1 + GAP)
     assert len(again.tangents) > len(known.tangents)
