@@ -196,7 +196,7 @@ def test_results_of_external_mechanisms_become_plain_tables() -> None:
     assert draw.external_table({"a": [1], "b": ["x"]}, "own").to_pydict() == {"a": [1], "b": ["x"]}
     assert draw.external_table(pa.table({"a": [1]}), "own").to_pydict() == {"a": [1]}
     for wrong in (object(), {"a": [[1]]}, [b"x"], {"a": [1], "b": [1, 2]}):
-        with pytest.raises(ExternalError, match="own.*not a table, list or number"):
+        with pytest.raises(ExternalError, match=r"own.*not a table, list or number"):
             draw.external_table(wrong, "own")
 
 
