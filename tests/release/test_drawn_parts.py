@@ -133,6 +133,17 @@ def test_totals_are_drawn_before_quantiles_whatever_their_order() -> None:
     assert all(len(own.run.rows) == 0 for each in empty.drawn for own in each.served)
 
 
+def test_a_table_without_cells_has_the_first_mechanism_at_no_row() -> None:
+    some = (object(), object())
+    part: Any = SimpleNamespace(mechanisms_of=lambda cells: some, mechanisms=("first", "second"))
+    assert draw._cell_mechanisms(part, pa.table({})) is some
+    part.mechanisms_of = lambda cells: ()
+    (own,) = draw._cell_mechanisms(part, pa.table({}))
+    assert own.mechanism == "first"
+    assert own.run.at is None
+    assert own.run.rows.tolist() == []
+
+
 def test_tables_are_drawn_in_turn_and_computed_in_their_order() -> None:
     """The second is drawn while the first waits to be computed."""
     told: list[str] = []
@@ -165,17 +176,27 @@ def test_every_mechanism_is_tried_at_the_confidence_of_its_parts(monkeypatch: py
     kinds = {type(statistic) for _, statistic in plan.drawn(table)}
     for kind in kinds:
         monkeypatch.setattr(
-            kind, "dry_run", lambda self, mechanism, schema, *, confidence: tried.append((self.alias, confidence))
+            kind,
+            "dry_run",
+            lambda self, mechanism, schema, *, confidence: tried.append((self.alias, mechanism, schema, confidence)),
         )
     draw.dry_run(plan, table, confidence=0.9)
     parts = plan.queries[0].confidence_of_parts(0.9)
-    assert [name for name, _ in tried] == [statistic.alias for _, statistic in plan.drawn(table)]
-    assert {each for _, each in tried} == {parts}
+    assert tried == [
+        (statistic.alias, mechanism, SCHEMA, parts)
+        for part, statistic in plan.drawn(table)
+        for mechanism in part.mechanisms
+    ]
 
 
 def test_keys_that_are_not_selected_from_a_domain_are_looked_up_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
-    domain = SimpleNamespace(bound=lambda groups, schema: SimpleNamespace(locate=looked.append))
+
+    def bound(groups: Any, schema: Any) -> Any:
+        assert (groups, schema) == ((), SCHEMA)
+        return SimpleNamespace(locate=looked.append)
+
+    domain = SimpleNamespace(bound=bound)
     for selection, public, expected in ((None, domain, 0), ("some", None, 0), ("some", domain, 1)):
         plan: Any = SimpleNamespace(
             domain=lambda table, own=public: own, selection=lambda table, own=selection: own, schema=SCHEMA
