@@ -1,7 +1,9 @@
 """What the owner is told, by hand: units of measures, cells alone in their key, contributors, looks and losses over periods."""
 
+import warnings
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import recordwise as rw
 from build import employers
 from recordwise.engines.compile.owner import BIN_EDGES
-from recordwise.errors import GroupLossError, ParameterError
+from recordwise.errors import GroupLossError, ParameterError, UnkeptLedgerWarning
 from recordwise.plan import Plan
 from recordwise.plan.schema import Measure
 from recordwise.policy import constant, gaussian_sum
@@ -204,6 +206,40 @@ def test_a_look_is_at_the_queries_or_at_the_plan_of_the_session(opened: rw.Sessi
     assert noted == [
         ("owner.view", own), ("owner.view", others), ("owner.view", own), ("owner.view", None), ("preflight", own),
     ]  # fmt: skip
+
+
+def test_every_look_of_the_owner_is_noted_unless_records_are_not_confidential(tmp_path: Path) -> None:
+    asked, policy = BY.count(NOISE), gaussian_sum("emp", sigma=10)
+    with (
+        warnings.catch_warnings(),
+        employers(TABLE, "county", measures=MEASURES, firm="firm", ledger=tmp_path / "own.ledger") as session,
+    ):
+        warnings.simplefilter("error")
+        looks: dict[str, Any] = {
+            "owner.view": session.owner.view,
+            "preflight": lambda **how: session.owner.preflight(asked, **how),
+            "owner.unmatched": lambda **how: session.owner.unmatched(asked, **how),
+            "owner.loss_summary": lambda **how: session.owner.loss_summary(policy, **how),
+            "owner.firm_loss_summary": lambda **how: session.owner.firm_loss_summary(asked, **how),
+            "owner.realized_loss_summary": lambda **how: session.owner.realized_loss_summary(asked, **how),
+        }
+        for look in looks.values():
+            look(data="synthetic")
+        assert session._ledger.looks() == {}
+        for look in looks.values():
+            look()
+        assert session._ledger.looks() == dict.fromkeys(looks, 1)
+        session.owner.firm_loss_summary(policy)
+        with pytest.raises(ParameterError, match="a table for each charged period: none"):
+            session.owner.history_losses({"2026": {"id": [1]}})
+        assert session._ledger.looks()["owner.firm_loss_summary"] == 2
+        assert session._ledger.looks()["owner.history_losses"] == 1
+
+
+def test_a_look_that_is_forgotten_is_warned_of(opened: rw.Session) -> None:
+    ledger: Any = SimpleNamespace(on_disk=False, series=None, look=lambda command, *, plan: None)
+    with pytest.warns(UnkeptLedgerWarning, match="that confidential records were viewed is forgotten"):
+        Looks(ledger=ledger, schema=opened.schema).enter("owner.view")
 
 
 # Losses over periods.
