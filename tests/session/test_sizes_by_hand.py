@@ -66,6 +66,11 @@ def test_sizes_are_refused_unless_one_table_has_them(tables: tuple[Any, ...], mo
         read(monkeypatch, *tables)
 
 
+def test_a_total_is_no_size_of_a_single_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeysError, match="has no single table by county with a column 'emp'"):
+        read(monkeypatch, WHOLE, cells={"county": ["11"]})
+
+
 def test_numbers_that_are_not_private_are_no_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeysError, match=r"'out/2025'.*is NOT PRIVATE"):
         read(monkeypatch, BOTH, private=False)
@@ -152,6 +157,20 @@ def test_bands_rise_one_by_one_until_the_budget_covers_them() -> None:
     assert raised(1, "2") == ([50, 100, 200, 400, 800], [0, 1, 4])
 
 
+def test_one_band_rises_for_any_record_and_the_second_of_two_for_its_own() -> None:
+    (own,) = checks._tables(checks._raised_at(ours(60), {"emp": 1})).values()  # type: ignore[arg-type]
+    assert [int(edge) for edge in own.edges] == [100]
+    assert raised(1, "1", 60, 150) == ([50, 100, 200], [0, 2])
+
+
+def test_queries_without_sizes_stay_as_they_are() -> None:
+    plain = rw.query().group_by("county", keys={"county": ["0"]}).sum("emp", rw.Gaussian(sigma=1))
+    found = checks._raised_at(planned(plain, *ours(60, 150).queries), {"county": "0", "emp": 1})
+    assert found is not None
+    assert found.queries[0] == plain
+    assert bands(found) == ([100], [0, 0])
+
+
 def test_bands_of_public_sizes_and_without_a_budget_do_not_rise() -> None:
     without: Any = Refusing(9)
     without.budget = None
@@ -199,5 +218,7 @@ def test_what_needs_most_is_named_by_statistic_and_table() -> None:
     assert checks.needs_most(plan, refusal) == "Most of it is sum_emp in table county, 1.5."
     small = BudgetError(query="q", witness={"emp": 1, "county": "1"}, needed=2, left=1, reason="loss")
     assert checks.needs_most(plan, small) == "Most of it is n in table county, 0.375."
+    two = planned(rw.query().count(rw.Gaussian(sigma=1), alias="n").sum("emp", rw.Gaussian(sigma=10)))
+    assert checks.needs_most(two, refusal).startswith("Most of it is sum_emp in table ")
     one = planned(rw.query().count(rw.Gaussian(sigma=1)))
     assert checks.needs_most(one, refusal) == ""
