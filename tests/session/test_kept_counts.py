@@ -94,6 +94,8 @@ def test_all_none_and_half_of_the_places_are_drawn_and_no_more() -> None:
     assert distinct_below(5, 0, Seeded(1)).tolist() == []
     assert distinct_below(0, 0, Seeded(1)).tolist() == []
     assert distinct_below(1, 1, Seeded(1)).tolist() == [0]
+    most = distinct_below(5, 4, Seeded(1)).tolist()
+    assert (len(most), most == sorted(set(most))) == (4, True)
     half = distinct_below(4, 2, Seeded(1))
     assert len(set(half.tolist())) == 2
     assert set(half.tolist()) <= {0, 1, 2, 3}
@@ -106,6 +108,7 @@ def test_all_none_and_half_of_the_places_are_drawn_and_no_more() -> None:
 def test_a_group_of_no_pieces_loses_nothing_and_negative_ones_are_refused() -> None:
     nothing = LAW.group_loss([0, 0])
     assert (nothing.rho, nothing.delta) == (0, 0)
+    assert LAW.group_loss([0, 1]) == LAW.group_loss([1])
     some = LAW.group_loss([2, 1])
     assert some.rho == pytest.approx(5 / (2 * 2.25**2), rel=1e-12)
     chances = [float(LAW.noise.sf(13 - pieces)) for pieces in (2, 1)]
