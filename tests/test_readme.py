@@ -115,7 +115,7 @@ def test_the_tutorial_meets_its_goal_and_costs_the_largest_establishment_what_it
     assert "cells with 600 employees or 27 million dollars of payroll within 10 %, at 95 %" in told
     most = {name: float(np.max(each)) for name, each in losses.items()}
     assert (
-        f"would cost the largest establishment {most['gaussian']:,.0f}, polylog noise costs it {most['polylog']:.0f}."
+        f"would cost the largest establishment {most['gaussian']:,.0f}; polylog noise costs it {most['polylog']:.0f}."
         in told
     )
 

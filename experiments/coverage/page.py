@@ -116,7 +116,7 @@ def text(numbers: Sequence[Number], runs: int = RUNS) -> str:
         f"- **{mark}**: {words}" for mark, words in sorted(REASONS.items()) if any(x.mark == mark for x in numbers)
     ]
     parts += ["", "## How it is measured", "", *(f"- {each}" for each in SETTING)]
-    parts += [f"- {len(numbers)} numbers, from {runs:,} cells each where a release of that many is cheap."]
+    parts += [f"- {len(numbers):,} numbers, from {runs:,} cells each where a release of that many is cheap."]
     return "\n".join(parts) + "\n"
 
 
