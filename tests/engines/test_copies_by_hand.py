@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import recordwise as rw
 from build import exact_totals
@@ -307,11 +308,16 @@ def test_a_binding_that_fails_closes_its_connection(monkeypatch: pytest.MonkeyPa
     assert (type(told), "ZeroDivisionError" in str(told)) == (EngineError, True)
 
 
-def test_of_names_that_differ_by_case_only_no_other_is_read() -> None:
-    plan = Plan(schema=SCHEMA, queries=(query().sum("emp", M),))
-    with DuckDB(pa.table(ROWS | {"EMP": [100, 100, 100]}), SCHEMA) as engine:
-        assert exact_totals(engine.totals(plan)[0]) == [[18]]
-    assert "no column emp" in str(refusal(DuckDB, pa.table({"EMP": [100, 100, 100]} | ROWS), SCHEMA))
+def test_a_table_with_another_column_whose_name_differs_by_case_only_is_refused(tmp_path: Path) -> None:
+    other = {"EMP": [100, 100, 100]}
+    for both in (pa.table(ROWS | other), pa.table(other | ROWS)):
+        assert "the table was refused: it has no column emp that is unique" in str(refusal(DuckDB, both, SCHEMA))
+        feather.write_feather(both, str(tmp_path / "t.arrow"))
+        assert "t.arrow was refused: it has no column emp that is unique" in str(
+            refusal(DuckDB, tmp_path / "t.arrow", SCHEMA)
+        )
+    with DuckDB(pa.table(ROWS | {"OTHER": [1, 1, 1], "other": [2, 2, 2]}), SCHEMA) as engine:
+        assert exact_totals(engine.totals(Plan(schema=SCHEMA, queries=(query().sum("emp", M),)))[0]) == [[18]]
 
 
 def test_a_comma_is_a_decimal_sign_only_where_it_is_declared(tmp_path: Path) -> None:

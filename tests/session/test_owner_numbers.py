@@ -275,3 +275,9 @@ def test_losses_add_up_over_periods_by_unit() -> None:
 def test_a_unit_that_stands_twice_in_a_period_loses_for_both() -> None:
     found = history_losses({"2025": constant(Fraction(1, 4))}, {"2025": {"id": [7, 7, 8]}}, ["id"])
     assert found.total.tolist() == [0.5, 0.25]
+
+
+def test_losses_over_periods_of_a_ledger_without_a_charge_are_refused() -> None:
+    for given in ({}, {"2025": pa.table({"id": [1]})}):
+        with pytest.raises(ParameterError, match="a table for each charged period: none"):
+            history_losses({}, given, ("id",))

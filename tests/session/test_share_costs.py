@@ -9,9 +9,11 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.plan import Plan, Schema
+from recordwise.plan.cost import cell_mechanisms
 from recordwise.postprocess.linear import AnswerTree
 from recordwise.session import shares
 from recordwise.session.shares import BestShares, ShareCost, best_shares
+from recordwise.session.split import least_split
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "2.5"}, columns={"county": "text", "naics": "text"})
 CODES = ["0101", "0102", "0201"]
@@ -132,7 +134,7 @@ def test_variances_are_those_of_the_whole_loss_in_steps_of_the_measure() -> None
     plan = planned(query.sum("pay", mechanism).sum("emp", NOISE))
     (pay, emp), (_, table) = plan.queries[0].draws(), plan.tables()
     found = shares._full_variance(plan, table, pay, np.array([0.0, 6.0, 2.5]))
-    (own,) = shares.cell_mechanisms(plan, table, pay, plan.cells(table))
+    (own,) = cell_mechanisms(plan, table, pay, plan.cells(table))
     expected = own.mechanism.variance_of(np.array([2.5, 5.0, 2.5]), step=Fraction(5, 2)) / 2
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(shares._full_variance(plan, table, emp, np.ones(3)), 25, rtol=1e-6)
@@ -274,7 +276,7 @@ def test_statistics_that_differ_are_each_held_against_the_least_that_they_need()
     found = best_shares(plan, complete=True)
     assert found.variables == ("sum_emp", "sum_pay")
     parts = shares._costs(plan, plan.tables(), plan.queries[0].draws(), None, True, shares._public(plan))
-    least = [shares.least_split(each, shares._alone(each), 1e-3).cost for each in parts]
+    least = [least_split(each, shares._alone(each), 1e-3).cost for each in parts]
 
     def worst(own: Any) -> float:
         return max(float(np.max(part(np.array(own, float)))) / by for part, by in zip(parts, least))

@@ -11,6 +11,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
+from recordwise.ledger.ledger import staying_lines
 from recordwise.mechanisms.combined import carried_from, refine
 from recordwise.plan import Plan, Schema
 from recordwise.plan.cost import CellMechanism, Run, firm_policy, lattice_policy
@@ -241,7 +242,7 @@ def test_a_series_without_a_budget_of_those_who_stay_is_told_its_lines(kind: str
     with pytest.raises(ParameterError, match=f"{kind} needs a budget of units that stay") as told:
         carried._check_staying(step, series, kind)
     wanted = replace(step, carry=Fraction(3, 5)).staying() * (Fraction(25, 16) if kind == START else 1)
-    assert str(told.value.advice).endswith(carried.staying_lines(wanted))
+    assert str(told.value.advice).endswith(staying_lines(wanted))
 
 
 def test_what_a_following_release_says_names_all_before_it() -> None:

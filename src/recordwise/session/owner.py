@@ -563,7 +563,7 @@ def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], u
     Raises:
         ParameterError: A table belongs to no charged period, or the tables lack a period or a column.
     """
-    if set(records) != set(policies):
+    if set(records) != set(policies) or not policies:
         raise ParameterError(
             parameter="records", problem=f"must have a table for each charged period: {', '.join(policies) or 'none'}"
         )

@@ -53,6 +53,7 @@ from recordwise.engines.sources.files import (
     open_typed,
     plain_table,
     torn_line_error,
+    unique_names,
 )
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
 from recordwise.plan.schema import Schema
@@ -90,9 +91,8 @@ def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, St
 def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, StorageType]:
     if isinstance(source, Frame):
         check_present(schema.names(), source.table.column_names)
-        # Names that differ by case only are one to DuckDB, so both come along and the table is refused.
-        wanted = {name.casefold() for name in schema.names()}
-        declared = [name for name in source.table.column_names if name.casefold() in wanted]
+        unique_names(schema.names(), source.table.column_names, "the table")
+        declared = [name for name in source.table.column_names if name in schema.names()]
         connection.register(SOURCE, _deep_copy(plain_table(source.table.select(declared))))
         return _types(connection.table(SOURCE))
     if isinstance(source, CsvFiles):

@@ -54,9 +54,8 @@ def file_schema(path: Path) -> pa.Schema:
 def _declared_schema(path: Path, schema: Schema) -> pa.Schema:
     found = file_schema(path)
     check_present(schema.names(), found.names)
-    # Names that differ by case only are one to DuckDB, so both come along and the table is refused.
-    wanted = {name.casefold() for name in schema.names()}
-    chosen = pa.schema([field for field in found if field.name.casefold() in wanted])
+    unique_names(schema.names(), found.names, path.name)
+    chosen = pa.schema([field for field in found if field.name in schema.names()])
     return plain_table(chosen.empty_table()).schema
 
 
