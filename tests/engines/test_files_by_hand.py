@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from engines.copied_sources import problems
+from engines.refused import refusal
 from recordwise.engines.compile.records import StorageType
 from recordwise.engines.sources import files
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import DataError, ParameterError, SourceError
+from recordwise.errors import DataError, ParameterError
 from recordwise.plan import Column, Measure, Schema
 from recordwise.plan.sources import (
     ArrowFiles,
@@ -30,12 +31,6 @@ from recordwise.plan.sources import (
 )
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"town": "text"})
-
-
-def refusal(call: Any, *given: Any, **more: Any) -> SourceError:
-    with pytest.raises(SourceError) as refused:
-        call(*given, **more)
-    return refused.value
 
 
 # Footers of Parquet files.

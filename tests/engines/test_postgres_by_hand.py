@@ -9,22 +9,17 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from engines.refused import refusal
 from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, StorageType
 from recordwise.engines.sources import postgres
-from recordwise.errors import ServerError, SourceError
+from recordwise.errors import ServerError
 from recordwise.plan import Measure, Schema
 from recordwise.plan.sources import Postgres
 
 SOURCE = Postgres("postgresql://me:s3cret@host/db", table="t")
 SCHEMA = Schema.of(unit="id", firm="firm", measures={"emp": 1}, columns={"town": "text"})
 TYPES = {"id": "int8", "firm": "uuid", "emp": "numeric", "town": "bpchar", "other": "json"}
-
-
-def refusal(call: Any, *given: Any) -> SourceError:
-    with pytest.raises(SourceError) as refused:
-        call(*given)
-    return refused.value
 
 
 # Types.

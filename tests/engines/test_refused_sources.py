@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engines.refused import refusal
 from recordwise.engines import DuckDB, engine, registry
 from recordwise.engines.compile.records import StorageType
 from recordwise.engines.engine import (
@@ -21,18 +22,12 @@ from recordwise.engines.engine import (
     watched_files,
 )
 from recordwise.engines.registry import ENGINES, FITS, engine_kind, open_engine, opened_source, source_state
-from recordwise.errors import ExtraError, ParameterError, SourceError
+from recordwise.errors import ExtraError, ParameterError
 from recordwise.plan import Schema
 from recordwise.plan.schema import Measure
 from recordwise.plan.sources import Database, ParquetFiles, Postgres, StatFiles
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})
-
-
-def refusal(check: Any, *given: Any, **more: Any) -> SourceError:
-    with pytest.raises(SourceError) as refused:
-        check(*given, **more)
-    return refused.value
 
 
 # Names.

@@ -183,9 +183,8 @@ def test_the_page_lists_the_entries_that_are_read(heading):
 
 
 def test_every_section_has_a_place_on_the_page():
-    page = PAGE
     for each in (*SECTIONS, *OUTPUTS):
-        assert re.search(rf"[\[`.]{each.name}\b", page), each.name
+        assert re.search(rf"[\[`.]{each.name}\b", PAGE), each.name
 
 
 def test_levels_take_their_shares(load):
