@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes more than cores: tests wait for a browser, Java, a disk or each other a fifth of the time.
-JOBS ?= 4
+# One process more than cores: tests wait for a browser, Java, a disk or each other a fifth of the time.
+JOBS ?= 3
 SEED := $(or $(SEED),$(shell date +%s))
 PEERS := .venv-peers/tmlt
 TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0
@@ -25,20 +25,20 @@ demo: $(DEMO)/.ready
 
 # The inner loop: without Java, a browser, other processes and tests that take long. make test runs everything.
 check: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not (slow or spark or browser or process or costly)"
+	$(BIN)/python -m pytest --workers 2 -m "not (slow or spark or browser or process or costly)"
 
 # Types are checked by one process, which takes long in a new clone: beside the tests. Both must pass.
 test: $(READY)
 	$(MAKE) -j 2 lint suite
 
 suite: $(READY)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest --workers $(JOBS)
 
 # All long runs, or those of one folder or file of tests/: make test-slow PART=policy. Then the short ones that need no Spark, in a random
 # order: the seed is printed, and make test-slow SEED=n repeats it.
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow --timeout 3600 $(addprefix tests/,$(PART))
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --shuffled $(SEED) $(addprefix tests/,$(PART))
+	$(BIN)/python -m pytest --workers $(JOBS) -m slow --timeout 3600 $(addprefix tests/,$(PART))
+	$(BIN)/python -m pytest --workers $(JOBS) --shuffled $(SEED) $(addprefix tests/,$(PART))
 
 # Laws and draws against Tumult Core. It is installed apart and without its dependencies, some of which exclude ours; where it is missing
 # the tests fail.

@@ -19,7 +19,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import build
 from engine_choice import EVERYWHERE, Choice, as_installed, local_spark
+from recordwise.plan.sql.gate import _parser
 from warm_process import Warm
+from workers import Workers
 
 NEEDS = {
     "browser": {"chromium"},
@@ -33,7 +35,11 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """The tests themselves stay until the end: the collector need not look at them again."""
+    """The tests themselves stay until the end: the collector need not look at them again.
+
+    The parser of SQL has threads, which no forked process would have; each makes its own.
+    """
+    _parser.cache_clear()
     gc.freeze()
     gc.enable()
 
@@ -41,9 +47,12 @@ def pytest_collection_finish() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """What is not looked at would be reported as leaked when Python ends; pytest's own two looks through everything come before."""
     config.add_cleanup(gc.unfreeze)
+    if (count := config.getoption("--workers")) > 1:
+        config.pluginmanager.register(Workers(config, count, together))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workers", type=int, default=1, metavar="N", help="run tests in N forked processes")
     parser.addoption(
         "--shuffled", type=int, metavar="SEED", help="run what needs no Spark in the random order of a seed"
     )
@@ -119,20 +128,24 @@ class Refused(subprocess.Popen):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need Spark come first, and those with forked processes in the middle.
-
-    Workers are dealt equal runs of tests, so one of them starts Spark and another the process that forks, once, and they stay warm.
-    """
-    items.sort(key=lambda item: not needs_spark(item))
-    middle = len(items) // 2 + 2
-    forked = [item for item in items if "warm" in getattr(item, "fixturenames", ())]
-    others = [item for item in items if "warm" not in getattr(item, "fixturenames", ())]
-    items[:] = [*others[:middle], *forked, *others[middle:]]
+    """What takes long comes first, so that nobody waits for it at the end."""
+    costly = {item.path for item in items if item.get_closest_marker("costly") or item.get_closest_marker("process")}
+    first = ("spark", "warm", "browser")
+    items.sort(key=lambda item: first.index(key) if (key := together(item)) in first else 4 - (item.path in costly))
     if (seed := config.getoption("--shuffled")) is not None:
         left_out = [item for item in items if needs_spark(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = items[len(left_out) :]
         Random(seed).shuffle(items)
+
+
+def together(item: pytest.Item) -> object:
+    """Equal for tests that one process should run, because they share what takes long to start."""
+    if needs_spark(item):
+        return "spark"
+    if "warm" in getattr(item, "fixturenames", ()):
+        return "warm"
+    return "browser" if item.get_closest_marker("browser") else item.path
 
 
 def needs_spark(item: pytest.Item) -> bool:
