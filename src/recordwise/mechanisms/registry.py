@@ -4,9 +4,11 @@ A package adds one under ``[project.entry-points."recordwise.mechanisms"]``; its
 which plan files and descriptions use as the ``kind``. See docs/architecture.md.
 """
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from recordwise.errors import ParameterError
@@ -42,9 +44,20 @@ BUILT_IN: Mapping[str, type[Mechanism]] = {
 }
 
 
+def installed(group: str) -> tuple[EntryPoint, ...]:
+    """Return a group's entry points in installed packages."""
+    return tuple(_all_installed(tuple(sys.path)).select(group=group))
+
+
+@lru_cache(maxsize=4)
+def _all_installed(folders: tuple[str, ...]) -> EntryPoints:
+    """Look through the packages once for each path: it takes longer than the noise of a small release."""
+    return entry_points()
+
+
 def installed_mechanisms() -> dict[str, type[Mechanism]]:
     """The mechanisms of other installed packages, by the name of their class."""
-    return {point.name: _check(point.name, point.load()) for point in entry_points(group=GROUP)}
+    return {point.name: _check(point.name, point.load()) for point in installed(GROUP)}
 
 
 def _check(name: str, kind: object) -> type[Mechanism]:

@@ -6,11 +6,12 @@ the members of ``Format``.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 
 from recordwise.errors import ParameterError
+from recordwise.mechanisms.registry import installed
 from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content
 from recordwise.release.formats.cbp import Cbp
@@ -36,7 +37,7 @@ def known_formats() -> dict[str, Format]:
         ParameterError: An installed package registers something that is not a format, or a name or extension already in use.
     """
     found = {each.name: each for each in OWN}
-    for name, added in _installed_formats():
+    for name, added in _installed_formats(installed(GROUP)):
         taken = [*RESERVED, *(each.extension for each in found.values())]
         if name in found or added.extension in taken:
             raise _bad(name, f"its name or its extension '.{added.extension}' is already in use")
@@ -44,8 +45,8 @@ def known_formats() -> dict[str, Format]:
     return found
 
 
-def _installed_formats() -> Iterator[tuple[str, Format]]:
-    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+def _installed_formats(points: Iterable[EntryPoint]) -> Iterator[tuple[str, Format]]:
+    for point in sorted(points, key=lambda each: each.name):
         try:
             added = point.load()
         except Exception as error:
