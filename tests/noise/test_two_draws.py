@@ -133,6 +133,38 @@ def test_the_swing_of_theta_is_that_of_its_definition(u):
         assert truth <= found <= truth * (1 + mp.mpf(2) ** -50)
 
 
+def exact_swing(u):
+    """ln(theta(0)/theta(1/2)) to the digits of mpmath."""
+    theta = [mp.fsum(mp.exp(-((j - c) ** 2) / (2 * u)) for j in range(-20, 21)) for c in (mp.mpf(0), mp.mpf("0.5"))]
+    return mp.log(theta[0] / theta[1])
+
+
+def with_swing(wanted, near):
+    """The u whose swing is the wanted one within 1e-100."""
+    found = mp.findroot(lambda u: exact_swing(u) - wanted, (mp.mpf(near), mp.mpf(near) + mp.mpf("1e-12")))
+    return Fraction(int(found * mp.mpf(10) ** 105), 10**105)
+
+
+@pytest.mark.parametrize("near", ["0.1605", "0.1595"])
+def test_twice_what_a_series_leaves_out_is_added_to_the_swing(near):
+    """Seen where the swing is next to a float: below 1e-66 on either side of where the series change."""
+    with mp.workdps(110):
+        u = mp.mpf(near)
+        edge = float(exact_swing(u))
+        top = mp.fsum(mp.exp(-(j**2) / (2 * u)) for j in range(-20, 21))
+        if Fraction(near) >= two_draws.SELF_DUAL:
+            # By the Fourier series, in which theta has the mean 1; its seventh term is left out at either place.
+            top /= mp.sqrt(2 * mp.pi * u)
+            left_out = 2 * mp.exp(-2 * mp.pi**2 * u * 49) * (1 / top + mp.exp(exact_swing(u)) / top)
+        else:
+            left_out = 2 * mp.exp(-49 / (2 * u)) / top
+        assert 1e-69 < left_out < 1e-66
+        above, below = with_swing(edge + left_out / 1000, near), with_swing(edge - left_out * 19 / 20, near)
+    # A series alone would say the edge, which the first swing exceeds; the second needs all that is added.
+    assert two_draws._log_swing_upper(above) == math.nextafter(edge, 1)
+    assert two_draws._log_swing_upper(below) == math.nextafter(edge, 1)
+
+
 @pytest.mark.parametrize("pair", [*PAIRS, ("1/3", "40"), ("1/6", "4"), ("3", "10")], ids=str)
 def test_weights_are_those_of_the_convolution(pair):
     first, second = map(Fraction, pair)

@@ -15,7 +15,7 @@ from recordwise.errors import ParameterError
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Schema
 from recordwise.planning import Goal
-from recordwise.planning.losses import Losses
+from recordwise.planning.losses import Losses, RecordSample
 from recordwise.planning.scope import (
     bare,
     by_measure,
@@ -26,9 +26,12 @@ from recordwise.planning.scope import (
     read_queries,
     scope_of,
 )
+from recordwise.planning.search import fits as fits_of
 from recordwise.planning.search.cheaper import _with_variance, what_would_have_to_give
 from recordwise.planning.search.convex import LevelTree, _must, _pieces, _worst, convex_shares, fitted_shares, split_at
 from recordwise.planning.search.fits import (
+    QueryCost,
+    StatisticFit,
     _share_goals,
     fit,
     in_proportion,
@@ -82,6 +85,7 @@ from recordwise.planning.search.shares import (
     exact_shares,
 )
 from recordwise.postprocess.linear import AnswerTree
+from recordwise.session.shares import with_axis_shares
 
 KEYS = rw.Keys.product(county=["01001", "01003", "02001"])
 
@@ -203,6 +207,81 @@ def test_the_cheapest_split_is_found_along_one_axis_and_over_crossing_ones() -> 
     single = rw.query().group_by("county", keys=KEYS)
     assert best_split(single, lambda shares: 1.0) is single
     assert (crosses(crossed()), crosses(levels()), crosses(single)) == (True, False, False)
+
+
+def needing(noise: dict[int, int]) -> StatisticFit:
+    """A statistic of which some tables allow that much noise; its prototype has a sigma of 2."""
+    needed: Any = tuple(
+        SimpleNamespace(table=SimpleNamespace(part=SimpleNamespace(number=number)), mechanism=rw.Gaussian(sigma=sigma))
+        for number, sigma in noise.items()
+    )
+    target: Any = None
+    return StatisticFit(family="", target=target, prototype=rw.Gaussian(sigma=2), tables=(), needed=needed)
+
+
+def cost_of(query: Any, fits: list[StatisticFit], losses: list[list[float]], rank_by: str) -> QueryCost:
+    """The cost of a query, from the loss of each record and statistic at a sigma of 1: the same at both levels."""
+    sample, cost = object.__new__(RecordSample), object.__new__(QueryCost)
+    sample._rank_by, sample.weights = rank_by, np.ones(len(losses))
+    cost.query, cost.fits, cost._losses = query, fits, {}
+    cost._places = {each: range(2 * place, 2 * place + 2) for place, each in enumerate(fits)}
+    cost.measured(sample, np.repeat(np.array(losses), 2, axis=1) / 4)
+    return cost
+
+
+def test_shares_of_several_statistics_are_best_for_the_record_of_the_rank() -> None:
+    """At shares u and v, half of the records lose 1/u + 0.04/v and half lose more, 0.04/u + 1.5/v.
+
+    One statistic allows a noise of 100, the other of 1; so the former lose 10,000 and 0.04 at a sigma of 1, the others 400 and 1.5.
+    """
+    fits = [needing({0: 100}), needing({1: 1})]
+    cost = cost_of(levels(), fits, [[400.0, 1.5], [10_000.0, 0.04]], "median")
+    assert cost.cost(fits)(np.array([0.5, 0.5])) == pytest.approx(2 + 0.08)
+    found = cost._cheapest(fits)
+    assert level_shares(found) == pytest.approx([5 / 6, 1 / 6], abs=0.005)
+    assert cost.cost(fits)(level_shares(found)) == pytest.approx(1.44, rel=1e-4)
+    # Where the others always lose more, their shares are best for the largest loss.
+    cost = cost_of(levels(), fits, [[400.0, 1.5], [400.0, 0.04]], "maximum")
+    assert level_shares(cost._cheapest(fits)) == pytest.approx(np.array([0.2, 1.5**0.5]) / (0.2 + 1.5**0.5), abs=0.005)
+
+
+def test_a_search_for_shares_of_several_statistics_starts_where_each_record_of_the_rank_loses_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Losses a/u + b/v, in the order of a + b: that of a, of b or of the larger would be another."""
+    fits, needs = [needing({0: 100}), needing({1: 1})], np.array([[0.5, 0.03], [0.4, 0.85], [0.1, 0.9]])
+    cost = cost_of(levels(), fits, (needs * [10_000, 1]).tolist(), "balanced")
+    roots = np.sqrt(needs[[2, 1]])
+    wanted = roots / roots.sum(axis=1, keepdims=True)
+    between = with_axis_shares(levels(), [[Fraction(37, 100), Fraction(63, 100)]])
+    given: list[Any] = []
+
+    def searched(query: Any, cost: Any, *, starts: Any) -> Any:
+        given.extend(starts)
+        return found
+
+    monkeypatch.setattr(fits_of, "best_split", searched)
+    found = cost.query
+    own = level_shares(cost._cheapest(fits))
+    assert np.array(given) == pytest.approx(wanted, abs=0.005)
+    # Without a better split the better start is taken, else what was found.
+    at = cost.cost(fits)
+    assert at(level_shares(between)) < at(wanted[1]) < at(np.array([0.5, 0.5])) < at(wanted[0])
+    assert own == pytest.approx(wanted[1], abs=0.005)
+    found = between
+    assert cost._cheapest(fits) is between
+
+
+def test_shares_of_one_statistic_are_in_proportion_to_the_squares_of_its_needs() -> None:
+    """Noise of 2 and of 1 leave it with one sigma for all at shares of 1 to 4; the query that has these shares stays as it is."""
+    fits = [needing({0: 2, 1: 1})]
+    cost = cost_of(levels(), fits, [[3.0], [1.0], [2.0]], "median")
+    assert cost.cost(fits)(np.array([0.5, 0.5])) == pytest.approx(2 * 2)
+    assert cost.cost(fits)(np.array([0.2, 0.8])) == pytest.approx(2 / 0.8)
+    found = cost._cheapest(fits)
+    assert level_shares(found) == pytest.approx([0.2, 0.8], abs=2e-4)
+    exact = with_axis_shares(levels(), [[Fraction(1, 5), Fraction(4, 5)]])
+    assert cost_of(exact, fits, [[3.0], [1.0], [2.0]], "median")._cheapest(fits) is exact
 
 
 def test_sigmas_are_those_of_gaussian_noise_that_does_not_clamp() -> None:

@@ -281,6 +281,53 @@ def test_bounds_of_a_box_are_those_of_its_corners_and_hold_inside(span: Any) -> 
     assert count == len(inside)
 
 
+def flat(*values: Any) -> list[Term]:
+    """Terms that are the same for every record."""
+    return [Term(F(value), F(1), ()) for value in values]
+
+
+WHOLE = np.zeros((1, 2), np.int64)
+
+
+def test_lines_allow_four_roundings_for_each_term_and_sixteen_more() -> None:
+    """Of lines with whole ends that leave exactly 0, so that all that is found is the allowance."""
+    spans = {M: (2, 6), H: (0, 4)}
+    squares = {measure: ((measure, of.Square(measure)),) for measure in (M, H)}
+    gains = [Term(F(1), F(0), squares[M]), *flat(16)]
+    budget = [Term(F(16), F(0), squares[H]), Term(F(1), F(0), squares[M]), *flat(36)]
+    search = Search.of(problem(gains, budget, spans=spans), spans)
+    # The chord of m^2 starts at 4 and rises by 32; tangents start at 0 and -1 and rise by 32 and 4.
+    size = (4 + 32 + 16) + (16 * (1 + 4) + 32 + 36)
+    assert float(search._by_lines(WHOLE)[0]) == size * (4 * (2 + 3) + 16) * 2.0**-52
+
+
+@pytest.mark.theorem("T-BOXES")
+@pytest.mark.parametrize("side", ["gains", "budget"])
+def test_bounds_hold_where_every_addition_rounds_in_the_same_direction(side: str) -> None:
+    """Beyond 2^53 each unit of a gain is lost, and each unit and a half of a budget becomes two."""
+    spans, count, large = {M: (2, 6), H: (0, 4)}, 400, 2**53
+    if side == "gains":
+        gains, budget = flat(large, *[1] * count), flat(large + count - 2)
+    else:
+        gains, budget = flat(large + 3 * count // 2 + 2), flat(large, *[F(3, 2)] * count)
+    search = Search.of(problem(gains, budget, spans=spans), spans)
+    start, _, _ = search._lines(search.gains, WHOLE, above=True)
+    low, _, _ = search._lines(search.budgets[0], WHOLE, above=False)
+    # Floats alone would say that the budget covers gains which exceed it by 2.
+    assert float(start[0]) - float(low[0]) < -count / 3
+    assert float(search._by_lines(WHOLE)[0]) >= 2
+    assert F(search._gain(WHOLE, boxes.LAST, boxes.UP)[0]) >= sum(term.coefficient for term in gains)
+    assert F(search._budget(WHOLE, boxes.FIRST, boxes.LOW)[0]) <= sum(term.coefficient for term in budget)
+
+
+def test_sums_at_corners_allow_two_roundings_for_each_term_and_two_more() -> None:
+    spans = {M: (2, 6), H: (0, 4)}
+    search = Search.of(problem(flat(32, 16, 16), flat(64, 64), flat(1, 1, 1, 1), spans=spans), spans)
+    assert float(search._gain(WHOLE, boxes.LAST, boxes.UP)[0]) == 64 + 64 * 8 * 2.0**-52
+    assert float(search._gain(WHOLE, boxes.LAST, boxes.LOW)[0]) == 64 - 64 * 8 * 2.0**-52
+    assert float(search._budget(WHOLE, boxes.FIRST, boxes.LOW)[0]) == 128 - 128 * 6 * 2.0**-52
+
+
 def test_a_search_of_boxes_finds_an_excess_or_proves_that_there_is_none() -> None:
     spans: Any = {M: (0, 40), H: (0, 40)}
     for budget, covers in ((F(40), True), (F(3), False)):

@@ -189,12 +189,21 @@ def test_half_steps_are_bounded_only_where_noise_is_many_steps(normal: ReaderRel
         found = normal.total(name, by="county5", complete=True)
         model = next(each for key, each in normal.models.items() if key[1] == name and key[2])
         cells: Any = SimpleNamespace(rows=sparse.csr_array(np.eye(2, len(model.linear.answers))))
-        for spread, fine in ((25.0**2, True), (25.0**2 - 1, False)):
-            spying = Spying(model.linear, np.full(len(model.linear.answers), spread))
-            fake: Any = SimpleNamespace(step=1.0, linear=spying, noise=model.noise, law=lambda _: None)
+        many = np.full(len(model.linear.answers), 25.0**2)
+        coarse_in_one = np.where(np.arange(len(many)) == 1, 25.0**2 - 1, many)
+        for spread, step, fine in (
+            (many, 1.0, True),
+            (many - 1, 1.0, False),
+            (coarse_in_one, 1.0, False),
+            (4 * many, 2.0, True),
+            (4 * coarse_in_one, 2.0, False),
+            (many, 0.0, False),
+        ):
+            spying = Spying(model.linear, spread)
+            fake: Any = SimpleNamespace(step=step, linear=spying, noise=model.noise, law=lambda _: None)
             numbers, _ = asking._numbers(fake, cells, 0.95, "s", 0.95)
             assert asked[-1] == fine
-            assert numbers["halves"] == pytest.approx(0.5 * model.linear.answer(cells.rows).largest)
+            assert numbers["halves"] == pytest.approx(step / 2 * model.linear.answer(cells.rows).largest)
             reach = 1.959963984540054 * numbers["sds"] + numbers["halves"]
             assert numbers["highs"] - numbers["values"] == pytest.approx(reach)
             assert numbers["values"] - numbers["lows"] == pytest.approx(reach)

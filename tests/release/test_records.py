@@ -1,6 +1,7 @@
 """Microdata of releases: they add up to every table, are not negative, and say what they are."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,10 @@ from scipy import optimize
 
 import recordwise as rw
 from build import employers
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, SolverError
 from recordwise.noise import Seeded
 from recordwise.postprocess import sum_error_bound_pure, sum_error_bound_zcdp
+from recordwise.release.formats import records as making
 
 RACES, ORIGINS = list("abc"), list("wxyz")
 LISTED = [str(110 + i) for i in range(12)]
@@ -88,6 +90,46 @@ def test_every_table_is_a_plain_sum_over_the_records(request, given, method):
         assert (np.abs(sums - fitted[name]["count_fit"].to_numpy()) < 1 + 1e-6).all()
         assert whole.about["moved_more"][name] == 0
     assert whole.data.num_rows == whole.about["total"]
+
+
+@pytest.fixture
+def by_hand(monkeypatch):
+    """Two tables of three cells and their total whose numbers are rounded as given."""
+    cells, total = SimpleNamespace(name="cells"), SimpleNamespace(name="total")
+
+    def made(fitted, rounded, step, rows=slice(None)):
+        monkeypatch.setattr(making, "rounding_nesting", lambda nesting: None)
+        monkeypatch.setattr(making, "round_tables", lambda fits, nested, rests: rounded)
+        nesting = SimpleNamespace(
+            by_table=lambda totals: [totals[:3], totals[3:]],
+            remainders=(),
+            tables=(cells, total),
+            cells=SimpleNamespace(owners=((cells, rows),)),
+        )
+        found = SimpleNamespace(totals=np.array([fitted]))
+        return making.whole_cells(nesting, found, step)
+
+    return made
+
+
+def test_changes_of_whole_cells_are_counted_in_steps_and_from_a_whole_one_on(by_hand):
+    rounded = [np.array([2, 0, 5]), np.array([7])]
+    sizes, changes = by_hand([0.5, 0.0, 2.25, 4.125], rounded, 0.5)
+    assert sizes.tolist() == [2, 0, 5]
+    assert changes == {
+        "unit": 0.5,
+        "largest_change": {"cells": 1.0, "total": 1.25},
+        "moved_more": {"cells": 1, "total": 1},
+    }
+    _, changes = by_hand([0.51, 0.0, 2.25, 3.25], rounded, 0.5)
+    assert changes["moved_more"] == {"cells": 0, "total": 0}
+    assert changes["largest_change"] == {"cells": pytest.approx(0.98), "total": 0.5}
+
+
+@pytest.mark.parametrize(("cells", "rows"), [([2, -1, 5], slice(None)), ([2, 1, 5], slice(0, 2))], ids=str)
+def test_whole_cells_that_are_negative_or_of_nobody_are_refused(by_hand, cells, rows):
+    with pytest.raises(SolverError, match="a cell is negative or without an owner"):
+        by_hand([2.0, 1.0, 5.0, 8.0], [np.array(cells), np.array([8])], 1.0, rows)
 
 
 def test_the_weights_are_those_of_the_textbook(margins):

@@ -37,11 +37,11 @@ def ends(value: int, alpha: float, half: int) -> tuple[int, int]:
 def test_a_count_that_is_rejected_by_less_than_rounding_stays_in_the_interval(count: int) -> None:
     """One part in a thousand million of a tail is taken for rounding, and no more."""
     tail = float(key_selection._at_least(LAW, np.array([18]), np.array([count]))[0])
-    assert ends(18, tail * (1 + 5e-10), 10)[0] == count
-    assert ends(18, tail * (1 + 1.25e-9), 10)[0] == count + 1
+    assert ends(18, tail * (1 + 9e-10), 10)[0] == count
+    assert ends(18, tail * (1 + 1.1e-9), 10)[0] == count + 1
     above = float(1 - key_selection._at_least(LAW, np.array([19]), np.array([count + 10]))[0])
-    assert ends(18, above * (1 + 5e-10), 40)[1] == count + 10
-    assert ends(18, above * (1 + 1.25e-9), 40)[1] == count + 9
+    assert ends(18, above * (1 + 9e-10), 40)[1] == count + 10
+    assert ends(18, above * (1 + 1.1e-9), 40)[1] == count + 9
 
 
 def test_an_interval_ends_no_later_than_that_of_plain_noise() -> None:
@@ -64,8 +64,8 @@ def test_no_end_is_below_the_least_count(least: int) -> None:
 def test_one_step_more_is_taken_where_a_tail_is_as_large_as_it_may_be() -> None:
     beyond = float(LAW.noise.sf_upper(5))
     assert key_selection._extra_steps(LAW, 4, beyond * (1 + 2e-9)) == 0
-    assert key_selection._extra_steps(LAW, 4, beyond * (1 + 1.25e-9)) == 0
-    assert key_selection._extra_steps(LAW, 4, beyond * (1 + 5e-10)) == 1
+    assert key_selection._extra_steps(LAW, 4, beyond * (1 + 1.1e-9)) == 0
+    assert key_selection._extra_steps(LAW, 4, beyond * (1 + 9e-10)) == 1
 
 
 def test_the_smallest_count_for_which_a_test_holds() -> None:
