@@ -66,6 +66,7 @@ def kinds_tested(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith(("mechanisms/", "plan/statistics/"))])
+@pytest.mark.costly
 def test_no_kind_of_mechanism_or_statistic_is_tested_for_outside_its_own_files(name: str) -> None:
     assert list(kinds_tested(tree_of(name))) == []
 
@@ -84,6 +85,7 @@ def f(m, s, atom):
     assert sorted(kinds_tested(ast.parse(planted))) == ["line 7: Normal", "line 7: Sum", "line 9: Sum"]
 
 
+@pytest.mark.costly
 def test_what_came_from_records_is_opened_in_the_session_alone() -> None:
     opened = {
         name

@@ -151,6 +151,7 @@ def released_before(old, text, changes=(), name="plan.toml"):
 
 
 @pytest.mark.parametrize("version", ["0.2.0", "0.3.0.dev", "0.3.0"])
+@pytest.mark.costly
 def test_what_an_earlier_version_charged_is_recognized_under_any_title_and_not_paid_twice(version, tmp_path):
     old = copied(version, tmp_path)
     text = (old / "plan.toml").read_text()

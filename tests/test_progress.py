@@ -98,6 +98,7 @@ def opened() -> None:
     assert late._open
 
 
+@pytest.mark.costly
 def test_on_a_terminal_a_long_computation_shows_a_bar_that_is_gone_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -116,6 +117,7 @@ def test_what_takes_less_than_a_second_shows_nothing(monkeypatch: pytest.MonkeyP
     assert terminal.getvalue() == ""
 
 
+@pytest.mark.costly
 def test_an_interrupt_takes_the_bar_away(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(progress.shown, "__kwdefaults__", {"after": 0.0})
@@ -166,6 +168,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Handle:
     return handle
 
 
+@pytest.mark.costly
 def test_a_notebook_shows_a_line_that_is_empty_at_the_end(notebook: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.shown, "__kwdefaults__", {"after": 0.0})
     long_one(notebook.wait)
@@ -175,6 +178,7 @@ def test_a_notebook_shows_a_line_that_is_empty_at_the_end(notebook: Handle, monk
     ]
 
 
+@pytest.mark.costly
 def test_what_is_shown_in_a_notebook_is_text(notebook: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.shown, "__kwdefaults__", {"after": 0.0})
     with progress.shown("a <b>"):

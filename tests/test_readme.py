@@ -30,6 +30,7 @@ def four_questions(page: str) -> str:
     return page.split("\n## Four questions\n\n")[1].split("\n\n")[0]
 
 
+@pytest.mark.costly
 def test_what_a_visitor_asks_is_answered_alike_on_both_first_pages_by_commands_that_exist() -> None:
     told = four_questions(README)
     assert told.replace("](docs/", "](") == four_questions((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
@@ -53,6 +54,7 @@ def test_every_link_leads_somewhere() -> None:
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
+@pytest.mark.costly
 def test_a_stranger_publishes_their_own_csv_in_at_most_six_commands(tmp_path: Path, monkeypatch) -> None:
     """With the package at hand instead of its first command; tests/supply/test_wheel.py runs that one too."""
     monkeypatch.chdir(tmp_path)
@@ -137,6 +139,7 @@ def drawn_lines(text: str) -> list[list[float]]:
     return [[float(number) for number in re.findall(r"-?[\d.]+", path)] for path in paths]
 
 
+@pytest.mark.costly
 def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
     """Its words, and its lines to half a point, which is a quarter of their width."""
     import matplotlib

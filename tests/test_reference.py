@@ -3,12 +3,15 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
 import recordwise as rw
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SCRIPT = runpy.run_path(str(DOCS / "make_reference.py"))
 
 
+@pytest.mark.costly
 def test_the_reference_is_current() -> None:
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert page == SCRIPT["reference"](), "run: python docs/make_reference.py"

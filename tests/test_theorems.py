@@ -70,11 +70,13 @@ def listed(ids: set[str], where: dict[str, str]) -> str:
     return ", ".join(f"{found} ({where[found]})" for found in sorted(ids))
 
 
+@pytest.mark.costly
 def test_every_id_in_the_code_is_proved() -> None:
     code = ids_in_code()
     assert not (missing := code.keys() - theory().keys()), f"no heading in docs/theory: {listed(missing, code)}"
 
 
+@pytest.mark.costly
 def test_every_id_in_the_code_is_tested() -> None:
     code = ids_in_code()
     assert not (missing := code.keys() - ids_in_tests().keys()), f"no test marked: {listed(missing, code)}"

@@ -73,6 +73,7 @@ def test_every_mechanism_of_the_contract_suite_passes_the_audit(entry: Entry) ->
     assert not any(each.broken for each in found), told(found)
 
 
+@pytest.mark.costly
 def test_the_catalogue_asks_every_mechanism_there_is() -> None:
     exported = {getattr(mechanisms, name) for name in mechanisms.__all__}
     drawn = {

@@ -508,6 +508,7 @@ def test_each_source_that_can_be_read_in_two_ways_is_tried(refused: bool, tmp_pa
     assert true.read_bytes()[: -8 - length] == false.read_bytes()[: -8 - length]
 
 
+@pytest.mark.costly
 def test_each_table_of_our_own_is_offered_as_a_list_of_sizes(tmp_path: Path, monkeypatch: Patch) -> None:
     """Four of a private release and four of one from a seed; a list that is taken is a problem."""
     seen: list[Any] = []

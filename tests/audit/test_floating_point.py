@@ -125,6 +125,7 @@ def test_a_float_sum_moves_by_twice_the_record_that_was_added() -> None:
     assert float_sum([NEARLY, *MANY]) != float_sum([*MANY, NEARLY])
 
 
+@pytest.mark.costly
 def test_our_sum_moves_by_the_record_and_by_nothing_else(tmp_path: Path) -> None:
     """The same records; noise of sigma 20, so that the mean of 40 cells is within 25 of the truth but for 1e-12."""
     measure = rw.Measure.of("value", step="0.25", bound=2**54)

@@ -69,6 +69,7 @@ def test_a_code_that_is_missing_where_a_condition_is_stated_by_codes_is_noticed(
     assert noticed()
 
 
+@pytest.mark.costly
 def test_noise_of_the_next_smaller_band_is_noticed(monkeypatch):
     monkeypatch.setattr(cost, "bands_of_cells", lambda *given: np.maximum(right(*given) - 1, 0))
     assert noticed()

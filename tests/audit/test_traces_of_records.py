@@ -168,6 +168,7 @@ def shape(path: Path) -> Any:
     return file.schema_arrow, file.metadata.metadata, file.metadata.created_by, file.metadata.format_version, groups
 
 
+@pytest.mark.costly
 def test_records_that_no_public_cell_holds_change_not_a_byte_of_any_file(tmp_path: Path) -> None:
     inside = records()
     outside = inside.slice(0, 7).set_column(inside.column_names.index("county"), "county", pa.array(["99"] * 7))

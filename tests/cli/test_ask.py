@@ -26,6 +26,7 @@ def test_a_total_is_printed_with_its_error_and_citation(folder, run):
     assert "grows with the total" in " ".join(run("ask", folder / "out", "payann").stdout.split())
 
 
+@pytest.mark.costly
 def test_conditions_shares_ranks_growth_and_files(folder, run, tmp_path):
     for name in ("out", "later"):
         assert run("release", folder / "plan.toml", "--out", folder / name, "--yes", "--again").exit_code == 0

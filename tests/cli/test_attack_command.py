@@ -143,6 +143,7 @@ def test_tables_that_do_not_add_up_are_refused(publication, run) -> None:
     assert "contradict each other" in told.stderr
 
 
+@pytest.mark.costly
 def test_a_private_release_next_to_tables_published_earlier(tmp_path, run) -> None:
     """What the earlier tables give away alone is stated apart; the private one adds bounds."""
     (tmp_path / "counties.csv").write_text("state,county\n01,a\n01,b\n01,c\n")

@@ -11,6 +11,7 @@ from recordwise.policy.firms import FirmPolicy
 FEW = ("--cells", "2000", "--runs", "1")
 
 
+@pytest.mark.costly
 def test_an_audit_prints_a_line_for_each_record_and_ends_well(run):
     result = run("audit", "--mechanism", "unit split by group", *FEW)
     assert result.exit_code == 0, result.output
@@ -23,6 +24,7 @@ def test_an_audit_prints_a_line_for_each_record_and_ends_well(run):
     assert "run 1 of 1" in result.stderr
 
 
+@pytest.mark.costly
 def test_an_audit_for_programs_holds_every_number(run_json):
     found = run_json("audit", "--mechanism", "clamped", *FEW)
     assert found["kept"]
@@ -33,6 +35,7 @@ def test_an_audit_for_programs_holds_every_number(run_json):
     assert giant["verdict"] == "kept"
 
 
+@pytest.mark.costly
 def test_an_audit_of_a_broken_library_ends_with_one_and_says_what_broke(run, monkeypatch):
     exact = publisher.firm_policy
 

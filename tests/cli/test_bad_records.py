@@ -219,6 +219,7 @@ def plan_in(folder, *edits):
     return folder / "plan.toml"
 
 
+@pytest.mark.costly
 def test_the_plan_itself_is_released(tmp_path, run):
     """Without a mistake nothing is refused; a column that no query uses may hold anything."""
     parquet()(tmp_path)

@@ -51,6 +51,7 @@ def place(tmp_path, run):
     return tmp_path
 
 
+@pytest.mark.costly
 def test_a_year_is_carried_on_and_then_corrected(place, run):
     # Coming and leaving cost a shop 4.5556 times (1/4 + 400/64)/2.
     told = run("check", place / "later.toml", "--set", "year=2021", "--json")
@@ -105,6 +106,7 @@ def test_a_plan_without_a_budget_of_those_who_stay_gets_the_lines_to_paste(place
     assert "staying = [{ rho" in refused.output.replace("\n", " ")
 
 
+@pytest.mark.costly
 def test_a_renamed_code_is_carried_on_by_a_public_list(place, run):
     table = pa.table({"id": [1, 2, 3], "county": ["01", "12", "12"], "emp": [4, 20, 9]})
     pq.write_table(table, place / "records2021.parquet")

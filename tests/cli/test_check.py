@@ -14,6 +14,7 @@ def change(folder, old, new):
     (folder / "plan.toml").write_text(text.replace(old, new))
 
 
+@pytest.mark.costly
 def test_a_plan_is_explained_without_its_data(folder, run):
     (folder / "establishments.parquet").unlink()
     result = run("check", folder / "plan.toml", "--no-source")
@@ -70,6 +71,7 @@ def test_the_expected_errors_are_those_of_the_noise_laws(folder, run_json):
     assert found["count"]["cells"] == 4
 
 
+@pytest.mark.costly
 def test_example_losses_are_those_of_the_policy(folder, run_json):
     change(folder, "[keys.areas]", "[examples]\nshop = { emp = 4, payann = 140 }\n\n[keys.areas]")
     (found,) = run_json("check", folder / "plan.toml")["examples"]
@@ -99,6 +101,7 @@ def test_all_problems_are_told_with_their_lines(folder, run, run_json):
     assert all(f"line {each['line']}: " in plain.stderr for each in told)
 
 
+@pytest.mark.costly
 def test_a_plan_beyond_its_budget_ends_with_3_and_a_witness(folder, run, run_json):
     change(folder, "rho = 2\nat", "rho = 0.1\nat")
     result = run("check", folder / "plan.toml")
@@ -157,6 +160,7 @@ def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
     assert "shop: column 'naics' contains a group that is not covered by this policy" in result.stdout
 
 
+@pytest.mark.costly
 def test_selected_keys_show_their_delta_and_quantiles_their_error(folder, run, run_json):
     text = (folder / "plan.toml").read_text()
     head, _, _ = text.partition("[keys.areas]")

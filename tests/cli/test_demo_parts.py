@@ -167,6 +167,7 @@ def test_losses_of_both_years_are_spread_over_establishments(folder: Path) -> No
     assert found == {"half below": 1001 * 99, "one in a hundred above": pytest.approx(1001 * 596, rel=1e-12)}
 
 
+@pytest.mark.costly
 def test_examples_lose_in_each_year_and_in_both(monkeypatch: Patch) -> None:
     def policy(times: float) -> Any:
         return SimpleNamespace(policy=SimpleNamespace(loss=lambda record: times * record["emp"]))

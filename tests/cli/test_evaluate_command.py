@@ -93,6 +93,7 @@ def test_generated_records_need_no_source(folder, run_json):
     assert not (folder / "small.ledger").exists()
 
 
+@pytest.mark.costly
 def test_a_release_and_a_plan_are_baselines_and_metrics_may_be_your_own(released, run_json, monkeypatch):
     (released / "own_metric.py").write_text("def half(exact, published):\n    return abs(published - exact) / 2\n")
     monkeypatch.chdir(released)

@@ -7,6 +7,7 @@ import pytest
 from recordwise.ledger.ledger import Ledger
 
 
+@pytest.mark.costly
 def test_a_plan_is_explained_without_touching_source_and_ledger(folder, run, run_json):
     (folder / "establishments.parquet").unlink()
     result = run("explain", folder / "plan.toml", "--rows", 2_000)
@@ -19,6 +20,7 @@ def test_a_plan_is_explained_without_touching_source_and_ledger(folder, run, run
     assert run_json("explain", folder / "plan.toml", "--rows", 500)["records"] == 500
 
 
+@pytest.mark.costly
 def test_pages_are_files_that_are_not_overwritten(folder, run):
     words = ("explain", folder / "plan.toml", "--rows", 500, "--to", folder / "page.html")
     assert run(*words).exit_code == 0
@@ -26,6 +28,7 @@ def test_pages_are_files_that_are_not_overwritten(folder, run):
     assert run(*words).exit_code == 2
 
 
+@pytest.mark.costly
 def test_confidential_records_are_a_look_for_a_terminal(folder, run, monkeypatch):
     from recordwise.cli import screen
 
@@ -41,6 +44,7 @@ def test_confidential_records_are_a_look_for_a_terminal(folder, run, monkeypatch
     ledger.close()
 
 
+@pytest.mark.costly
 def test_a_loss_is_said_in_words_before_its_numbers(released, run):
     lines = run("loss", released / "out" / "policy.json", "emp=4", "payann=140").stdout.splitlines()
     words = next(at for at, line in enumerate(lines) if line.startswith("Presence "))

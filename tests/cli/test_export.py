@@ -39,6 +39,7 @@ def released(furnished, tmp_path_factory):
     return plan.with_name("out")
 
 
+@pytest.mark.costly
 def test_the_screen_shows_the_errors_of_the_basic_tables_and_says_so(released):
     said = released.with_name("said.txt").read_text()
     assert "These are the errors of the basic tables" in " ".join(said.split())

@@ -40,6 +40,7 @@ def pasted(plan: Path, shown: str) -> None:
     plan.write_text("\n".join(kept))
 
 
+@pytest.mark.costly
 def test_a_refusal_says_how_and_what_it_says_is_accepted(folder: Path, run: Any) -> None:
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text().replace("rho = 2\n", "rho = 0.4\n"))
@@ -110,6 +111,7 @@ def test_a_second_year_a_change_a_revision_and_a_larger_budget(yearly: Path, run
     assert verify(ledger, against=[yearly / each for each in ("out2025", "out2026", "revised", "more")]) == []
 
 
+@pytest.mark.costly
 def test_a_budget_may_be_given_on_the_command_line_and_is_never_too_low(released: Path, run: Any) -> None:
     plan = released / "plan.toml"
     words = ("ledger", "amend", plan, "--reason", "why", "--yes", "--budget")

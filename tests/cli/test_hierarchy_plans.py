@@ -37,6 +37,7 @@ def listed(folder):
     return folder
 
 
+@pytest.mark.costly
 def test_a_check_names_the_lists_with_their_source_and_digest(listed, run, run_json):
     told = " ".join(run("check", listed / "plan.toml").stdout.split())
     assert "The hierarchy place: 3 codes in the levels nation, area, county; source: public: a list of counties" in told

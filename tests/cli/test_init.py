@@ -46,6 +46,7 @@ def filled(text, types=()):
     return text.replace('step = ""', "step = 0.01")
 
 
+@pytest.mark.costly
 def test_roles_and_types_come_from_names_and_declared_types(files, run):
     result = run("init", files / "t.parquet", "--out", files / "plan.toml")
     assert result.exit_code == 0, result.output
@@ -97,6 +98,7 @@ def test_a_look_proposes_types_and_steps_and_marks_the_plan(files, run):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.costly
 def test_stata_spss_and_tables_of_databases_have_a_first_plan_too(files, run):
     import duckdb
     import pandas as pd

@@ -9,5 +9,6 @@ CASES = [pytest.param(each, marks=[pytest.mark.costly] * (each != "plans")) for 
 
 
 @pytest.mark.parametrize("subject", CASES)
+@pytest.mark.costly
 def test_commands_print_what_they_printed(subject: str) -> None:
     assert not moved(kept_commands, subject), ANEW.format("cli.kept_commands")

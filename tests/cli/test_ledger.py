@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 
+@pytest.mark.costly
 def test_the_books_are_shown(released, run, run_json):
     result = run("ledger", "show", released / "small.ledger")
     assert result.exit_code == 0
@@ -24,6 +25,7 @@ def test_books_in_order_are_said_to_be(released, run, run_json):
     assert run_json("ledger", "verify", released / "small.ledger")["in_order"] is True
 
 
+@pytest.mark.costly
 def test_several_folders_may_follow(released, run):
     run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again")
     result = run("ledger", "verify", released / "small.ledger", "--against", released / "out", released / "second")

@@ -25,6 +25,7 @@ def saved(tmp_path):
     return written
 
 
+@pytest.mark.costly
 def test_a_release_can_be_looked_up(released, run_json):
     policies = json.loads((released / "out" / "policy.json").read_text())
     for words, which in (((), "tight"), (("--paper",), "paper")):

@@ -44,6 +44,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.costly
 def test_loans_with_dollars_dates_and_trailing_blanks(here, run):
     rows = [
         ("L1", "$1,234.50 ", "12/31/2020", "Kent  "),
@@ -86,6 +87,7 @@ def test_loans_with_dollars_dates_and_trailing_blanks(here, run):
     assert sum(event.kind == "charged" for event in Ledger.existing(here / "loans.ledger").history()) == 1
 
 
+@pytest.mark.costly
 def test_a_semicolon_file_of_windows_with_decimal_commas(here, run):
     text = "Betrieb Nr;Région;Umsatz\n1;Île;1.234,50 €\n2;Île;0,25\n3;Süd;7 €\n"
     (here / "betriebe.csv").write_bytes(text.encode("cp1252"))
@@ -164,6 +166,7 @@ def test_accounts_with_negative_values_and_names_with_dots_and_blanks(here, run)
     assert '"NET.PROFIT", in double quotes' in refused
 
 
+@pytest.mark.costly
 def test_utilities_with_an_id_of_two_columns(here, run):
     (here / "u.csv").write_text("UTILITYID,STATE,kwh\n1,NY,5\n1,CT,6\n2,NY,7\n")
     words = ("--sum", "kwh=5", "--by", "STATE", "--keys", "NY,CT", "--tuned-on", "public")
@@ -196,6 +199,7 @@ def published(tmp_path_factory):
     return folder / "out"
 
 
+@pytest.mark.costly
 def test_a_release_is_read_in_pandas_and_duckdb_with_its_codes(published):
     frame = pd.read_parquet(published / "county.parquet")
     text = pd.read_csv(published / "county.csv", dtype={"county": str}, comment="#")
@@ -216,6 +220,7 @@ def test_a_release_is_read_in_r_with_its_codes(published):
     assert float(total) == pytest.approx(frame["sum_sales"].sum(), rel=1e-5)
 
 
+@pytest.mark.costly
 def test_preflight_writes_a_file_for_its_owner_where_there_is_no_terminal(here, run, published):
     (here / "u.csv").write_text("shop_id,county,sales\n1,001,5\n2,003,6\n3,009,7\n")
     words = ("--sum", "sales=5", "--by", "county", "--keys", "001,003", "--tuned-on", "public")

@@ -386,6 +386,7 @@ def test_figures_are_drawn_into_three_kinds_of_files(name: str, monkeypatch: Pat
         ("synthetic", False, False),
     ],
 )
+@pytest.mark.costly
 def test_numbers_of_confidential_records_go_to_a_terminal(
     data: str, terminal: bool, refused: bool, monkeypatch: Patch
 ) -> None:

@@ -110,6 +110,7 @@ def given(command: Any, **changed: Any) -> dict[str, Any]:
     return usual | {"plan_file": Path("p.toml"), "data": "synthetic", "debug": True} | changed
 
 
+@pytest.mark.costly
 def test_a_comparison_is_asked_for_with_its_options(plan: Asked, monkeypatch: Patch, capsys: Captured) -> None:
     plan.put(monkeypatch, "recordwise.planning.compare", "compare", Result())
     plan.put(monkeypatch, "recordwise.planning.search.goals", "usual_families", "usual")

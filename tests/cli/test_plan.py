@@ -11,6 +11,7 @@ from recordwise.plan.file import load_plan
 EMP = ("--statistic", "emp", "--within", "0.2", "--share", "0.9")
 
 
+@pytest.mark.costly
 def test_compare_shows_the_plans_own_mechanism_and_the_older_rules(folder, run):
     result = run("plan", "compare", folder / "plan.toml", "--statistic", "emp", "--data", "synthetic")
     assert result.exit_code == 0, result.output
@@ -19,6 +20,7 @@ def test_compare_shows_the_plans_own_mechanism_and_the_older_rules(folder, run):
     assert "CONFIDENTIAL" not in result.stdout
 
 
+@pytest.mark.costly
 def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, run, run_json, terminal):
     assert "CONFIDENTIAL" in run("plan", "compare", folder / "plan.toml", "--statistic", "emp").stdout
     assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp")["privacy_label"]
@@ -62,6 +64,7 @@ def levels(folder):
     return folder / "plan.toml"
 
 
+@pytest.mark.costly
 def test_compare_takes_the_whole_plan_with_its_levels_and_statistics(levels, run, run_json):
     """It refused a query of several levels."""
     found = run_json("plan", "compare", levels, "--data", "synthetic")

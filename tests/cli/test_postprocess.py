@@ -18,6 +18,7 @@ def released(folder, run):
     return folder / "out"
 
 
+@pytest.mark.costly
 def test_a_saved_release_reads_back_as_it_was_written(released, folder):
     release = rw.read(released)
     release.save(folder / "again")
@@ -27,6 +28,7 @@ def test_a_saved_release_reads_back_as_it_was_written(released, folder):
         assert json.loads((folder / "again" / file).read_text()) == json.loads((released / file).read_text())
 
 
+@pytest.mark.costly
 def test_a_folder_is_fitted_and_still_agrees_with_the_ledger(released, folder, run):
     done = run("postprocess", released, "--out", folder / "fitted", "--json")
     assert done.exit_code == 0
@@ -38,6 +40,7 @@ def test_a_folder_is_fitted_and_still_agrees_with_the_ledger(released, folder, r
     assert verified.exit_code == 0
 
 
+@pytest.mark.costly
 def test_the_fit_is_the_one_of_the_release_itself(released, folder, run):
     run("postprocess", released, "--out", folder / "fitted", "--method", "sequential")
     expected = rw.read(released).consistent(method="sequential")
@@ -45,6 +48,7 @@ def test_the_fit_is_the_one_of_the_release_itself(released, folder, run):
         assert pq.read_table(folder / "fitted" / f"{table.name}.parquet").equals(table.data)
 
 
+@pytest.mark.costly
 def test_the_page_of_the_fitted_folder_keeps_its_parts(released, folder, run):
     run("postprocess", released, "--out", folder / "fitted")
     pages = [(each / "report.html").read_text() for each in (released, folder / "fitted")]
@@ -53,6 +57,7 @@ def test_the_page_of_the_fitted_folder_keeps_its_parts(released, folder, run):
     assert "without the parts" not in pages[1]
 
 
+@pytest.mark.costly
 def test_the_help_s_own_example_of_a_rule_works(folder, run):
     text = (
         (folder / "plan.toml").read_text().replace("measures.payann = 1", "measures.payann = 1\nmeasures.payqtr1 = 1")

@@ -83,6 +83,7 @@ def test_the_refusal_tells_no_number_of_records(written, run, tmp_path):
     )
 
 
+@pytest.mark.costly
 def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path, terminal):
     result = run("preflight", written(ALL))
     assert result.exit_code == 0, result.output
@@ -162,6 +163,7 @@ def asked(keys):
 
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+@pytest.mark.costly
 def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
     import pyarrow as pa
 
@@ -193,6 +195,7 @@ LISTED = {"area": ["a"], "code": ["311"]}
 
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+@pytest.mark.costly
 def test_a_record_in_the_rest_of_a_coarser_table_is_not_outside_a_finer_one(opens):
     import pyarrow as pa
 

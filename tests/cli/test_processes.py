@@ -94,6 +94,7 @@ def test_help_loads_neither_engine_nor_arrow(tmp_path):
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.costly
 def test_an_unexpected_failure_quotes_nothing(tmp_path, run, monkeypatch):
     import recordwise.plan.file.read
 

@@ -3,10 +3,13 @@
 import stat
 from pathlib import Path
 
+import pytest
+
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
 
 
+@pytest.mark.costly
 def test_a_rehearsal_shows_what_a_release_would_take(folder, run):
     (folder / "establishments.parquet").unlink()
     result = run("rehearse", folder / "plan.toml", "--out", folder / "made", "--rows", 2_000)
@@ -34,6 +37,7 @@ def test_json_has_the_numbers(folder, run_json):
     assert set(told["files"]) == {path.name for path in Path(told["folder"]).iterdir()}
 
 
+@pytest.mark.costly
 def test_verify_refuses_a_rehearsal(released, run):
     assert run("rehearse", released / "plan.toml", "--out", released / "made", "--rows", 500).exit_code == 0
     result = run("ledger", "verify", released / "small.ledger", "--against", released / "made")
@@ -60,6 +64,7 @@ def test_confidential_records_go_to_a_terminal_only(folder, run):
     assert not (folder / "small.ledger").exists()
 
 
+@pytest.mark.costly
 def test_a_rehearsal_of_confidential_records_is_a_look_and_its_folder_is_its_owners_only(folder, run, terminal):
     result = run(
         "rehearse", folder / "plan.toml", "--out", folder / "made", "--records", folder / "establishments.parquet"

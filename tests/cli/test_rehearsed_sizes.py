@@ -43,6 +43,7 @@ def chained(folder, run, terminal):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.costly
 def test_the_table_is_refused_even_if_nobody_noted_the_look(chained, folder, kind):
     """The records were falsely declared, so the ledger knows nothing: the label of the table alone must stop it."""
     refused = chained(kind, "--data", "public")
@@ -74,6 +75,7 @@ def test_the_look_is_known_even_if_the_label_is_lost(chained, folder, kind, unla
     assert not (folder / "out").exists()
 
 
+@pytest.mark.costly
 def test_only_a_false_declaration_and_a_lost_label_together_pass(chained, folder, unlabeled):
     """Both tests above can fail: without the two refusals the release is made."""
     assert chained("csv", "--data", "public").exit_code == 0

@@ -13,6 +13,7 @@ def events(folder):
     return [event.kind for event in Ledger.existing(folder / "small.ledger").history()]
 
 
+@pytest.mark.costly
 def test_a_release_writes_every_file_and_one_charge(released):
     assert sorted(path.name for path in (released / "out").iterdir()) == [
         "county_by_naics3.csv",

@@ -4,6 +4,8 @@ import shutil
 import tempfile
 from collections import namedtuple
 
+import pytest
+
 from recordwise.errors import OutputError
 from recordwise.release.release import Release
 from recordwise.release.verify import verify
@@ -11,6 +13,7 @@ from recordwise.release.verify import verify
 Usage = namedtuple("Usage", "total used free")
 
 
+@pytest.mark.costly
 def test_a_disk_without_room_is_refused_before_the_charge(folder, run, monkeypatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**6, 10**6, 1000))
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
@@ -39,6 +42,7 @@ def keeping_fails(monkeypatch) -> None:
     monkeypatch.setattr(Release, "write_recoverable", keep)
 
 
+@pytest.mark.costly
 def test_a_release_whose_folder_fails_is_kept_and_finished_by_resume(folder, run, monkeypatch) -> None:
     with monkeypatch.context() as patched:
         failing(patched, lambda where: True)

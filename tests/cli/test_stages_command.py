@@ -53,6 +53,7 @@ def test_a_final_release_pays_the_difference_and_every_command_says_so(place, ru
     assert "answers are averages of both draws" in page
 
 
+@pytest.mark.costly
 def test_what_a_refined_release_tells_is_said_with_the_losses_of_all_stages(place, run):
     """Averages of two draws tell what both cost; the further draws alone would say less than the truth."""
     assert (
@@ -150,6 +151,7 @@ def test_what_a_stage_cannot_do_is_refused_by_name(place, run, entry, words):
     assert words in refused.output
 
 
+@pytest.mark.costly
 def test_a_final_release_that_could_not_be_saved_is_resumed_at_no_cost(place, run):
     arguments = ["release", place / "final.toml", "--refine", place / "first", "--yes"]
     full = OutputError(folder="second", problem="cannot be written", advice="")

@@ -180,6 +180,7 @@ def test_a_first_plan_becomes_one_that_reaches_a_goal_with_a_budget_of_its_own(p
     assert (refused.exit_code, "recordwise ledger amend new.toml --reason TEXT" in told(refused)) == (2, True)
 
 
+@pytest.mark.costly
 def test_every_format_and_the_page_of_one_release(plants: Any, run: Any) -> None:
     words = ("--by", "county", "--keys", "N1,N2,C1", "--sum", "emp=20", "--tuned-on", "public")
     done(run("init", "plants.csv", "--header", *words))
@@ -226,6 +227,7 @@ count_distinct.firm = { kind = "Gaussian", rho = 0.5, as = "firms" }
 """
 
 
+@pytest.mark.costly
 def test_private_keys_quantiles_ratios_averages_and_firms_in_one_release(plants: Any, run: Any) -> None:
     lines = Path("plants.csv").read_text().splitlines()
     Path("firms.csv").write_text(

@@ -128,6 +128,7 @@ def the_worked_example_is_printed_as_it_runs(ran, entered, folder):
     assert [language for language, _ in EXAMPLE].count("console") == 7
 
 
+@pytest.mark.costly
 def test_exact_answers_of_the_utilities_are_those_of_their_collapsed_rows(entered, tmp_path):
     """With next to no noise the release of a state is its sum over units and months, by hand in pandas."""
     tables.utilities(tmp_path, units=300)

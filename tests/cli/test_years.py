@@ -61,6 +61,7 @@ def test_two_years_add_up_for_a_history_and_each_has_its_budget(yearly, release,
     assert "emp is beyond 2^62 steps" in run("loss", ledger, "emp@2025=1e19", "payann=1").stderr
 
 
+@pytest.mark.costly
 def test_ledger_show_prints_what_each_period_cost_the_examples_and_what_is_left(yearly, release, run, run_json) -> None:
     for year in (2025, 2026):
         release(year)
@@ -102,6 +103,7 @@ def _events(folder, run) -> list:
     return json.loads(run("ledger", "show", folder / "small.ledger", "--json").stdout)["events"]
 
 
+@pytest.mark.costly
 def test_parameters_are_recorded_and_a_budget_of_one_period_needs_a_series(yearly, release, run) -> None:
     release(2026)
     stated = json.loads((yearly / "out2026" / "release.json").read_text())
@@ -154,6 +156,7 @@ def test_changes_of_releases_made_to_add_up_are_those_of_the_drawn_numbers_and_h
     assert '"=1+1"' not in first.read_text()
 
 
+@pytest.mark.costly
 def test_the_page_shows_earlier_periods_that_the_plan_names_and_a_missing_one_is_told_before_the_charge(
     yearly, release, run
 ) -> None:

@@ -364,6 +364,7 @@ def bounds_of(folder: Path, tmp_path: Path, **changed: str) -> Description:
 
 
 @pytest.mark.parametrize(("confidence", "level"), [("", 0.999), ("0.5", 0.5), ("0.9", 0.9)])
+@pytest.mark.costly
 def test_noise_bounds_totals_by_its_size_or_a_step(
     private: Path, tmp_path: Path, confidence: str, level: float
 ) -> None:

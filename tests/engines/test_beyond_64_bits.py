@@ -78,6 +78,7 @@ def counted(text):
 
 
 @pytest.mark.theorem("T-COMPARE")
+@pytest.mark.costly
 def test_conditions_beside_one_another_select_what_logic_says(opens):
     found = opens.some(list(cases()))
     assert counts(opens, *(counted(text) for text, _ in found)) == [selected(test) for _, test in found]

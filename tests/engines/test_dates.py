@@ -181,6 +181,7 @@ def test_dates_in_files_and_frames_of_pandas(opens, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+@pytest.mark.costly
 def test_a_release_by_quarter_has_a_page_that_asks_for_the_date(opens, tmp_path):
     frame = table(STORED["days"])
     with employers(frame, **opens.session_options()) as session:

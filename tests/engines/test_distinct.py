@@ -24,6 +24,7 @@ REPEATS = "repeats an id that must be unique"
 @pytest.mark.theorem("T-UNIQUE")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(WORD, max_size=60))
+@pytest.mark.costly
 def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
     assert all_different(np.array(drawn, dtype=np.uint64)) == (len(set(drawn)) == len(drawn))
 

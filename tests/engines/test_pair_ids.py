@@ -122,6 +122,7 @@ sum.kwh = { kind = "UnitSplit", at = 5, rho = 0.1 }
 """
 
 
+@pytest.mark.costly
 def test_check_page_and_release_say_that_the_pair_is_protected(tmp_path):
     from typer.testing import CliRunner
 

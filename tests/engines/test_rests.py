@@ -113,6 +113,7 @@ def test_every_listed_cell_and_every_rest_has_its_records_and_no_others(opens, i
 
 @pytest.mark.theorem("T-REST")
 @pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.costly
 def test_a_record_shifts_one_cell_of_each_table_and_is_charged_for_all_of_them(opens, in_memory, monkeypatch):
     """The record of each kind (listed at all levels, a rest at some level, in no cell) is added to the same others."""
     monkeypatch.setattr(engine_totals, "MOST_CELLS", engine_totals.MOST_CELLS if in_memory else -1)

@@ -59,6 +59,7 @@ def plan():
     return Plan(schema=SCHEMA, queries=(asked.count_distinct("firm", rw.Gaussian(rho=1)),))
 
 
+@pytest.mark.costly
 def test_a_sas_file_gives_the_totals_of_the_same_records_in_memory(write):
     table = records(700)
     assert revealed(write(lists(table)), plan()) == revealed(table, plan())

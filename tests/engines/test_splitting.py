@@ -120,6 +120,7 @@ def test_three_times_seven_tenths_makes_three_pieces_not_four(opens):
 THRESHOLDS = by("industry", {"mining": 20, "retail": 2}, default=10)
 
 
+@pytest.mark.costly
 def test_thresholds_by_group_cut_each_record_at_its_own(opens):
     @settings(max_examples=opens.examples(8), deadline=None)
     @example([])
@@ -135,6 +136,7 @@ def test_thresholds_by_group_cut_each_record_at_its_own(opens):
 
 
 @pytest.mark.theorem("T-SPLIT")
+@pytest.mark.costly
 def test_the_policys_own_sql_counts_the_same_pieces(opens):
     """The loss of the split policy, binned inside the engine, is rho times the square of the pieces."""
 

@@ -267,6 +267,7 @@ def sources(tmp_path):
     yield "relation", theirs.from_arrow(table)
 
 
+@pytest.mark.costly
 def test_every_source_gives_the_same_totals(opens, tmp_path):
     from recordwise.plan import Keys
 

@@ -146,6 +146,7 @@ def test_hostile_numbers_are_read_as_python_reads_them_or_refused(tmp_path):
     compare_numbers(DuckDB, tmp_path, 150)
 
 
+@pytest.mark.costly
 def test_hostile_dates_are_read_as_python_reads_them_or_refused(tmp_path):
     compare_dates(DuckDB, tmp_path, 100)
 

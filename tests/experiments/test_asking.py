@@ -31,6 +31,7 @@ def test_intervals_of_all_kinds_cover() -> None:
     assert binom.cdf(binom.ppf(1e-6, 2000, LEVEL), 2000, 0.92) > 0.4
 
 
+@pytest.mark.costly
 def test_every_kind_of_interval_is_counted() -> None:
     rows = covered(4, 7, lambda _: None)
     assert {row["of"] for row in rows if row["kind"] == "growth"} == {4}

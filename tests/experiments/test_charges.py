@@ -94,6 +94,7 @@ def test_wrong_losses_of_square_root_noise_are_found_out(wrong: str) -> None:
     assert kept(planted) != (True, True)
 
 
+@pytest.mark.costly
 def test_the_charge_of_a_pure_external_mechanism_is_never_below_the_loss_of_laplace_noise() -> None:
     assert kept(external(4))[0]
     assert not kept(external(4), 0.7)[0]

@@ -19,6 +19,7 @@ def found():
     return collected(lambda _: None)
 
 
+@pytest.mark.costly
 def test_every_erratum_is_borne_out(found):
     assert [each.name for each in found if not each.holds] == []
     assert len({each.name for each in found}) == len(SHOWN)
@@ -58,6 +59,7 @@ def test_the_command_prints_one_and_refuses_an_unknown_one(capsys):
     assert "lemma-7" in capsys.readouterr().err
 
 
+@pytest.mark.costly
 def test_the_page_of_all_errata_is_made():
     done = reproduce(runs=1, seed=1, tell=lambda _: None)
     assert done.numbers["borne_out"] == done.numbers["of"] == len(SHOWN)

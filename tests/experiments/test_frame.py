@@ -67,6 +67,7 @@ def test_a_claim_that_does_not_agree_needs_a_reason():
             Claim(statement="a", paper="1", ours="2", agrees=verdict)
 
 
+@pytest.mark.costly
 def test_the_files_hold_the_numbers_the_claims_and_the_figure(tmp_path):
     write(finished(), tmp_path, seconds=1.26)
     told = json.loads((tmp_path / "reproduction.json").read_text())

@@ -318,6 +318,7 @@ def test_each_command_of_the_map_runs_in_a_cheap_form(name, generated, monkeypat
     assert (tmp_path / "out" / "reproduction.html").stat().st_size > 1000
 
 
+@pytest.mark.costly
 def test_each_erratum_of_the_map_is_printed_by_its_command(capsys):
     from experiments.errata.__main__ import main
 

@@ -1,11 +1,13 @@
 """Tables 1 and 2 of [A] through releases and their records, on a small table."""
 
 import numpy as np
+import pytest
 
 from experiments.microdata import paper
 from experiments.microdata.released import measured
 
 
+@pytest.mark.costly
 def test_every_method_is_measured_on_records_of_the_same_releases():
     """The sum of Sequential is the noise of the total, which all its runs have: Laplace of scale 8, on the same seeds."""
     table = np.array([[400.0, 0.0, 3.0], [0.0, 60.0, 0.0]])

@@ -18,6 +18,7 @@ def frame():
 
 
 @pytest.mark.parametrize("digits", DIGITS)
+@pytest.mark.costly
 def test_the_totals_of_every_level_are_those_of_a_plain_group_by(digits):
     (level,) = [each for each in small_tables().levels if each.digits == digits]
     data = frame()

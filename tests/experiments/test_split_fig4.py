@@ -51,6 +51,7 @@ def test_every_table_meets_its_goal_by_the_law_and_would_not_with_more_noise(goa
         assert Fraction(goal) * each.at_total < rw.noise.DiscreteGaussian(more.gaussian.noise_sigma).quantile(0.975)
 
 
+@pytest.mark.costly
 def test_the_tight_policy_is_the_sum_over_tables():
     found = fitness.calibrated(small_tables(), "0.10")
     record = {"emp": 12, "payann": 900, "payqtr1": 200}
@@ -60,6 +61,7 @@ def test_the_tight_policy_is_the_sum_over_tables():
     assert fitness.policy(found, fitness.FULL).loss(record) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.costly
 def test_no_splitting_scheme_costs_less_than_the_tight_policy():
     found = fitness.calibrated(small_tables(), "0.20")
     records = small_tables().records.measures

@@ -25,6 +25,7 @@ def workload():
 
 
 @pytest.mark.parametrize(("measure", "attribute"), [("emp", "emp"), ("payann", "payann"), ("count", "estab")])
+@pytest.mark.costly
 def test_planning_finds_the_noise_of_figure_4(measure, attribute):
     """Two searches of their own, each to about six digits."""
     goal = planning.Goal(measure, workload(), within="0.10", share="0.95")
@@ -39,6 +40,7 @@ def test_planning_finds_the_noise_of_figure_4(measure, attribute):
         assert float(fitted.mechanism.noise_sigma) == pytest.approx(ours.sigma, rel=1e-5)
 
 
+@pytest.mark.costly
 def test_planning_finds_the_losses_of_figure_4():
     tables = [fitness.calibrated_table(level, "payann", "0.20") for level in small_tables().levels]
     ours = np.asarray(fitness.policy(tables, fitness.FULL).loss(small_records().measures))
@@ -53,6 +55,7 @@ def test_planning_finds_the_losses_of_figure_4():
         )
 
 
+@pytest.mark.costly
 def test_planning_sweeps_to_the_shares_above_rho_of_figure_2():
     data = simulated.simulate("uniform", 20_000, np.random.default_rng(1))
     table = pa.table({"id": np.arange(20_000), "cat": data.group, "ht1": data.values["HT1"] / 100})

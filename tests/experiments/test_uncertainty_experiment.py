@@ -28,6 +28,7 @@ def lines_of(done):
     return [Line(**row) for row in done.tables["errors"]]
 
 
+@pytest.mark.costly
 def test_a_short_run_agrees_with_every_claim(done):
     assert {claim.statement: claim.why for claim in done.claims if claim.agrees is not True} == {}
     assert len(done.tables["errors"]) == 5 * len(SMALL)

@@ -146,6 +146,7 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.costly
 def test_a_damaged_parquet_file_is_refused_without_a_charge_or_read_as_it_stands(tmp_path, file) -> None:
     """``make fuzz`` does this by the thousand; here are thirty."""
     whole, rng, refused = file.read_bytes(), random.Random(3), 0

@@ -21,6 +21,7 @@ def asked():
     return rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="1/8"), alias="n")
 
 
+@pytest.mark.costly
 def test_two_sessions_of_one_process_admit_four_eighths_between_them(tmp_path) -> None:
     path = tmp_path / "l"
     with session(records(), path, BUDGET) as first, session(records(), path, BUDGET) as second:
@@ -98,6 +99,7 @@ def test_a_refused_release_binds_nobody_and_the_corrected_one_is_published(tmp_p
     assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
 
 
+@pytest.mark.costly
 def test_a_later_release_may_use_a_column_the_first_did_not_declare(tmp_path) -> None:
     narrow = {"measures": {"emp": 1}, "columns": {"county": "text"}, "firm": None}
     with session(records(), tmp_path / "l", generous(), **narrow) as opened:

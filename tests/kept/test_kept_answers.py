@@ -13,6 +13,7 @@ ANEW = "If it was meant to: PYTHONPATH=tests python tests/kept/kept_answers.py"
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.costly
 def test_answers_are_as_they_were(subject: str) -> None:
     found = json.loads(json.dumps(dict(SUBJECTS[subject]())))
     assert found.keys() == HELD[subject].keys()

@@ -16,6 +16,7 @@ ANEW = "If it was meant to: PYTHONPATH=tests python tests/kept/kept_charges.py"
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.costly
 def test_charges_are_as_they_were(subject: str) -> None:
     found = json.loads(json.dumps(dict(SUBJECTS[subject]())))
     assert found.keys() == HELD[subject].keys()

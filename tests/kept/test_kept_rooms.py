@@ -31,6 +31,7 @@ CASES = [pytest.param(each, marks=[pytest.mark.costly] * (each in COSTLY)) for e
 
 
 @pytest.mark.parametrize("subject", CASES)
+@pytest.mark.costly
 def test_a_room_tells_what_it_told(subject: str) -> None:
     found = json.loads(json.dumps(told(SUBJECTS[subject])))
     assert found.keys() == HELD[subject].keys()

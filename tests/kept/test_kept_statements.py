@@ -13,6 +13,7 @@ ANEW = "If it was meant to: PYTHONPATH=tests python tests/kept/kept_statements.p
 
 @pytest.mark.skipif(HELD["sqlglot"]["version"] != sqlglot.__version__, reason="another sqlglot may write SQL otherwise")
 @pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.costly
 def test_statements_are_as_they_were(subject: str) -> None:
     found = json.loads(json.dumps(dict(SUBJECTS[subject]())))
     assert found.keys() == HELD[subject].keys()

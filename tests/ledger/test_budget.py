@@ -107,6 +107,7 @@ def test_without_a_budget_everything_is_admitted_and_the_books_say_what_that_mea
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.fractions(min_value="1/50", max_value=1, max_denominator=50), max_size=12))
+@pytest.mark.costly
 def test_what_was_admitted_is_the_sum_of_what_was_charged_and_never_above_the_budget(rhos: list) -> None:
     budget, admitted = constant(2), Policy()
     ledger = memory(budget)

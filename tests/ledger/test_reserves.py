@@ -280,6 +280,7 @@ class Books:
 
 @pytest.mark.theorem("T-RESERVE")
 @pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.costly
 def test_no_sequence_exceeds_what_is_stated(tmp_path: Path, seed: int, monkeypatch) -> None:
     """Charges, revisions, reserves, amendments and crashes at random, against books that are kept by hand.
 

@@ -76,6 +76,7 @@ def test_any_flipped_byte_is_detected_or_changes_no_event(books) -> None:
     assert detected >= 30
 
 
+@pytest.mark.costly
 def test_every_flipped_byte_of_a_policy_is_detected_and_nothing_more_is_charged(books) -> None:
     original = books.read_bytes()
     start = original.rindex(b'"policy":{')
@@ -106,6 +107,7 @@ def test_a_removed_tail_is_found_by_the_release_that_saw_it(books) -> None:
     assert "c: was released when the ledger had 7 events; it has only 5 now" in problem
 
 
+@pytest.mark.costly
 def test_a_restored_old_copy_is_found_even_after_new_charges(books, tmp_path) -> None:
     shutil.copy(books, tmp_path / "copy")
     with session(records(), books, generous()) as opened:

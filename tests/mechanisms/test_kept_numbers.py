@@ -39,6 +39,7 @@ def test_policies_tell_what_they_told(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", kept_numbers.LAWS)
+@pytest.mark.costly
 def test_laws_tell_what_they_told(name: str) -> None:
     compare(f"law {name}", dict(kept_numbers.of_law(kept_numbers.LAWS[name])))
 

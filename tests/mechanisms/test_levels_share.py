@@ -84,6 +84,7 @@ def test_a_scale_that_cannot_be_exact_is_rounded_towards_less_loss():
         rw.LogTransform(offset=1, laplace_scale="0.17"),
     ],
 )
+@pytest.mark.costly
 def test_a_share_that_leaves_no_legal_law_or_no_variance_is_refused(mechanism):
     with pytest.raises(ParameterError, match=r"cannot be shared|must be below 1"):
         mechanism.shared(Fraction(1, 3))

@@ -215,6 +215,7 @@ def test_the_rise_of_an_exponent_is_bounded_from_above_where_rounding_could_lowe
     assert np.all(bound >= there * (1 + 2.0**-42) - here * (1 - 2.0**-42) - 1e-15 * there)
 
 
+@pytest.mark.costly
 def test_cumulants_are_rounded_up_by_more_than_their_sums_can_lose() -> None:
     """The same sums at 40 digits, times the certificate's allowance: a bound without it would be below half of them."""
     generator = np.random.default_rng(5)

@@ -91,6 +91,7 @@ def plan_of(asked: Any) -> Plan:
 
 @pytest.mark.theorem("T-PURE")
 @pytest.mark.parametrize("name", ["Laplace", "root", "Laplace on a root"])
+@pytest.mark.costly
 def test_a_plan_loses_the_sum_and_a_firm_what_its_units_change_together(name: str) -> None:
     mechanism = MECHANISMS[name]()
     plan = plan_of(

@@ -77,6 +77,7 @@ NOISES = [
 
 @pytest.mark.theorem("T-RATIO")
 @pytest.mark.parametrize("sigmas", NOISES, ids=str)
+@pytest.mark.costly
 def test_over_all_cells_the_interval_covers_where_the_two_kinds_meet_too(sigmas):
     """Sizes run through the place where the noisy denominator decides which kind it is."""
     for size in (1, 2, 3, 5, 8, 12, 14, 16, 20, 30, 60):

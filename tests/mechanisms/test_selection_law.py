@@ -76,6 +76,7 @@ def rejects(kept, counts, law):
 
 
 @pytest.mark.theorem("T-SELECT")
+@pytest.mark.costly
 def test_selected_cells_follow_the_law_for_every_count_and_a_sigma_five_percent_off_is_caught():
     """20,000 cells of each count. A sigma 5 % off moves the chance one sigma below the threshold by 0.012, 4.6 standard errors at
     each of about ten counts and more than 8 at the largest: the exact tests reject it with probability above 0.999."""

@@ -26,6 +26,7 @@ def weights_of(parts: list[int]) -> list[int]:
 @pytest.mark.theorem("T-ALIAS")
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 2**23), min_size=0, max_size=500))
+@pytest.mark.costly
 def test_every_row_gets_exactly_its_weight(parts):
     weights = weights_of(parts)
     assert realized(alias_slots(weights)) == weights

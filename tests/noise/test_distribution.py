@@ -124,6 +124,7 @@ def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviati
 
 
 @pytest.mark.theorem("T-BINOMIAL")
+@pytest.mark.costly
 def test_no_count_passes_the_envelope_even_where_the_mean_is_a_hair_below_a_whole_number():
     """There the center that is taken is not the most likely count, but the one after it."""
     law, threshold = DiscreteGaussian(3), 4

@@ -114,6 +114,7 @@ def test_continuous_limits_of_the_other_fat_tails_come_out_on_a_fine_lattice():
     assert Polylog(size, d, 1, 1).mean_abs / size == pytest.approx(1 / (d - 2), rel=1e-6)
 
 
+@pytest.mark.costly
 def test_a_tail_too_heavy_for_a_variance_has_none():
     assert Polylog("0.01", 3, 1, 1).variance == math.inf
     assert Polylog("0.01", 3, 1, 1).mean_abs < 1

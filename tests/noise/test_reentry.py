@@ -123,6 +123,7 @@ def test_a_signal_handler_that_draws_shares_no_noise_with_the_draw_it_interrupts
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_signals_finalizers_and_threads_that_draw_leave_a_draw_as_it_was(monkeypatch):
     monkeypatch.setattr(sampler, "attempt_for", lambda size: sampler.attempt)
     table, size = table_for(side_of(DiscreteGaussian(50))), 20_000

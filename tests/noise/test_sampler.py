@@ -166,6 +166,7 @@ def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(a
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_an_attempt_that_lands_in_the_tail_is_kept_with_the_exact_share_of_the_tail():
     law = DiscreteGaussian(50)
     table = table_for(side_of(law))
@@ -325,6 +326,7 @@ def test_a_threshold_beyond_the_reach_is_refused():
 
 
 @pytest.mark.theorem("T-EXACT")
+@pytest.mark.costly
 def test_a_users_concave_exponent_draws_the_law_it_names():
     law, size = ConcaveLaw((x / 20) ** "0.7" + 2 * log(x / 9 + 1)), 8_000_000
     sample = law.sample(size)

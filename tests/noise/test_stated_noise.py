@@ -78,6 +78,7 @@ def laws(noise: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("mechanism", KINDS, ids=repr)
+@pytest.mark.costly
 def test_the_laws_are_those_of_the_mechanism(mechanism: Any) -> None:
     form = parameter_json(mechanism)
     stated, read = stated_noise(form), mechanism_from_json(form)

@@ -53,6 +53,7 @@ def check_lines(law: LatticeLaw, table: Table, row: int) -> None:
 
 
 @pytest.mark.theorem("T-LINES")
+@pytest.mark.costly
 def test_lines_and_envelope_bound_the_acceptance_in_every_block(law: LatticeLaw):
     table = table_for(side_of(law))
     for row in range(0, len(table.blocks), max(1, len(table.blocks) // 120)):

@@ -149,6 +149,7 @@ def test_a_cell_takes_the_largest_threshold_that_can_fall_into_it(at, groups, ex
 
 
 @pytest.mark.theorem("T-CELL")
+@pytest.mark.costly
 def test_a_mixed_cell_costs_the_tight_loss_of_its_own_noise_and_the_printed_loss_of_the_records_threshold():
     asked = query().group_by("county", keys=KEYS).sum("emp", Split(BY))
     plan = plan_of(asked)

@@ -205,6 +205,7 @@ def counted(*queries, total=0):
     return [exact_totals(each)[total] for each in found]
 
 
+@pytest.mark.costly
 def test_a_constant_beyond_64_bits_in_a_list_does_not_make_its_neighbors_floats():
     """As floats 2^53 and 2^53 + 1 are one number: the query would select a record that its policy charges 0."""
     for name in ("emp", "size"):

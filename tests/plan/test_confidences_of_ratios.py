@@ -12,6 +12,7 @@ from recordwise.plan.statistics.base import Side, _corners, _radius, radii
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.99, 0.999, 1 - OUTSIDE, 0.9990000001, 0.9999999])
+@pytest.mark.costly
 def test_a_ratio_of_curved_answers_is_published_at_any_confidence(confidence: float) -> None:
     asked = rw.query().group_by("county", keys={"county": COUNTIES}).count(rw.Gaussian(sigma=1))
     asked = asked.sum("emp", rw.LogTransform(offset=30, sigma="0.05")).ratio("sum_emp", "count", alias="each")

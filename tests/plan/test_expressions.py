@@ -70,6 +70,7 @@ def test_what_is_not_an_increasing_function_of_x_is_refused(text):
 
 
 @given(st.text("x0123456789.+-*/^() eElogsqrtn\n_'", max_size=40))
+@pytest.mark.costly
 def test_no_text_does_anything_but_parse_or_be_refused(text):
     with contextlib.suppress(ParameterError):
         parse_function(text)

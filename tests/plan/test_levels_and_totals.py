@@ -24,6 +24,7 @@ def four_tables():
     return rw.query().levels((), "race", keys=KEYS).levels((), "origin").count(NOISE)
 
 
+@pytest.mark.costly
 def test_an_empty_level_is_the_total_of_its_axis():
     with opened() as session:
         release = session.run(four_tables(), rng=Seeded(1))
@@ -77,6 +78,7 @@ def test_levels_of_one_code_are_not_crossed_without_a_word():
         assert session.warnings_of(four_tables()) == ()
 
 
+@pytest.mark.costly
 def test_the_average_of_two_exact_answers_has_a_point_for_an_interval():
     asked = rw.query().group_by("race", keys=KEYS).count(NOISE).avg("emp", sum=NOISE)
     with opened() as session:

@@ -89,6 +89,7 @@ tables = st.dictionaries(names, values, max_size=4)
 
 
 @given(st.lists(tables, max_size=4), tables)
+@pytest.mark.costly
 def test_generated_documents_are_walked_in_step_with_the_parser(rows, top):
     entries = [f"{name} = {value}" for name, value in top.items()]
     for row in rows:

@@ -62,6 +62,7 @@ TOLD = {"private": "private but not a public list.*FromRelease", "seeded": "NOT 
 @pytest.mark.parametrize("kind", TOLD)
 @pytest.mark.parametrize("name", ["county.parquet", "county.csv"])
 @pytest.mark.parametrize("use", LISTS)
+@pytest.mark.costly
 def test_no_plan_takes_a_table_of_ours_as_a_public_list(
     folders: dict[str, Path], tmp_path: Path, kind: str, name: str, use: str
 ) -> None:

@@ -122,6 +122,7 @@ def test_what_is_charged_for_a_statistic_is_what_is_drawn_for_it_whatever_the_or
             assert paid == part.policy == part.of_firms().policy
 
 
+@pytest.mark.costly
 def test_a_release_says_the_same_of_each_part_whatever_the_order_of_a_walk(
     another_order_each_time: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

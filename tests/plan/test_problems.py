@@ -188,6 +188,7 @@ LINES = WHOLE.splitlines()
     cut=st.integers(0, 60),
     junk=st.sampled_from(["", "[", "}", "= 3", '"', " 1e400", " nan", "\x00", "[[[", "-inf", "{}", "[]", "true"]),
 )
+@pytest.mark.costly
 def test_no_damage_to_a_plan_causes_anything_but_a_refusal(tmp_path_factory, place, cut, junk):
     damaged = [*LINES[:place], LINES[place][:cut] + junk, *LINES[place + 1 :]]
     file = tmp_path_factory.mktemp("damaged") / "plan.toml"

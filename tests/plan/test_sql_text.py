@@ -124,6 +124,7 @@ def test_text_that_only_one_of_two_parsers_understands_is_refused(text, monkeypa
     assert parse_sql(text, mechanisms={"*": A}).statistics
 
 
+@pytest.mark.costly
 def test_a_long_chain_and_a_long_list_are_read_without_recursion():
     chain = parse_predicate(" OR ".join(f"b = {i}" for i in range(1500)))
     assert len(chain.parts) == 1500

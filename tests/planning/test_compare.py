@@ -34,6 +34,7 @@ def found(session):
 
 @pytest.mark.theorem("T-COUNTED")
 @pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.costly
 def test_losses_over_the_records_are_exact(found, table, name):
     losses = np.sort(np.asarray(MECHANISMS[name].policy("emp").loss(table)))
     held = found[name].losses.rho
@@ -220,6 +221,7 @@ def test_results_say_that_they_are_confidential_unless_the_records_are_not(sessi
     assert "CONFIDENTIAL" not in repr(synthetic) + synthetic._repr_html_()
 
 
+@pytest.mark.costly
 def test_bad_arguments_are_refused(session):
     asked = {"measure": "emp", "query": shape()}
     with pytest.raises(ParameterError, match="at least one mechanism"):

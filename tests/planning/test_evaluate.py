@@ -285,6 +285,7 @@ def test_a_failing_metric_quotes_no_cell(session: rw.Session) -> None:
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.costly
 def test_a_figure_has_labelled_axes_and_bars_that_end_at_the_dots(session: rw.Session) -> None:
     query = SHAPE.sum("emp", rw.Clamped(to=100, rho=1))
     found = evaluate(session, query, metric="absolute_error", by="state", draws=3, data="synthetic")

@@ -185,6 +185,7 @@ def test_the_best_clamp_of_a_grid_is_a_candidate_next_to_the_families(session):
     assert float(held.noise_sigma) == pytest.approx(float(splitting.noise_sigma), rel=1e-4)
 
 
+@pytest.mark.costly
 def test_the_best_of_the_usual_clamps_is_found_and_ranked_alone(session):
     """Which Python finds too: of the bounds that cut little enough, the one whose most noise makes records lose least."""
     goal = Goal("emp", shape(), within="0.3", share="0.5")

@@ -138,6 +138,7 @@ def test_each_table_of_crossing_levels_has_its_own_share_in_plans_and_releases(s
         query.levels("firm")
 
 
+@pytest.mark.costly
 def test_goals_about_tables_that_cross_are_met_by_the_release(session):
     keys = rw.Keys.product(county=["01", "02", "03"], naics=["311", "312", "313", "321", "441", "442"])
     crossed = rw.query().levels(rw.prefix("county", [1, 2])).levels(rw.prefix("naics", [1, 3]), keys=keys)
@@ -310,6 +311,7 @@ def levels(**more):
     return rw.query().group_by("county").levels(rw.prefix("naics", [1, 2, 3]), keys=keys, **more)
 
 
+@pytest.mark.costly
 def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_released_as_one_query(session):
     goal = Goal("emp", levels(all_other="publish"), within="0.05")
     budget = rw.Gaussian(sigma=30)
@@ -338,6 +340,7 @@ def exact(session, table):
     return next(each.totals["exact"] for each in view.cell_totals(asked) if each.name == table.name)
 
 
+@pytest.mark.costly
 def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(session):
     goal = Goal("emp", levels(all_other="publish"), within="0.05")
     family = {"Gaussian": rw.Gaussian(sigma=1), "log": rw.LogTransform(offset=10, sigma=1)}
@@ -354,6 +357,7 @@ def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(sessi
 
 
 @pytest.mark.parametrize("share", ["0.5", "0.75"])
+@pytest.mark.costly
 def test_the_share_of_cells_that_meet_a_goal_is_that_of_the_fitted_errors_of_a_release(session, share: str) -> None:
     """Counted again from the standard errors of a release with the recommended noise, beside exact totals."""
     goal = Goal("emp", levels(all_other="publish"), within="0.05", share=share)

@@ -89,6 +89,7 @@ def test_limits_are_kept_and_nearly_reached(session, found):
         recommend_within(session, ladder(), at=[({"pay": 1}, 1)], candidates=FAMILIES, data="synthetic")
 
 
+@pytest.mark.costly
 def test_a_budget_is_kept_for_every_possible_record():
     budget = rw.policy.constant("0.01") + rw.policy.split("0.02", {"emp": 50})
     with opened(budget=budget) as session:
@@ -146,6 +147,7 @@ def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
     assert np.all(fitted.curve()[1] > raw.curve()[1])
 
 
+@pytest.mark.costly
 def test_another_status_rule_counts_other_cells(session, found):
     loose = StatusRules(limits=(("fair", 0.3), ("poor", 0.4)), otherwise="bad")
     other = frontier(session, ladder(), candidates=FAMILIES, rules=loose, losses=[0.001], data="synthetic")
@@ -170,6 +172,7 @@ def test_the_figure_marks_todays_plan(found):
     assert "today's plan, all cells" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+@pytest.mark.costly
 def test_a_balanced_rank_is_between_median_and_p99(session):
     found = frontier(session, ladder(), candidates=FAMILIES, rank_by="balanced", losses=[0.01, 0.1], data="synthetic")
     for point, loss in zip(found.points, (0.01, 0.1)):

@@ -9,5 +9,6 @@ pytest.importorskip("matplotlib", reason="the plots extra is not installed: no f
 
 
 @pytest.mark.parametrize("subject", kept_pictures.SUBJECTS)
+@pytest.mark.costly
 def test_pictures_and_explanations_show_what_they_showed(subject: str) -> None:
     assert not moved(kept_pictures, subject), ANEW.format("planning.kept_pictures")

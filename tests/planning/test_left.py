@@ -112,6 +112,7 @@ def test_a_proposed_budget_covers_the_plan_once(tmp_path, query) -> None:
     assert not budget.dominates(policy + rw.policy.constant("1e-4"))
 
 
+@pytest.mark.costly
 def test_what_is_left_for_a_revision_is_next_to_the_reserve_of_its_own_release(tmp_path: Path) -> None:
     """Two releases with a reserve each; before, a revision was given the oldest one, whoever had made it."""
 

@@ -57,6 +57,7 @@ def test_classes_of_sizes_end_at_powers_of_ten() -> None:
     assert [and_list(["a", "b", "c"][:at]) for at in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
 
 
+@pytest.mark.costly
 def test_as_many_lines_are_drawn_as_there_are_colors() -> None:
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     many = {str(at): rw.Gaussian(sigma=2**at) for at in range(1, len(COLORS) + 2)}

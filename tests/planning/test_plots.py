@@ -50,6 +50,7 @@ def test_a_figure_names_every_mechanism_and_both_axes(draw: Any) -> None:
     assert axes.get_title(loc="left")
 
 
+@pytest.mark.costly
 def test_a_saved_figure_shows_every_line(tmp_path: Path) -> None:
     """Each line's color covers some hundred pixels, and most of the paper stays white."""
     image = pixels(plot_losses(EQUAL_VARIANCE, "emp"), tmp_path / "losses.png")

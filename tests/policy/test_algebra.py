@@ -150,6 +150,7 @@ def test_taking_the_complement_twice_gives_the_condition_back() -> None:
         assert twice.loss(record) == policy.where(condition).loss(record)
 
 
+@pytest.mark.costly
 def test_losses_never_fall_when_a_contribution_grows() -> None:
     rng = Random(5)
     grid = sorted({*range(60), *(round(1.3**k) for k in range(100)), 2**53, 2**60})

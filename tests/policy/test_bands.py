@@ -170,6 +170,7 @@ def test_tables_survive_packing(cells: dict[tuple[int, int], int]) -> None:
     assert all(table.band_of({"a": literal(a), "b": literal(b)}) == band for (a, b), band in cells.items())
 
 
+@pytest.mark.costly
 def test_long_gaps_are_packed_in_several_bytes() -> None:
     places, bands = np.array([0, 6, 7, 15, 40_000, 40_001, 9_000_000_000]), np.array([0, 1, 2, 0, 1, 2, 0])
     wide = tuple(tuple(map(Fraction, range(100_000))) for _ in range(2))

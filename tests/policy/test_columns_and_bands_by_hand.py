@@ -88,6 +88,7 @@ def test_the_day_a_value_stands_for(value: Any, day: date | None) -> None:
     assert cols.day_of(value) == day
 
 
+@pytest.mark.costly
 def test_days_that_stand_for_all_others_give_every_answer_that_there_is() -> None:
     tests = [("year", F(2021)), ("week", F(53)), ("month", F(5, 2)), ("isoyear", F(2020)), ("quarter", F(4))]
     chosen = cols.representatives(tests)

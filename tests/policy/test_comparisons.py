@@ -154,6 +154,7 @@ def test_a_gain_that_still_rises_keeps_its_range() -> None:
 
 @pytest.mark.theorem("T-BOXES")
 @pytest.mark.theorem("T-SLOPES")
+@pytest.mark.costly
 def test_bounds_of_boxes_hold_inside_them() -> None:
     rng = Random(34)
     with working_precision(PRECISION):

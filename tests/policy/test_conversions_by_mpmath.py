@@ -316,6 +316,7 @@ def test_saved_parts_are_read_and_bad_ones_refused() -> None:
             LatticePolicy.from_json([bad])
 
 
+@pytest.mark.costly
 def test_a_table_of_meanings_starts_at_nothing_and_goes_up_by_two_percent() -> None:
     part = LatticePart(sigma=F(50), policy=gaussian_sum("emp", sigma=50), times=3)
     made = LatticePolicy(parts=(part, LatticePart(sigma=F(3), policy=constant(F(1, 18))))).table()

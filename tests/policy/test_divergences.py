@@ -114,6 +114,7 @@ def test_conditioning_on_the_good_event_would_exceed_the_bound_that_mixtures_kee
 
 @pytest.mark.theorem("T-PAR")
 @by_mechanism
+@pytest.mark.costly
 def test_a_record_costs_the_part_it_is_in_and_no_other(mechanism) -> None:
     """Two cells by group, each with its own noise, published together; records of either group and of none."""
     other = Gaussian(sigma=7)

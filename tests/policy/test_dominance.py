@@ -164,6 +164,7 @@ def test_finer_splitting_covers_coarser_splitting_at_the_proved_ratio() -> None:
         assert split(ratio - Fraction(1, 100), {"emp": coarse}).dominates(split(1, {"emp": fine})).answer == "no"
 
 
+@pytest.mark.costly
 def test_spending_exactly_the_budget_is_a_yes_and_a_hair_more_is_a_no() -> None:
     rng = Random(13)
     for _ in range(200):

@@ -41,6 +41,7 @@ def test_lemma_5_takes_its_infimum_over_k() -> None:
 
 
 @pytest.mark.theorem("T-GROUP")
+@pytest.mark.costly
 def test_the_tight_bound_is_never_above_the_other_two_and_never_below_the_sum() -> None:
     rng = Random(1)
     for _ in range(2000):

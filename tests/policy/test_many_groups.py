@@ -68,6 +68,7 @@ def test_losses_with_many_groups_are_those_of_each_group_alone() -> None:
     assert np.allclose(policy.loss(table), alone, rtol=1e-12, atol=0)
 
 
+@pytest.mark.costly
 def test_sql_of_many_groups_is_read_by_an_engine() -> None:
     policy, table = by_county(120), records(120)
     rows = ", ".join(f"({size}, '{county}')" for size, county in zip(table["emp"], table["county"]))

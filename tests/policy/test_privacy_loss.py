@@ -214,6 +214,7 @@ def test_noise_that_differs_by_group_is_replaced_by_continuous_noise_that_reveal
 
 
 @pytest.mark.theorem("T-LOSS-LAW")
+@pytest.mark.costly
 def test_the_table_of_a_page_is_never_below_and_at_most_three_percent_above() -> None:
     fine = LatticePolicy(parts=tuple(part for part in mixed().parts if part.sigma != 9))
     table = fine.table()

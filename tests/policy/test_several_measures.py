@@ -232,6 +232,7 @@ def test_an_excess_beyond_every_search_is_no_yes() -> None:
     assert constant(10).dominates(wide, bounds={"emp": 10**31, "pay": 10**31})
 
 
+@pytest.mark.costly
 def test_multiples_of_a_plan_are_always_decided() -> None:
     rng = Random(77)
     for _ in range(100):

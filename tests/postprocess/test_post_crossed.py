@@ -46,6 +46,7 @@ def test_the_operator_counts_what_the_matrix_counts(name):
 
 @pytest.mark.theorem("T-ELIMINATION")
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.costly
 def test_elimination_solves_the_newton_system(name):
     """With cells and whole leaves that do not respond, and sums from precise to hardly measured."""
     workload, rng = WORKLOADS[name], np.random.default_rng(4)

@@ -60,6 +60,7 @@ def test_sums_that_cross_or_weigh_are_no_forest(rows):
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.costly
 def test_a_fit_by_the_forest_is_the_textbook_one(monkeypatch, seed):
     """Every sum published, some cells not: as the tables of a release with their rests."""
     monkeypatch.setattr(solving, "DENSE_WORK", -1)

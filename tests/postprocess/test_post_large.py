@@ -79,6 +79,7 @@ def answers_of(workload, seed, draws=3):
         (ROWS, FactoredSystem),
     ],
 )
+@pytest.mark.costly
 def test_each_family_gets_its_own_system(no_dense, workload, kind):
     assert isinstance(choice.system_of(workload, CellsAndSums.of(workload)), kind)
 

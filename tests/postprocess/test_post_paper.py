@@ -35,6 +35,7 @@ def test_noise_has_the_variances_of_the_paper(microdata):
     assert microdata.variance_of("gaussian", 0.125, 4) == 16
 
 
+@pytest.mark.costly
 def test_missing_tables_are_named_and_the_synthetic_ones_run(microdata, monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("RECORDWISE_DATA", str(tmp_path))
     monkeypatch.setattr(microdata, "SETTINGS", (("laplace", 0.5),))

@@ -39,6 +39,7 @@ def test_what_was_once_left_unsolved_is_the_quadratic_program(seed):
     assert ours <= other * (1 + 1e-8) + 1e-8
 
 
+@pytest.mark.costly
 def test_max_fit_is_solved_on_some_hundred_random_workloads():
     assert unsolved(range(200)) == []
 

@@ -122,6 +122,7 @@ def _place(case, k):
 
 
 @pytest.mark.theorem("T-BLOCKS")
+@pytest.mark.costly
 def test_neither_the_order_of_codes_nor_that_of_trees_or_tables_matters():
     for seed in range(25):
         case = Case(300 + seed, 0.3)
@@ -138,6 +139,7 @@ def test_neither_the_order_of_codes_nor_that_of_trees_or_tables_matters():
 
 
 @pytest.mark.theorem("T-DOWN", "T-BLOCKS")
+@pytest.mark.costly
 def test_a_small_change_of_the_estimates_is_a_small_change_of_the_cells():
     """Along a line on which cells leave and enter, ten times smaller steps make about ten times smaller moves."""
     for seed in range(10):

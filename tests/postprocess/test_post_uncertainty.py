@@ -358,6 +358,7 @@ def test_the_hard_table_is_nearly_empty_and_the_easy_one_full():
     assert np.all(easy == easy[0])
 
 
+@pytest.mark.costly
 def test_a_hard_table_costs_nonnegative_least_squares_its_sum_and_an_easy_one_does_not():
     """The gap is a factor of many; the check is at a factor of two, far outside the spread of 2,000 draws."""
     points = {

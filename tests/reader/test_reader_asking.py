@@ -116,6 +116,7 @@ def test_each_question_is_a_row_of_weights_of_the_cells_of_one_table(normal: Rea
 
 
 @pytest.mark.parametrize("name", ["laplace", "growing"])
+@pytest.mark.costly
 def test_intervals_in_parts_are_those_of_all_at_once(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -410,6 +410,7 @@ def test_shares_are_of_the_whole_with_its_covariance(opened: Any) -> None:
     assert part.value == pytest.approx(both.values[0] / state.value)
 
 
+@pytest.mark.costly
 def test_growth_over_several_years_reconciles_codes(opened: Any) -> None:
     now, before, first = (released(opened, seed=s, period=p) for s, p in ((3, "2022"), (2, "2021"), (1, "2020")))
     found = now.growth("emp", before, first, by="county5", complete=True)
@@ -661,6 +662,7 @@ def test_reaches_of_drawn_laplace_noise_hold_as_often_as_they_say() -> None:
     assert SummedErrors.of(fat_tailed) is None
 
 
+@pytest.mark.costly
 def test_totals_of_laplace_noise_are_held_by_the_law_of_their_error(
     opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

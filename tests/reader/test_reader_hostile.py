@@ -41,6 +41,7 @@ def packed(folder: Path, file: Path, *others: tuple[str, bytes], how: int = zipf
 
 
 @pytest.mark.parametrize("name", ["..", "x" * 300])
+@pytest.mark.costly
 def test_a_zip_with_names_that_no_folder_has_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError, match="neither a folder nor a zip"):
         rw.read(packed(folder, tmp_path / "a.zip", (name, b"x")))
@@ -58,6 +59,7 @@ def test_a_zip_whose_bytes_were_changed_is_refused(folder: Path, tmp_path: Path,
         rw.read(file)
 
 
+@pytest.mark.costly
 def test_a_zip_that_grows_beyond_measure_is_refused_before_it_is_unpacked(folder: Path, tmp_path: Path) -> None:
     file = packed(folder, tmp_path / "a.zip", ("zeros.csv", bytes(100_000_000)))
     assert file.stat().st_size < 500_000

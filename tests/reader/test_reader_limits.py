@@ -35,6 +35,7 @@ def test_ratios_that_are_left_out_are_named_up_to_eight() -> None:
     assert Answer._unclear(labels, np.arange(len(labels))) == ()
 
 
+@pytest.mark.costly
 def test_cells_are_named_up_to_four_and_counted_beyond() -> None:
     (table,) = (each for each in releases()["rich"].tables if each.name == "patterns_state_by_naics")
     named = asking._cells_text(table, np.arange(4), {"state=01": "Alabama"})

@@ -115,6 +115,7 @@ def gls(design: Any, values: Any, variances: Any, asked: Any) -> tuple[Any, Any]
 
 @pytest.mark.theorem("T-ASK")
 @pytest.mark.parametrize("first", [0, *(pytest.param(at, marks=pytest.mark.slow) for at in range(20, 2000, 20))])
+@pytest.mark.costly
 def test_totals_are_those_of_dense_generalized_least_squares(first: int) -> None:
     """20 random releases, and 2,000 with the slow ones."""
     # A session keeps what it released, so that a thousand of them in one take gigabytes.

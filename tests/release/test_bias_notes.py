@@ -57,6 +57,7 @@ def exact(cells: Any, table: Any) -> Any:
 @pytest.mark.parametrize(
     ("empty", "middle", "crossed"), [(0.4, 2.5, False), (0.0, 4.0, False), (0.8, 3.0, False), (0.4, 2.5, True)]
 )
+@pytest.mark.costly
 def test_the_bias_in_notes_is_that_of_releases_drawn_again_from_the_same_records(empty, middle, crossed) -> None:
     """Four releases with fixed seeds; the mean of fit - best by class of the exact totals is the bias."""
     cells, said, found = totals(empty, middle), np.zeros((2, 5)), np.zeros((2, 5))
@@ -77,6 +78,7 @@ def test_the_bias_in_notes_is_that_of_releases_drawn_again_from_the_same_records
 
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+@pytest.mark.costly
 def test_the_note_of_a_basic_table_states_it_by_size_class_and_says_the_same_again(tmp_path) -> None:
     made = release(totals(0.4, 2.5), 1, crossed=False)
     basic, again = (made.basic(complete=True) for _ in range(2))

@@ -82,6 +82,7 @@ def test_counts_do_not_see_a_change_of_value_and_other_statistics_cost_four_time
 
 
 @pytest.mark.theorem("T-VALUE")
+@pytest.mark.costly
 def test_the_change_grows_with_the_interval_at_either_end() -> None:
     parts = by_industry().parts
     rng = np.random.default_rng(7)

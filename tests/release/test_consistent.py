@@ -63,6 +63,7 @@ def summed(fitted, name):
 
 
 @pytest.mark.parametrize("name", ["count", "emp", "pay", "quarter"])
+@pytest.mark.costly
 def test_fitted_cells_are_not_negative_and_children_never_exceed_their_parent(release, name):
     fitted = release.consistent()
     both = summed(fitted, name)
@@ -110,6 +111,7 @@ def test_fitting_brings_the_finest_sums_closer_to_the_truth(opened, release):
     assert fitted_error < noisy_error
 
 
+@pytest.mark.costly
 def test_fitted_columns_are_saved(release, tmp_path):
     import pyarrow.parquet
 

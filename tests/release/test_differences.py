@@ -44,6 +44,7 @@ def pair(tmp_path_factory):
     return before, now
 
 
+@pytest.mark.costly
 def test_the_difference_has_the_values_and_the_variances_of_both(pair) -> None:
     before, now = pair
     table = now.change(before)["code"]

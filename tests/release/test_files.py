@@ -56,6 +56,7 @@ def holding(table: pa.Table) -> Content:
     return content_of(Published({}), [released], rw.Labels(), privacy_label=PRIVATE)
 
 
+@pytest.mark.costly
 def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:
     folder = release.save(tmp_path / "out")
     for table in release.tables:

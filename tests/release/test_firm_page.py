@@ -91,6 +91,7 @@ def all_gaussian() -> rw.Release:
 
 
 @pytest.mark.theorem("T-LOSS-LAW")
+@pytest.mark.costly
 def test_epsilon_on_the_page_is_that_of_python_rounded_up_to_the_next_entry() -> None:
     release = all_gaussian()
     assert release.lattice is not None

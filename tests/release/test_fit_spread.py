@@ -63,6 +63,7 @@ def how(release, which):
     return {name: each[which]["intervals"] for name, each in release.to_json()["consistent"]["uncertainty"].items()}
 
 
+@pytest.mark.costly
 def test_every_fitted_column_has_an_interval_and_linear_ones_a_standard_error(with_rests):
     for table in with_rests.tables:
         for name in table.variables:
@@ -150,6 +151,7 @@ def test_least_squares_give_the_same_numbers_as_the_best_fit(opened):
         assert "normal_fit" not in table.flags()
 
 
+@pytest.mark.costly
 def test_columns_that_are_not_unbiased_are_flagged_in_the_files(with_rests, tmp_path):
     folder = with_rests.save(tmp_path / "out")
     flags = json.loads((folder / "release.json").read_text())["flags"]["county_by_naics3"]

@@ -32,6 +32,7 @@ def past(release, period, column):
     return dict(zip(counties, found, strict=True))
 
 
+@pytest.mark.costly
 def test_each_cell_has_what_was_published_about_it_before(place) -> None:
     first, second = released(place, "2024"), released(place, "2025", COUNTIES[:3])
     now = released(place, "2026", [*COUNTIES, "05"]).with_history(first, second)
@@ -44,6 +45,7 @@ def test_each_cell_has_what_was_published_about_it_before(place) -> None:
     assert past(now, "2025", ("count", ""))["04"] is None
 
 
+@pytest.mark.costly
 def test_a_release_that_is_loaded_again_makes_the_same_page(place, tmp_path) -> None:
     now = released(place, "2026").with_history(released(place, "2025"))
     now.save(tmp_path / "out")

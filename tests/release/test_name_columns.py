@@ -37,6 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return place / "l.ledger", release, release.save(place / "out", formats=FORMATS)
 
 
+@pytest.mark.costly
 def test_each_code_has_its_name_next_to_it_in_every_file(made: Any) -> None:
     ledger, release, folder = made
     (table,) = release.tables

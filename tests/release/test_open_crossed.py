@@ -100,6 +100,7 @@ def test_published_intervals_hold():
 
 
 @pytest.mark.parametrize("method", ["top_down", "nnls", "sequential"])
+@pytest.mark.costly
 def test_with_little_noise_every_fit_is_the_truth(method):
     asked = rw.query().levels((), "county").levels((), "naics", keys=listed()).count(rw.Gaussian(sigma="1/5"))
     with employers(records(), measures={}, max_outside="accept") as session:

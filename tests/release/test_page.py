@@ -82,6 +82,7 @@ def held(page: str) -> list[tuple[dict[str, Any], bytes]]:
     return [(head, raw[4 + length :]) for head in json.loads(raw[4 : 4 + length])]
 
 
+@pytest.mark.costly
 def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path) -> None:
     page = (small.save(tmp_path / "out") / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>\n<html")
@@ -91,6 +92,7 @@ def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path)
     assert "county_by_naics3.parquet" in without
 
 
+@pytest.mark.costly
 def test_five_levels_of_three_sums_with_twenty_thresholds_and_their_dictionary_fit_into_170_kb() -> None:
     release = five_levels()
     assert len(release.parts) == 20
@@ -101,6 +103,7 @@ def test_five_levels_of_three_sums_with_twenty_thresholds_and_their_dictionary_f
 
 
 @pytest.mark.parametrize("name", ["by industry", "private keys"])
+@pytest.mark.costly
 def test_a_page_without_its_tables_is_below_130_kb(name: str) -> None:
     assert len(without_rows(pages()[name]).encode()) <= LIMIT
 

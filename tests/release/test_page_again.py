@@ -47,6 +47,7 @@ def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None
     assert b'id="spending"' in (first / "report.html").read_bytes()
 
 
+@pytest.mark.costly
 def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_path: Path) -> None:
     release = several_queries()
     at_once = release.consistent().with_labels(labels=releases.LABELS).save(tmp_path / "once")

@@ -59,6 +59,7 @@ def table_of(release: rw.Release) -> pandas.DataFrame:
     return meaningful(table, table.data).to_pandas()
 
 
+@pytest.mark.costly
 def test_every_file_is_listed_with_its_digest_and_a_changed_one_is_found(saved, tmp_path) -> None:
     ledger, _, folder = saved
     listed = json.loads((folder / "release.json").read_text())["sha256"]
@@ -259,6 +260,7 @@ def test_two_equal_workbooks_are_equal_bytes(saved, tmp_path) -> None:
     assert zipfile.ZipFile(again).testzip() is None
 
 
+@pytest.mark.costly
 def test_a_workbook_is_written_in_memory_that_hardly_grows_with_its_rows(tmp_path) -> None:
     """A writer that keeps its rows takes hundreds of bytes for each; this one keeps a few pieces of some thousand rows."""
     peaks = []

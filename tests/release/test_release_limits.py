@@ -64,6 +64,7 @@ def test_a_table_with_one_variable_is_written(format: str, tmp_path: Path) -> No
     assert len(found.read_text().splitlines()) >= 4
 
 
+@pytest.mark.costly
 def test_basic_tables_are_made_once() -> None:
     made = plain().basic()
     with pytest.raises(ParameterError, match="already has basic tables"):
@@ -76,6 +77,7 @@ def test_names_of_sheets_are_shortened_and_kept_apart() -> None:
     assert xlsx.sheet_names(["a[b]:c", "", "Cover"]) == ["a_b__c", "table", "Cover_2"]
 
 
+@pytest.mark.costly
 def test_a_table_goes_to_a_second_sheet_when_the_first_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     table = next(each for each in rich().content().tables if each.data.num_rows == 6)
     for most, ranges in ((10, [(0, 6)]), (9, [(0, 5), (5, 1)]), (7, [(0, 3), (3, 3)])):

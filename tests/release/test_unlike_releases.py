@@ -68,6 +68,7 @@ def test_percentages_are_given_only_where_neither_total_can_be_negative(
 
 
 @pytest.mark.parametrize("first_signed", [False, True])
+@pytest.mark.costly
 def test_each_of_two_years_is_verified_and_has_a_page_that_takes_the_signs_it_declares(
     tmp_path: Path, first_signed: bool
 ) -> None:

@@ -78,6 +78,7 @@ def plan(tmp_path):
     return written
 
 
+@pytest.mark.costly
 def test_the_words_of_a_plan_file_reach_every_file_of_its_release(plan, tmp_path) -> None:
     file = plan()
     assert file.dataset == "small"
@@ -140,6 +141,7 @@ def test_a_plan_file_with_names_is_written_and_read_back(plan) -> None:
     ]
 
 
+@pytest.mark.costly
 def test_a_release_without_a_date_is_dated_when_it_is_made_and_keeps_that_date(tmp_path) -> None:
     with session(records(), budget=generous()) as opened:
         release = opened.run(question(), rng=Seeded(1))
@@ -158,6 +160,7 @@ def test_two_queries_of_one_name_and_bad_publications_are_refused() -> None:
         rw.query().named("a b")
 
 
+@pytest.mark.costly
 def test_two_sums_of_one_measure_are_told_apart_by_their_titles(tmp_path) -> None:
     records = pa.table({"id": [1, 2], "emp": [4, 9]})
     split, slow = rw.UnitSplit(at=50, rho="0.1"), rw.Gaussian(sigma=20)

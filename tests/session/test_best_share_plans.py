@@ -104,6 +104,7 @@ def stated_shares(plan: Any) -> list[Fraction]:
     return [Fraction(each["share"]) for each in plan[0]["tables"]]
 
 
+@pytest.mark.costly
 def test_tables_of_crossing_levels_have_shares_of_their_own_and_are_recognized(tmp_path: Path) -> None:
     with session(records(200), tmp_path / "l") as opened:
         (query,) = with_sizes(Plan(schema=opened.schema, queries=(crossed(),))).queries
@@ -140,6 +141,7 @@ def test_a_charge_for_products_of_shares_is_recognized_and_resumed(tmp_path: Pat
     assert stated_shares(resumed.published.plan_forms) == stated_shares(drawn.published.plan_forms)
 
 
+@pytest.mark.costly
 def test_a_release_with_products_of_shares_is_refined_with_its_own(tmp_path: Path) -> None:
     with session(records(200), tmp_path / "l", generous()) as opened:
         with products():
@@ -278,6 +280,7 @@ def test_a_recommended_plan_says_best_and_finds_its_shares_again(tmp_path: Path)
     assert again.file.reserve == 1
 
 
+@pytest.mark.costly
 def test_the_most_reliable_plan_within_losses_says_best_and_finds_its_shares_again(tmp_path: Path) -> None:
     (tmp_path / "places.csv").write_text("area,county\na,01\na,02\nb,03\n")
     levels = 'levels = [{ by = ["area", "county"] }]\nkeys = { product = { places = "county" } }\n'

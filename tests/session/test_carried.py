@@ -182,6 +182,7 @@ def test_every_unit_pays_for_coming_and_for_leaving_and_movers_pay_4_56_fresh_pe
     assert later.keeps_variance
 
 
+@pytest.mark.costly
 def test_levels_keep_their_variance_and_changes_have_less(tmp_path):
     years = Years(tmp_path)
     units = [(cell, size) for cell in CELLS for size in (3, 8, 40)]
@@ -207,6 +208,7 @@ def test_levels_keep_their_variance_and_changes_have_less(tmp_path):
     assert any("another step" in each for each in verify(tmp_path / "years.ledger", against=[tmp_path / "release2"]))
 
 
+@pytest.mark.costly
 def test_the_reader_knows_what_errors_have_in_common(tmp_path):
     years = Years(tmp_path)
     units = [(cell, 500) for cell in CELLS]
@@ -252,6 +254,7 @@ def test_intervals_of_levels_and_of_changes_cover(tmp_path):
 
 
 @pytest.mark.theorem("T-REVISE")
+@pytest.mark.costly
 def test_a_revision_draws_in_every_cell_and_asks_more_noise_of_the_plan(tmp_path):
     years = Years(tmp_path, carry=None)
     years.run(table([HERE]), "2020", carry=None, old_records=None)
@@ -310,6 +313,7 @@ def test_a_file_of_digests_that_was_changed_is_refused(wrong, tmp_path):
         years.run(table([HERE]), "2021")
 
 
+@pytest.mark.costly
 def test_leaving_is_paid_once_so_that_noise_is_carried_once(tmp_path):
     years = Years(tmp_path)
     first = years.run(table([HERE]), "2020")
@@ -370,6 +374,7 @@ def test_selected_keys_refinements_and_less_noise_are_refused(tmp_path):
         years.run(table([HERE]), "2021", query=asked(1))
 
 
+@pytest.mark.costly
 def test_budgets_are_declared_before_the_first_charge(tmp_path):
     bare = Years(tmp_path / "a", staying=None)
     bare.folder.mkdir()
@@ -404,6 +409,7 @@ def test_the_part_that_is_carried_is_checked():
     assert replace(series("2020"), carry="0.5").carry == Fraction(1, 2)
 
 
+@pytest.mark.costly
 def test_leaving_is_paid_for_at_every_level_and_share(tmp_path):
     years = Years(tmp_path)
     query = rw.query().levels(rw.prefix("county", [1, 2]), share=["1/3", "2/3"], keys=rw.Keys.of({"county": CELLS}))
@@ -431,6 +437,7 @@ NEW_CELLS = ["01", "12", "03"]
 
 @pytest.mark.theorem("T-SERIES")
 @pytest.mark.parametrize("later", [("12", 4), ("03", 3)], ids=["renamed", "mover"])
+@pytest.mark.costly
 def test_a_unit_of_a_renamed_cell_stays(later, tmp_path):
     found = {}
     for name, units in (("with", [HERE, later]), ("without", [None, None])):
@@ -452,6 +459,7 @@ def test_a_unit_of_a_renamed_cell_stays(later, tmp_path):
     assert verify(tmp_path / "with" / "years.ledger", against=[tmp_path / "with" / "release2"]) == []
 
 
+@pytest.mark.costly
 def test_split_and_merged_codes_draw_afresh(tmp_path):
     years = Years(tmp_path)
     first = years.run(table([HERE]), "2020")
@@ -495,6 +503,7 @@ def held(*sigmas):
     return next(reach for reach in range(middle) if law[middle - reach : middle + reach + 1].sum() >= 0.95)
 
 
+@pytest.mark.costly
 def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     years = Years(tmp_path)
     years.run(table([("02", 300), ("03", 400)]), "2020")
@@ -527,6 +536,7 @@ def test_growth_of_renamed_codes_has_the_joint_law(tmp_path):
     )
 
 
+@pytest.mark.costly
 def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
     """A county is renamed and another moves to the other state, in a list of codes: each level is followed on its own."""
 
@@ -560,6 +570,7 @@ def test_lists_of_codes_are_those_of_the_earlier_release(tmp_path):
     assert step.loss(now | {"state": "B"}, before) > 10 * stays
 
 
+@pytest.mark.costly
 def test_a_part_of_a_renamed_code_is_not_renamed(tmp_path):
     years = Years(tmp_path)
     query = rw.query().levels(rw.prefix("county", [1, 2]), keys=rw.Keys.of({"county": CELLS}))
@@ -610,6 +621,7 @@ def test_a_wrong_crosswalk_is_refused_and_nothing_is_spent(pairs, words, tmp_pat
         years.run(table([HERE]), "2020", 1, query=asked(3), crosswalk=CROSSWALK)
 
 
+@pytest.mark.costly
 def test_best_shares_stay_those_of_the_first_period(tmp_path):
     """Cells are listed anew every year, and other shares would be found."""
     years, found = Years(tmp_path), []

@@ -232,6 +232,7 @@ def test_a_ledger_with_a_budget_in_derived_measures_charges_and_refuses(tmp_path
     assert "rest =" not in str(caught.value)
 
 
+@pytest.mark.costly
 def test_the_page_the_command_and_planning_look_a_derived_measure_up_in_what_records_hold(tmp_path):
     asked = by_county().sum("emp", rw.Gaussian(sigma=10)).sum("rest", rw.Gaussian(sigma=20))
     with opened(OTHERS) as session:

@@ -32,6 +32,7 @@ def kinds(opened: rw.Session) -> list[str]:
 
 
 @pytest.mark.usefixtures("on_both_engines")
+@pytest.mark.costly
 def test_a_callable_sees_every_piece_and_costs_the_declared_loss_times_the_pieces_squared() -> None:
     rows = records()
     seen: list[pa.Table] = []
@@ -67,6 +68,7 @@ def test_records_outside_the_condition_cost_nothing_and_are_not_seen() -> None:
     assert release.policy.loss({"county": "01", "emp": 10**6}) == 0
 
 
+@pytest.mark.costly
 def test_thresholds_may_differ_by_group_but_every_group_needs_one() -> None:
     with session(records()) as opened:
         threshold = by("county", {"02": 5}, default=50)
@@ -75,6 +77,7 @@ def test_thresholds_may_differ_by_group_but_every_group_needs_one() -> None:
             opened.run_external(len, split={"emp": by("county", {"02": 5})}, rho="0.1")
 
 
+@pytest.mark.costly
 def test_an_external_release_is_saved_recorded_and_verified_like_any_other(tmp_path) -> None:
     with session(records(), tmp_path / "l", generous()) as opened:
         result = {"who": ["a", "b"], "much": [1.5, None], "sure": [True, False]}
@@ -150,6 +153,7 @@ def test_invalid_records_are_refused_before_anything_is_spent() -> None:
 
 
 @pytest.mark.theorem("T-EXTERNAL")
+@pytest.mark.costly
 def test_an_opendp_measurement_costs_what_its_map_says_of_one_row() -> None:
     measurement = bounded_sum(dp.m.then_gaussian(500.0))
     rows = records()
@@ -234,6 +238,7 @@ def test_one_row_of_randomized_response_loses_all_that_is_charged(epsilon: float
 @pytest.mark.theorem("T-EXTERNAL")
 @settings(max_examples=200, deadline=None)
 @given(st.floats(min_value=1e-6, max_value=50), st.integers(min_value=1, max_value=10**4))
+@pytest.mark.costly
 def test_the_zcdp_of_k_pure_rows_is_at_most_k_squared_that_of_one(epsilon: float, rows: int) -> None:
     assert pure_to_zcdp(rows * epsilon) <= rows**2 * pure_to_zcdp(epsilon) * (1 + 1e-12)
 

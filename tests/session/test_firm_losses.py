@@ -113,6 +113,7 @@ def test_selected_keys_give_firms_a_pair(opened, rows):
         opened.owner.firm_loss_summary(opened.policy_of(asked))
 
 
+@pytest.mark.costly
 def test_plans_side_by_side_are_counted_in_one_pass(opened, rows):
     view = opened.owner.view(data="synthetic")
     plans = [PLANS["log and count"], PLANS["quantile"], PLANS["levels"]]

@@ -88,6 +88,7 @@ def sum_below(finest, keys, cell):
     return sum(part for at, part in finest.items() if wanted <= levels_of(dict(zip(("county", "naics"), at))).items())
 
 
+@pytest.mark.costly
 def test_all_levels_of_all_queries_about_a_measure_add_up(release):
     fitted = release.consistent(method="ols")
     assert [len(some) for some in fitted.to_json()["consistent"]["fitted_together"]] == [10]
@@ -107,6 +108,7 @@ def test_a_fit_of_all_queries_is_closer_than_each_alone(release):
         assert np.all(fitted < raw * 0.999)
 
 
+@pytest.mark.costly
 def test_a_table_without_an_industry_may_hold_records_of_unlisted_ones(tmp_path):
     """Records whose industry is not listed are in the total of a state and in no industry of it."""
     rows = [*ROWS, {"id": 5000, "county": "01001", "naics": "999", "emp": 10**6, "firm": 1}]
@@ -129,6 +131,7 @@ def test_a_list_of_some_counties_leaves_a_remainder(tmp_path):
     assert states["01",] - counties["01001",] == pytest.approx(exact(("county",))["0103",], abs=20)
 
 
+@pytest.mark.costly
 def test_basic_tables_of_all_queries_add_up_exactly(release):
     made = release.basic()
     tables = {table.name: table for table in made.basic_tables}

@@ -57,6 +57,7 @@ def by_least_squares(answers: dict[str, list[float]], variances: dict[str, float
 
 
 @pytest.mark.parametrize("how", ["levels of a list", "columns of the records"])
+@pytest.mark.costly
 def test_a_state_by_its_code_and_by_its_name_is_one_state_in_tables_and_fits(how: str, tmp_path: Path) -> None:
     noise, roles = rw.Gaussian(sigma=4), {"code": "text", "name": "text", "county": "text"}
     if how == "levels of a list":

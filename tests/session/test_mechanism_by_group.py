@@ -104,6 +104,7 @@ def test_every_cell_has_the_noise_of_its_group():
     assert release.table["sum_emp_sigma"].null_count == 600
 
 
+@pytest.mark.costly
 def test_fits_and_records_take_the_noise_of_each_group(tmp_path):
     keys = rw.Keys.product(county=["01", "02"], naics=["111", "112", "221"])
     asked = rw.query().group_by("county", keys=keys).levels((), "naics").sum("emp", GROUPS)

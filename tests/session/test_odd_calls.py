@@ -53,6 +53,7 @@ def test_cells_are_counted_by_a_measure_and_by_the_name_it_is_published_under(na
     assert recommend(opened, goal, candidates={"g": rw.Gaussian(sigma=1)}, data="synthetic").summary()
 
 
+@pytest.mark.costly
 def test_noise_too_small_or_too_large_to_be_fitted_is_refused(opened: rw.Session) -> None:
     tables = rw.query().levels((), "county").levels((), "naics", keys=keys())
     exact = opened.run(tables.count(rw.Gaussian(sigma="0.001")), rng=Seeded(1))

@@ -63,6 +63,7 @@ def test_firms_join_the_losses_of_their_units(opened, rows, bound):
     ],
     ids=lambda mechanism: f"{type(mechanism).__name__}",
 )
+@pytest.mark.costly
 def test_realized_losses_are_those_of_the_mechanism_at_each_records_own_cell(opened, rows, mechanism):
     keys = rw.Keys.product(county=COUNTIES)
     asked = rw.query().group_by("county", keys=keys).sum("emp", mechanism)
@@ -116,6 +117,7 @@ def realized_by_hand(rows, members):
     return lost
 
 
+@pytest.mark.costly
 def test_realized_losses_of_a_workload_add_up_over_its_tables_for_records_and_firms(opened, rows):
     asked = workload()
     each = [realized_by_hand(rows, rows["id"] == unit) for unit in rows["id"]]
@@ -126,6 +128,7 @@ def test_realized_losses_of_a_workload_add_up_over_its_tables_for_records_and_fi
     np.testing.assert_array_equal(found.counts, counted(np.array(firms) * (1 + 1e-5)))
 
 
+@pytest.mark.costly
 def test_no_quantile_of_realized_losses_is_above_that_of_the_policy(opened):
     asked = workload()
     pairs = [

@@ -156,6 +156,7 @@ def test_cells_that_only_another_query_sees_are_not_candidates():
             assert release["q1_county"]["county"].to_pylist() == ["A"]
 
 
+@pytest.mark.costly
 def test_totals_of_selected_cells_are_those_of_listed_ones():
     """The same exact totals reach the same cells, whichever way the keys came: next to no noise."""
     rng = np.random.default_rng(3)
@@ -241,6 +242,7 @@ def test_a_budget_without_delta_refuses_private_keys_and_nothing_is_read_or_spen
     assert verify(ledger) == []
 
 
+@pytest.mark.costly
 def test_the_books_and_the_files_tell_what_was_selected_and_never_how_many_cells_held_records(tmp_path):
     asked = (
         query()

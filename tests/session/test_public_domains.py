@@ -134,6 +134,7 @@ def test_positions_of_passing_cells_are_never_occupied_and_cover_all_empty_ones(
     assert seen == {2, 3, 4, 6, 7, 8}
 
 
+@pytest.mark.costly
 def test_a_domain_of_a_billion_cells_takes_as_long_as_one_of_a_million_that_publishes_as_many():
     """Processor time side by side, the shortest of three: listing the cells would take a thousand times it."""
     rng = np.random.default_rng(0)

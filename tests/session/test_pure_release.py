@@ -67,6 +67,7 @@ def run(*words: Any) -> Any:
 
 
 @pytest.mark.theorem("T-PURE")
+@pytest.mark.costly
 def test_a_pure_budget_is_charged_in_epsilon_and_refuses_when_it_is_used_up(tmp_path: Path) -> None:
     with small(ledger=tmp_path / "a.ledger", budget=pure_budget("10.5")) as opened:
         release = opened.run(PURE)
@@ -163,6 +164,7 @@ def test_a_mixed_plan_falls_back_to_zcdp_and_says_so() -> None:
         assert opened.policy_of(PURE).pure_problem() is None
 
 
+@pytest.mark.costly
 def test_releases_say_whether_their_loss_is_pure_and_files_that_disagree_are_refused(tmp_path: Path) -> None:
     with small() as opened:
         pure, mixed = opened.run(PURE), opened.run(MIXED)
@@ -332,6 +334,7 @@ def test_the_policy_of_a_budget_by_a_mechanism_stays_zcdp(place: Path) -> None:
 
 
 @pytest.mark.parametrize(("given", "cost"), [({"rho": "0.1"}, constant("0.1")), ({"epsilon": "0.5"}, None)])
+@pytest.mark.costly
 def test_an_external_mechanism_may_take_records_whole_and_costs_each_the_same(given: Any, cost: Policy | None) -> None:
     rows, seen = records(200), list[pa.Table]()
     with small() as opened:
@@ -358,6 +361,7 @@ def test_an_unsplit_table_needs_no_measure() -> None:
     assert release.policy.loss({"county": "02"}) == 1
 
 
+@pytest.mark.costly
 def test_the_owner_sees_pure_epsilons_of_units_over_the_periods(tmp_path: Path) -> None:
     frames = {"2025": {"id": [1, 2], "emp": [10, 120]}, "2026": {"id": [2, 3], "emp": [60, 5]}}
 

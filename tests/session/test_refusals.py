@@ -24,6 +24,7 @@ def refusal(opened: rw.Session, *queries: Any) -> BudgetError:
     return refused.value
 
 
+@pytest.mark.costly
 def test_more_noise_and_fewer_queries_that_are_advised_do_fit(tmp_path: Path) -> None:
     budget = split("0.5", {"emp": 20})
     with session(records(), tmp_path / "l", budget) as opened:
@@ -66,6 +67,7 @@ def test_the_record_is_told_in_words(tmp_path: Path, where: str, words: str) -> 
         assert "\u2022" not in str(error)
 
 
+@pytest.mark.costly
 def test_recommend_names_what_has_no_goal(tmp_path: Path) -> None:
     query = asked("0.5", "q").count(rw.Gaussian(rho="0.2"), alias="n")
     with session(records(), tmp_path / "l", constant("0.1")) as opened:

@@ -264,6 +264,7 @@ class Inherited(Secure):
 
 
 @pytest.mark.parametrize("source", [Boasting, Inherited])
+@pytest.mark.costly
 def test_noise_from_any_other_than_the_secure_source_is_marked_whatever_it_says_of_itself(source, tmp_path) -> None:
     with session(records(), tmp_path / "l") as opened:
         release = opened.run(simple(), rng=source())
@@ -314,6 +315,7 @@ def test_importing_recordwise_brings_in_no_extra_and_a_session_no_opendp() -> No
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
 
 
+@pytest.mark.costly
 def test_names_that_look_alike_become_different_files(tmp_path) -> None:
     groups = [rw.plan.Group("naics 2", rw.prefix("naics", 2)), rw.plan.Group("naics_2", rw.prefix("naics", 3))]
     asked = rw.query().levels(*groups, keys=keys()).count(rw.Gaussian(rho="0.1"))

@@ -122,6 +122,7 @@ def test_fits_of_signed_sums_are_not_pushed_to_0():
     assert np.array(fitted.column("count_fit")).min() >= 0
 
 
+@pytest.mark.costly
 def test_the_page_and_the_command_take_a_minus(tmp_path):
     release = released(lambda q: q.sum("profit", rw.Gaussian(sigma=50)), cells=3)
     release.save(tmp_path / "out")

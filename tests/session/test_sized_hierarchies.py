@@ -101,6 +101,7 @@ def test_every_level_has_the_noise_of_its_own_sizes_and_a_record_pays_for_its_ow
 
 
 @pytest.mark.theorem("T-SIZE")
+@pytest.mark.costly
 def test_what_is_drawn_for_a_state_never_costs_more_than_the_policy_says_and_the_next_band_would_say_less():
     plan = plan_of(rw.query().group_by("state", "naics", keys=KEYS).sum("emp", SIZED))
     policy, (table,) = plan_policy(plan), plan.tables()
@@ -119,6 +120,7 @@ def test_a_record_whose_code_is_not_listed_is_charged_as_in_the_lowest_band():
     assert policy.loss({"county": "99999", "naics": "311", "emp": 30}) == 30**2 / (2 * 10**2)
 
 
+@pytest.mark.costly
 def test_a_grand_total_has_the_size_of_the_whole_list(tmp_path):
     query = rw.query().levels("county").at(KEYS).sum("emp", SIZED)
     plan = plan_of(rw.query().at(KEYS).sum("emp", SIZED), query)
@@ -205,6 +207,7 @@ def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
         assert np.all(own.column("emp_best_sd").to_numpy() <= own.column("emp_sd").to_numpy() * (1 + 1e-9))
 
 
+@pytest.mark.costly
 def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
     kept = {"ledger": tmp_path / "a.ledger", "budget": rw.policy.gaussian_sum("emp", sigma=1)}
     with session(**kept) as opened:
@@ -226,6 +229,7 @@ def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
         assert 'release = "' in advice.plan(source="t.parquet", ledger="l").text
 
 
+@pytest.mark.costly
 def test_the_split_for_fitted_errors_takes_sized_noise_by_cell(tmp_path):
     goal = Goal("emp", rw.query().levels("state", "county").levels("naics", keys=KEYS), within="0.1", at_least=50)
     with session(ledger=tmp_path / "a.ledger") as opened:

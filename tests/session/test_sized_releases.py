@@ -44,6 +44,7 @@ def test_sizes_are_part_of_what_a_release_is_about(tmp_path: Path) -> None:
             opened.run(asked(keys(50, 300, 900)), refuse_repeat=True)
 
 
+@pytest.mark.costly
 def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_path: Path) -> None:
     """What is left of the budget decides how far bands are raised; the second run must not take that for another release."""
     left = rw.policy.gaussian_sum("emp", sigma=25)
@@ -65,6 +66,7 @@ def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_p
     assert verify(tmp_path / "a.ledger", against=[tmp_path / "first", tmp_path / "second"]) == []
 
 
+@pytest.mark.costly
 def test_last_year_s_basic_tables_may_stand_beside_the_sizes_of_this_year(tmp_path: Path) -> None:
     kept = {"ledger": tmp_path / "a.ledger", "budget": rw.policy.gaussian_sum("emp", sigma=5)}
     with session(**kept) as opened:
@@ -80,6 +82,7 @@ def test_last_year_s_basic_tables_may_stand_beside_the_sizes_of_this_year(tmp_pa
             assert np.allclose(release.table["emp_sd"].to_numpy(), 10 * bands)
 
 
+@pytest.mark.costly
 def test_the_periods_of_a_series_keep_the_bands_they_were_charged_by(tmp_path: Path) -> None:
     path, budget = tmp_path / "s.ledger", plan_policy(plan_of(asked(keys(400, 100, 100)))) * 2
     released = []

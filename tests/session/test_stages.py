@@ -127,6 +127,7 @@ def test_epsilon_of_both_draws_is_that_of_both_laws_and_not_that_of_one_draw(tmp
     assert epsilon == pytest.approx(8.79, rel=0.01)
 
 
+@pytest.mark.costly
 def test_a_refinement_draws_the_further_noise_alone_and_pays_for_that(first, tmp_path):
     session, earlier = first
     before = session.spent()
@@ -175,6 +176,7 @@ def test_answers_are_averages_by_inverse_variances(first, tmp_path):
     assert refined.table.column("n_sd")[0].as_py() ** 2 == pytest.approx(float(v2), rel=1e-6)
 
 
+@pytest.mark.costly
 def test_a_refined_release_is_saved_verified_fitted_and_refined_again(first, tmp_path):
     session, earlier = first
     session.run(asked(1), refine=earlier).save(tmp_path / "second")
@@ -201,6 +203,7 @@ def test_a_refined_release_is_saved_verified_fitted_and_refined_again(first, tmp
     )
 
 
+@pytest.mark.costly
 def test_stages_of_one_release_are_not_compared_as_if_they_were_independent(first, tmp_path):
     session, earlier = first
     session.run(asked(1), refine=earlier).save(tmp_path / "second")
@@ -291,6 +294,7 @@ def test_mechanisms_without_a_proof_are_refused_by_name(name):
         refine(before, after)
 
 
+@pytest.mark.costly
 def test_other_records_are_refused_and_the_file_of_digests_is_the_owners(first, tmp_path):
     session, earlier = first
     kept = totals_file(session._ledger)
@@ -320,6 +324,7 @@ def test_other_records_are_refused_and_the_file_of_digests_is_the_owners(first, 
             again.run(asked(Fraction(1, 2)), refine=earlier)
 
 
+@pytest.mark.costly
 def test_another_ledger_a_missing_budget_and_another_label_are_refused(first, tmp_path):
     session, earlier = first
     with pytest.raises(ParameterError, match="is private and the further release is not"):
@@ -361,6 +366,7 @@ def test_another_period_or_revision_is_refused(tmp_path):
         session.run(plain(10), refine=earlier)
 
 
+@pytest.mark.costly
 def test_sized_grouped_and_signed_noise_is_refined_cell_by_cell(tmp_path):
     table = {"id": [1, 2, 3], "cell": ["a", "b", "b"], "value": [5, -700, 900], "kind": ["x", "y", "y"]}
     sizes = rw.Keys.of({"cell": ["a", "b"], "size": [10, 900]}, size="size", sized_on="public: made up")

@@ -95,6 +95,7 @@ def each_gets_its_own(session: rw.Session, runs: int) -> None:
     assert kinds.count("charged") == kinds.count("released") == THREADS * runs
 
 
+@pytest.mark.costly
 def test_eight_threads_get_their_own_answers(opens) -> None:
     with opened(**opens.session_options()) as session:
         each_gets_its_own(session, 3 if opens.name == "duckdb" else 1)
@@ -130,6 +131,7 @@ def test_the_owner_looks_while_others_publish(opens) -> None:
         at_once([summarize, look, publish, session.validate])
 
 
+@pytest.mark.costly
 def test_threads_that_use_arb_get_the_same_numbers_as_one_alone() -> None:
     """Losses, noise tables and intervals are computed with Arb, whose precision belongs to the process."""
     mechanisms = [

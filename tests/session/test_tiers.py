@@ -152,6 +152,7 @@ def test_what_is_drawn_has_the_law_of_the_sum():
     assert distance(rw.Gaussian(sigma=3)) > most
 
 
+@pytest.mark.costly
 def test_a_tier_adds_noise_to_the_finer_answers_reads_no_record_and_is_not_charged(fine):
     session, finer = fine
     spent, laws = session.spent(), []
@@ -182,6 +183,7 @@ def test_a_tier_adds_noise_to_the_finer_answers_reads_no_record_and_is_not_charg
     assert tier.values is None
 
 
+@pytest.mark.costly
 def test_a_saved_tier_is_verified_and_read_with_its_own_errors(fine, tmp_path):
     session, finer = fine
     session.run(asked(2), tier_of=finer).save(tmp_path / "tier")
@@ -248,6 +250,7 @@ def test_no_tier_makes_or_uses_a_reserve(tmp_path):
         assert [each.kind for each in session.history()].count("reserved") == 1
 
 
+@pytest.mark.costly
 def test_tiers_of_tiers_and_stages_of_tiers_are_refused_and_a_finer_release_is_still_refined(fine, tmp_path):
     session, finer = fine
     session.run(asked(2), tier_of=finer).save(tmp_path / "tier")

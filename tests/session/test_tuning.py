@@ -92,6 +92,7 @@ def test_what_is_no_reason_is_none(reason) -> None:
         opened.run(asked())
 
 
+@pytest.mark.costly
 def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in_the_report(tmp_path) -> None:
     path = tmp_path / "l"
     with session(records(), path) as other, session(records(), path) as opened:
@@ -165,6 +166,7 @@ def test_nobody_looks_where_the_ledger_cannot_note_it(tmp_path) -> None:
                 LOOKS[look](opened)
 
 
+@pytest.mark.costly
 def test_a_session_without_a_ledger_file_says_so_once_and_before_anything_is_read() -> None:
     with session(records()) as opened:
         with warnings.catch_warnings():

@@ -41,6 +41,7 @@ def waiting(place) -> list:
     return sorted(path for path in place.parent.iterdir() if "unfinished" in path.name)
 
 
+@pytest.mark.costly
 def test_a_release_that_was_saved_is_refused_the_second_time_and_nothing_is_charged(place, tmp_path) -> None:
     with on(place) as opened:
         opened.run(asked(), refuse_repeat=True, keep=True).save(tmp_path / "out")
@@ -213,6 +214,7 @@ def test_keys_with_levels_and_selections_have_an_identity(place) -> None:
     assert len(found) == 4
 
 
+@pytest.mark.costly
 def test_the_page_of_a_series_adds_up_its_periods_and_that_of_a_single_release_does_not(place, tmp_path) -> None:
     for period in ("2025", "2026"):
         with on(place, series=rw.Series(name="patterns", period=period)) as opened:

@@ -45,6 +45,7 @@ def ready(studio: Running) -> dict[str, Any]:
     raise AssertionError("it is still working")
 
 
+@pytest.mark.costly
 def test_what_was_chosen_is_there_again_after_the_studio_ended(tmp_path: Path) -> None:
     trade = sample_trade()
     state = step(StudioState.first(trade), Event(kind="move", number=2))

@@ -221,6 +221,7 @@ def test_many_connections_that_say_nothing(studio: Running) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.costly
 def test_it_ends_when_nobody_asks() -> None:
     with running(Untouched(), idle=0.2) as found:
         found.log_in()

@@ -47,6 +47,7 @@ def test_first_quarter_payroll_is_about_a_quarter(made):
     assert abs(ratio - 0.25) < 0.005
 
 
+@pytest.mark.costly
 def test_ids_are_distinct_and_firms_are_mostly_single(made):
     assert pc.count_distinct(made["estab_id"]).as_py() == ROWS
     sizes = np.unique(made["firm_id"].to_numpy(), return_counts=True)[1]
@@ -99,6 +100,7 @@ def test_uniforms_are_uniform_and_streams_unrelated():
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 6.2 / np.sqrt(count)
 
 
+@pytest.mark.costly
 def test_a_county_has_its_most_likely_industries_and_at_least_three() -> None:
     """The weights of the chosen pairs in order, against scores computed again: none that is left out of a county is larger."""
     known, chosen = figures(), cells()
