@@ -29,6 +29,18 @@ def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
     assert all_different(np.array(drawn, dtype=np.uint64)) == (len(set(drawn)) == len(drawn))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_numbers_sorted_by_several_threads_are_compared_across_their_parts(monkeypatch, threads):
+    monkeypatch.setattr(distinct, "SORTED_TOGETHER", 10)
+    numbers = np.random.default_rng(5).permutation(70).astype(np.uint64)
+    assert all_different(found := numbers.copy(), threads=threads)
+    assert found.tolist() == sorted(numbers.tolist())
+    for low in range(69):
+        repeated = numbers.copy()
+        repeated[repeated == low] = low + 1
+        assert not all_different(repeated, threads=threads), low
+
+
 @pytest.mark.parametrize("kind", ["high bits", "shuffled", "in order"])
 @pytest.mark.parametrize("rows", [2, 2**18 - 1, 2**18, 2**18 + 1, 600_000])
 @pytest.mark.costly

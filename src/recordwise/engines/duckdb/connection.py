@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,9 +40,10 @@ class Connection:
     def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
         # Spilled pages hold records, so they go to a private directory that is removed with the connection.
         self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
+        self.threads = threads or os.cpu_count() or 1
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
-            "threads": threads or os.cpu_count() or 1,
+            "threads": self.threads,
             "temp_directory": self._spill.name,
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
@@ -132,9 +134,19 @@ def failure(error: Exception) -> EngineError:
 # engine counts the ids themselves (T-UNIQUE).
 
 
-def all_different(numbers: Numbers) -> bool:
+SORTED_TOGETHER = 1_000_000
+"""So many numbers are worth a thread."""
+
+
+def all_different(numbers: Numbers, *, threads: int = 1) -> bool:
     """Whether no two numbers are equal; sorts them in place."""
-    numbers.sort()
+    parts = max(1, min(threads, len(numbers) // SORTED_TOGETHER))
+    cuts = [len(numbers) * part // parts for part in range(1, parts)]
+    if cuts:
+        # Every number before a cut is at most the one there, so that sorted parts make a sorted whole.
+        numbers.partition(cuts)
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(np.ndarray.sort, np.split(numbers, cuts)))
     return not np.any(numbers[1:] == numbers[:-1])
 
 
@@ -154,7 +166,7 @@ def repeated_ids(
     if stored.kind == "integer" and close(span or _span(connection, schema, table)):
         return _repeats(connection, bits_tree(schema, table))
     numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)
-    if numbers is not None and all_different(numbers):
+    if numbers is not None and all_different(numbers, threads=connection.threads):
         return 0
     return _repeats(connection, different_tree(schema, table))
 
