@@ -12,7 +12,7 @@ from scipy.stats import binom
 from recordwise.errors import ExtremeDrawError, ParameterError, RangeError
 from recordwise.exact.arithmetic import NumpyArithmetic
 from recordwise.exact.functions import Sum, log, x
-from recordwise.exact.numbers import ball, working_precision
+from recordwise.exact.numbers import ball, bits_in_force, working_precision
 from recordwise.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -135,6 +135,37 @@ def test_a_sum_may_reach_where_steps_are_beyond_every_float() -> None:
         weights = of.Weights(F("3.01") * log(x + 1), reference=1, moment=2)
         assert weights.spread(far) > 1 << 1090
         assert 8 <= of._box_width(weights, 1, far, 8) <= far
+
+
+@pytest.mark.parametrize("rate", ["3.0001", "3.01"])
+def test_a_variance_that_cannot_be_certified_is_refused_at_once(rate: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after tens of thousands of doublings, nor at one precision after another."""
+    precisions, points = [], []
+    summed, beyond = of._sum, of.Weights.beyond_upper
+
+    def counted_sum(*given: Any) -> arb:
+        precisions.append(bits_in_force())
+        return summed(*given)
+
+    def counted_beyond(weights: of.Weights, k: int) -> arb:
+        points.append(k)
+        return beyond(weights, k)
+
+    monkeypatch.setattr(of, "_sum", counted_sum)
+    monkeypatch.setattr(of.Weights, "beyond_upper", counted_beyond)
+    with pytest.raises(ParameterError, match="has weights whose sum is not certified finite"):
+        Polylog.for_variance(4, rate=rate, offset=1, power=1)
+    assert precisions == [128]
+    assert len(points) < 40
+
+
+def test_the_point_beyond_which_weights_are_negligible_is_the_first_at_a_power_of_two() -> None:
+    with working_precision(128):
+        for exponent in (x**2 / 8, x / 7, (x / 3) ** "1/4", 5 * log(x + 1), F("3.3") * log(x / 2 + 1)):
+            weights = of.Weights(exponent, reference=1, moment=2)
+            small = weights.at(1) * arb(2) ** -128
+            first = next(at for at in range(2000) if weights.beyond_upper(1 + 2**at) <= small)
+            assert of._negligible_from(weights, 1) == 1 + 2**first
 
 
 def test_a_variance_needs_a_rate_above_three() -> None:

@@ -328,7 +328,9 @@ def test_a_series_has_budgets_by_period_and_what_was_declared(folder: Path) -> N
 def test_what_those_who_stay_may_lose_is_the_same_in_every_period(folder: Path) -> None:
     series = 'series = { name = "s", period = "2024", staying = [{ rho = 0.5, period = "2024" }] }'
     found = told(folder, top=f"{series}\nbudget = [{{ rho = 2 }}]")
-    assert [words for _, _, words in found] == ["needs a table [series]"]
+    assert [words for _, _, words in found] == [
+        "cannot stand in staying, which holds in every period of the series; remove it"
+    ]
 
 
 def test_pairs_of_codes_are_texts(folder: Path) -> None:

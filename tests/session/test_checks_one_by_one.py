@@ -206,7 +206,25 @@ def test_gaussian_noise_under_a_pure_budget_is_told_its_laplace_noise() -> None:
         f'- sum_emp: {{ kind = "GeneralizedGaussian", shape = 1, scale = {10 / 2**0.5:.2f} }}',
     ]
     pure = planned(BY.sum("pay", rw.GeneralizedGaussian(shape=1, scale=9)))
-    assert checks.explain_refusal(refusal, pure, ledger) is refusal
-    other = Ledger(None, dataset="d", budget=constant(1))
-    assert checks.explain_refusal(refusal, plan, other) is refusal
-    assert checks.explain_refusal(refusal, plan, Ledger(None, dataset="d")) is refusal
+    for given, own in ((pure, ledger), (plan, Ledger(None, dataset="d", budget=constant(1)))):
+        assert "pure epsilon" not in str(checks.explain_refusal(refusal, given, own))
+
+
+def test_a_refusal_without_a_proof_says_what_was_charged_before_and_what_may_fit() -> None:
+    plan = planned(BY.count(rw.Gaussian(sigma=1)))
+    ledger = Ledger(None, dataset="d", budget=constant(1))
+    refusal = BudgetError(query="q", witness=None, needed=math.nan, left=math.nan, reason="x")
+    found = checks.explain_refusal(refusal, plan, ledger)
+    assert (found.witness, found.reason, found.most) == (None, "x", "")
+    assert found.ways[-1] == "- a larger [[budget]] in the plan: nothing was charged to it yet"
+    ledger.charge(constant(Fraction(1, 2)), query="before")
+    found = checks.explain_refusal(refusal, plan, ledger)
+    assert found.summary == (
+        "the budget does not cover q: it could not be proved to fit (x). "
+        "The budget was charged before, for this release or another. Nothing was spent."
+    )
+    assert found.ways == (
+        "What may fit:",
+        "- more noise, or fewer statistics",
+        "- a larger budget, which the page then says: recordwise ledger amend PLAN --reason TEXT",
+    )

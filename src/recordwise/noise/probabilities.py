@@ -161,6 +161,9 @@ class SeriesArithmetic(_Ring[arb_series]):
 DIRECT_TERMS = 96
 """Ranges up to this length are added term by term, which is less work than one integral."""
 MOST_PRECISION = 1 << 16
+LONGEST = 32
+"""A sum without end that is not finite is given up if it reaches farther than this many doublings for each bit of the precision."""
+NOT_FINITE = "has weights whose sum is not certified finite"
 
 
 class Weights:
@@ -248,7 +251,7 @@ def _accurate(exponent: Function, start: int, end: int | None, moment: int, bits
 
 
 def _sum(weights: Weights, start: int, end: int | None) -> arb:
-    total = arb(0)
+    total, is_endless = arb(0), end is None
     if end is None:
         end = _negligible_from(weights, start)
         total += arb(0).union(weights.beyond_upper(end))
@@ -256,21 +259,33 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
     while end - start > DIRECT_TERMS:
         radius = min(start // 2, weights.spread(start))
         if radius >= needed:
-            return total + _euler_maclaurin(weights, start, end, radius)
+            total += _euler_maclaurin(weights, start, end, radius)
+            if is_endless and not total.is_finite() and end.bit_length() > LONGEST * bits_in_force():
+                # With more bits it would end as many times farther out.
+                raise ParameterError(parameter="law", problem=NOT_FINITE)
+            return total
         total = sum(weights.at_each(range(start, start + DIRECT_TERMS)), total)
         start += DIRECT_TERMS
     return sum(weights.at_each(range(start, end)), total)
 
 
 def _negligible_from(weights: Weights, start: int) -> int:
-    """Return a point beyond which all weights together are negligible."""
+    """Return a point beyond which all weights together are negligible: the first at a power of two from the start."""
     small = weights.at(start) * arb(2) ** (-bits_in_force())
-    step = 1
-    while not weights.beyond_upper(start + step) <= small:
-        step *= 2
-        if step.bit_length() > MOST_PRECISION:
-            raise ParameterError(parameter="law", problem="has weights whose sum is not certified finite")
-    return start + step
+
+    def is_negligible(power: int) -> bool:
+        return bool(weights.beyond_upper(start + (1 << power)) <= small)
+
+    # Beyond any point there is less than beyond a nearer one, so that powers need not be tried one by one.
+    low, high = -1, 0
+    while not is_negligible(high):
+        if high == MOST_PRECISION - 1:
+            raise ParameterError(parameter="law", problem=NOT_FINITE)
+        low, high = high, min(2 * high + 1, MOST_PRECISION - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_negligible(middle) else (middle, high)
+    return start + (1 << high)
 
 
 def _radius_needed() -> int:
@@ -281,6 +296,8 @@ def _radius_needed() -> int:
 def _euler_maclaurin(weights: Weights, start: int, end: int, radius: int) -> arb:
     order, factor = _order(radius)
     total = _integral(weights, start, end)
+    if not total.is_finite():
+        return total
     ends = [(weights.taylor(start, order), -1), (weights.taylor(end, order), 1)]
     for coefficients, sign in ends:
         total -= sign * coefficients[0] / 2

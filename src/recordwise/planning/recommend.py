@@ -270,9 +270,9 @@ def _kept_shares(fits: PlanFits, chosen: Mapping[Place, StatisticFit]) -> Iterat
 
 
 def _reserve_words(left: Left) -> str:
-    count = "one revision" if left.reserve == 1 else f"{left.reserve} revisions"
+    count = "one revision" if left.reserve == 1 else f"each of {left.reserve} revisions"
     return (
-        f"The plan keeps its full charge once more for {count} (reserve), so that it can be revised; "
+        f"The plan sets its full charge aside for {count} (reserve), so that it can be revised; "
         "reserve = { revisions = 0 } in the plan gives that up."
     )
 

@@ -425,7 +425,7 @@ SHORT = Context(prec=2)
 def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError:
     """Return a refusal that says what needs most, and what would fit as lines to paste."""
     if refusal.witness is None:
-        return _without_pure(refusal, plan, ledger)
+        return _without_pure(refusal, plan, ledger) or _unproved(refusal, ledger)
     return BudgetError(
         query=refusal.query,
         witness=refusal.witness,
@@ -438,11 +438,27 @@ def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetE
     )
 
 
-def _without_pure(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError:
-    """Return the refusal of a plan without a pure epsilon, with Laplace noise of the same standard errors to paste."""
+def _unproved(refusal: BudgetError, ledger: Ledger) -> BudgetError:
+    """Return a refusal without a record, with what the ledger says about it."""
+    return BudgetError(
+        query=refusal.query,
+        witness=None,
+        needed=refusal.needed,
+        left=refusal.left,
+        reason=refusal.reason,
+        most="The budget was charged before, for this release or another." if _is_charged(ledger) else "",
+        ways=("What may fit:", "- more noise, or fewer statistics", _larger_budget(ledger)),
+    )
+
+
+def _without_pure(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError | None:
+    """Return the refusal of a plan without a pure epsilon, with Laplace noise of the same standard errors to paste.
+
+    None where that is not why it was refused.
+    """
     others = {each.alias: each.statistic for each in plan.parts() if each.record_policy().pure_problem() is not None}
     if ledger.budget is None or not ledger.budget.is_pure or not others:
-        return refusal
+        return None
     lines = [
         f'- {name}: {{ kind = "GeneralizedGaussian", shape = 1, scale = {digits_text(float(sigma) / 2**0.5, 3)} }}'
         for name, each in others.items()
@@ -497,10 +513,17 @@ def _ways(plan: Plan, ledger: Ledger, refusal: BudgetError) -> Iterator[str]:
         yield "- the plan without a reserve: reserve = { revisions = 0 }"
     yield from _more_noise(plan, covered)
     yield from _fewer_statistics(plan, covered, refusal)
-    if any(event.kind == "charged" for event in ledger.history()):
-        yield "- a larger budget, which the page then says: recordwise ledger amend PLAN --reason TEXT"
-    else:
-        yield "- a larger [[budget]] in the plan: nothing was charged to it yet"
+    yield _larger_budget(ledger)
+
+
+def _larger_budget(ledger: Ledger) -> str:
+    if _is_charged(ledger):
+        return "- a larger budget, which the page then says: recordwise ledger amend PLAN --reason TEXT"
+    return "- a larger [[budget]] in the plan: nothing was charged to it yet"
+
+
+def _is_charged(ledger: Ledger) -> bool:
+    return any(event.kind == "charged" for event in ledger.history())
 
 
 def _more_noise(plan: Plan, covered: Callable[[Plan], bool]) -> Iterator[str]:

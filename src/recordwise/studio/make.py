@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -310,7 +310,7 @@ def _round(value: Any) -> Fraction:
 
 def _digits(value: Fraction) -> Fraction:
     """Return a share of three digits, rounded up."""
-    return Fraction(THREE.create_decimal(Decimal(float(value))))
+    return Fraction(THREE.create_decimal(repr(float(value))))
 
 
 def is_adjustable(mechanism: Mechanism) -> bool:

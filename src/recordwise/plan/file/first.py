@@ -303,8 +303,8 @@ def _is_priced(said: Wishes) -> bool:
 
 
 def _reserve(said: Wishes) -> list[str]:
-    """Return the entry that keeps the charge once more for a revision."""
-    why = "the first release keeps its charge once more, for corrected records"
+    """Return the entry that sets as much budget aside for a revision as the release costs."""
+    why = "each release sets aside as much budget as it spends, for publishing corrected records later"
     return [f"{'' if _is_priced(said) else '# '}reserve = {{ revisions = {REVISIONS} }}  # {why}"]
 
 

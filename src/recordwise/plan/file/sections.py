@@ -67,12 +67,16 @@ def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budge
     return found
 
 
+NO_PERIOD_OF_STAYING = "cannot stand in staying, which holds in every period of the series; remove it"
+
+
 def _period(node: Node, in_series: bool) -> str | None:
     entries = node.table() if isinstance(node.value, dict) else {}
     if "period" not in entries:
         return ENDLESS
     if not in_series:
-        entries["period"].problem("needs a table [series]")
+        is_staying = node.path[:2] == ("series", "staying")
+        entries["period"].problem(NO_PERIOD_OF_STAYING if is_staying else "needs a table [series]")
     return entries["period"].text()
 
 

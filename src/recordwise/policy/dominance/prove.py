@@ -39,7 +39,7 @@ from recordwise.policy.columns import Cell, Measure, check_one_measure_a_name, p
 from recordwise.policy.conditions import AllOf, Among, Condition, holds, split_bands
 from recordwise.policy.dominance.boxes import Search, exact_bound, finite
 from recordwise.policy.dominance.curves import AtomSum, Comparison, DoubtError, comparison, openings
-from recordwise.policy.dominance.regions import OTHER, Region, regions
+from recordwise.policy.dominance.regions import MOST_REGIONS, OTHER, Region, regions
 from recordwise.policy.dominance.shares import FAR, bound_by_shares
 from recordwise.policy.evaluate.evaluator import BALLS, Steps
 from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_sum, terms_ball
@@ -68,6 +68,10 @@ NEARLY_ALL = 0.9
 IN_TIME = "the time limit was reached before a proof or a record that exceeds the budget was found"
 MANY_BANDS = 32
 """From this many terms with bands on, it is first tried whether the budget covers every record in the worst band of each table."""
+MANY_REGIONS = (
+    f"conditions and sizes of cells, with those of earlier charges, distinguish more than {MOST_REGIONS:,} combinations of groups, "
+    "too many to compare one by one"
+)
 NEITHER = "neither a proof nor a record that exceeds the budget was found"
 
 
@@ -536,7 +540,7 @@ def _excess(gains: Terms, costs: Terms, bounds: Mapping[str, Fraction], deadline
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:
-        raise DoubtError("the conditions have too many combinations of groups")
+        raise DoubtError(MANY_REGIONS)
     question = _Question(gains, costs, measures, AnchoredTerms.of(gains), AnchoredTerms.of(costs))
     doubts: list[DoubtError] = []
     found = list(parts)
