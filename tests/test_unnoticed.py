@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import acb
 
 import build
 import recordwise as rw
@@ -23,6 +24,8 @@ from recordwise.exact.functions import MOST_NESTED, x
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses, _law_of
+from recordwise.noise import probabilities
+from recordwise.plan.describe import _unnamed_type
 from recordwise.plan.expressions import Case, Compare
 from recordwise.plan.file import load_plan
 from recordwise.plan.plan import Plan
@@ -35,9 +38,11 @@ from recordwise.planning.explain import _unit
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
 from recordwise.planning.simulate.rehearse import peak_memory
 from recordwise.policy import Policy, constant, gaussian_sum, laplace_sum, split
+from recordwise.policy.atoms import Additive, AdditiveTable, CertifiedSum
 from recordwise.policy.columns import MOST_SCALED_STEPS, ConditionColumn
 from recordwise.policy.columns import Measure as PolicyMeasure
 from recordwise.policy.conditions import among, both, either
+from recordwise.policy.dominance.prove import ratio_upper
 from recordwise.policy.evaluate.evaluator import NumpyEvaluator
 from recordwise.policy.loss_law import convolved
 from recordwise.policy.policy import constants_of
@@ -299,3 +304,30 @@ def test_a_function_in_a_file_may_be_nested_to_its_limit_and_no_deeper():
     assert functions.from_json(powers(2 * MOST_NESTED + 1)) == x
     with pytest.raises(RecordwiseError, match="too deeply nested"):
         functions.from_json(powers(2 * MOST_NESTED + 2))
+
+
+def test_the_boxes_under_a_sum_reach_the_radius_beyond_all_of_its_points(monkeypatch: Any) -> None:
+    boxes: list[Any] = []
+    weights: Any = SimpleNamespace(holomorphic=lambda box: boxes.append(box) or acb(1))
+    monkeypatch.setattr(probabilities, "_box_width", lambda *_: 70)
+    assert float(probabilities._sup_integral(weights, 40, 400, 10)) == 360
+    assert len(boxes) == 6
+    for number, box in enumerate(boxes):
+        start, end = 40 + 70 * number, min(400, 110 + 70 * number)
+        assert all(box.real.contains(each) for each in (start - 10, end + 10))
+        assert not any(box.real.contains(each) for each in (start - 12, end + 12))
+        assert all(box.imag.contains(each) for each in (-10, 10))
+
+
+@pytest.mark.parametrize("kind", [tuple, list, set, frozenset])
+def test_what_has_no_stable_text_is_found_in_every_kind_of_collection(kind: Any) -> None:
+    assert _unnamed_type(kind(["named", 3])) is None
+    assert _unnamed_type(kind(["named", object()])) == "object"
+
+
+def test_a_certified_loss_is_covered_by_the_simple_one_once() -> None:
+    measure, simple = PolicyMeasure("emp"), Additive(PolicyMeasure("emp"), x, "tanh")
+    steps = ((1, Fraction(1, 4)), (20, Fraction(5, 4)))
+    assert ratio_upper(AdditiveTable(measure, x, steps), simple) == 1
+    assert ratio_upper(CertifiedSum(measure, x, steps, Fraction(1)), simple) == 1
+    assert ratio_upper(CertifiedSum(measure, x, steps, Fraction(0)), simple) is None
