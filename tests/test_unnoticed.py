@@ -48,7 +48,9 @@ from recordwise.policy.loss_law import convolved
 from recordwise.policy.policy import constants_of
 from recordwise.release.draw import _scatter_rows
 from recordwise.release.formats.csv import _to, round_digits
+from recordwise.release.page.page import _stages
 from recordwise.session.checks import _raised_at
+from recordwise.studio.places import _is_place
 
 releasing: Any = importlib.import_module("recordwise.cli.release")
 
@@ -331,3 +333,21 @@ def test_a_certified_loss_is_covered_by_the_simple_one_once() -> None:
     assert ratio_upper(AdditiveTable(measure, x, steps), simple) == 1
     assert ratio_upper(CertifiedSum(measure, x, steps, Fraction(1)), simple) == 1
     assert ratio_upper(CertifiedSum(measure, x, steps, Fraction(0)), simple) is None
+
+
+def test_a_column_is_a_place_if_it_is_the_states_or_has_the_states_among_its_levels() -> None:
+    listed = {"county": SimpleNamespace(levels=("nation", "state")), "naics": SimpleNamespace(levels=("sector",))}
+    view = SimpleNamespace(schema=SimpleNamespace(hierarchy=listed.get))
+    case: Any = SimpleNamespace(state=SimpleNamespace(name="state"), view=view)
+    assert [name for name in ("state", "county", "naics", "size") if _is_place(name, case)] == ["state", "county"]
+    case.state = None
+    assert not _is_place("state", case)
+
+
+@pytest.mark.parametrize(("kind", "stays"), [("start", False), ("carry", True), ("revise", True)])
+def test_the_page_states_the_loss_of_units_that_stay_where_a_release_follows_another(kind: str, stays: bool) -> None:
+    step = SimpleNamespace(kind=kind, follows=4, staying=lambda: constant("0.25"))
+    published: Any = SimpleNamespace(refinement=None, step=step, tier_of=None, follows=("abc",))
+    told = _stages(published)
+    assert [name.startswith("Loss of units that stay") for name in told] == [False, True][: 1 + stays]
+    assert all("0.25" in text for name, text in told.items() if name.startswith("Loss"))
