@@ -28,10 +28,13 @@ SPARK_TESTS = (
     "tests/engines/test_spark_quiet.py",
     "tests/engines/test_totals.py",
     "tests/engines/test_sources_in_plans.py",
+    "tests/engines/test_code_levels.py",
+    "tests/engines/test_collapse.py",
+    "tests/engines/test_validation.py",
     "tests/session/test_both_engines.py",
 )
 """Java takes long to start: only bugs in Spark's own room are run against tests on Spark."""
-SPARK_SECONDS = 60.0
+SPARK_SECONDS = 120.0
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
