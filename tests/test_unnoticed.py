@@ -23,6 +23,7 @@ from recordwise.exact import functions
 from recordwise.exact.functions import MOST_NESTED, x
 from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import Gaussian
+from recordwise.mechanisms.combined import Carried
 from recordwise.mechanisms.inference import ValueNumber, ValueWindow, _fat_losses, _law_of
 from recordwise.noise import probabilities
 from recordwise.plan.describe import _unnamed_type
@@ -32,9 +33,10 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels
 from recordwise.plan.schema import DateFormat, Measure, Schema
 from recordwise.plan.statistics.base import _largest
-from recordwise.plan.statistics.ratio import is_nonnegative
+from recordwise.plan.statistics.ratio import Ratio, is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
 from recordwise.planning.explain import _unit
+from recordwise.planning.search import shares
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
 from recordwise.planning.simulate.rehearse import peak_memory
 from recordwise.policy import Policy, constant, gaussian_sum, laplace_sum, split
@@ -46,6 +48,7 @@ from recordwise.policy.dominance.prove import ratio_upper
 from recordwise.policy.evaluate.evaluator import NumpyEvaluator
 from recordwise.policy.loss_law import convolved
 from recordwise.policy.policy import constants_of
+from recordwise.release import change
 from recordwise.release.draw import _scatter_rows
 from recordwise.release.formats.csv import _to, round_digits
 from recordwise.release.page.page import _stages
@@ -351,3 +354,49 @@ def test_the_page_states_the_loss_of_units_that_stay_where_a_release_follows_ano
     told = _stages(published)
     assert [name.startswith("Loss of units that stay") for name in told] == [False, True][: 1 + stays]
     assert all("0.25" in text for name, text in told.items() if name.startswith("Loss"))
+
+
+def test_the_confidence_of_the_parts_of_a_ratio_is_shared_by_the_longer_side_twice() -> None:
+    ratio = Ratio.read("a + b + c", "n", alias="r")
+    assert ratio.confidence_of_parts(0.94) == pytest.approx(0.99, abs=1e-12)
+    assert Ratio.read("a", "n + m", alias="r").confidence_of_parts(0.9) == pytest.approx(0.975, abs=1e-12)
+
+
+def test_a_change_under_carried_noise_has_the_fresh_noise_and_what_is_not_carried() -> None:
+    carried = Carried(more=Gaussian(sigma=3), before=Gaussian(sigma=5), carry="0.8")
+    assert carried.noise_variance == 25
+    assert carried.change_part == pytest.approx((10 / 25) ** 0.5, rel=1e-12)
+
+
+def released(step: str) -> Any:
+    asked = rw.query().group_by("county", keys=build.COUNTIES).sum("emp", rw.Gaussian(sigma=4))
+    with build.employers(build.records(), "county", measures={"emp": step}) as opened:
+        return opened.run(asked)
+
+
+def test_two_releases_share_a_lattice_only_if_steps_are_equal_and_each_answer_is_one_draw(monkeypatch: Any) -> None:
+    whole, halves = released("1"), released("0.5")
+
+    def shared(now: Any, before: Any) -> list[bool]:
+        return [each.one_lattice for each in change._variables(now, before, now.tables[0], before.tables[0], 0.95)]
+
+    assert shared(whole, whole) == [True]
+    assert shared(whole, halves) == [False]
+    monkeypatch.setattr(change, "_several", lambda _: True)
+    assert shared(whole, whole) == [False]
+    seen = iter([False, True])
+    monkeypatch.setattr(change, "_several", lambda _: next(seen))
+    assert shared(whole, whole) == [False]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_fitted_goals_need_complete_levels_unless_a_code_list_says_that_they_are(listed: bool) -> None:
+    schema = Schema.of(
+        unit="id", measures={"emp": 1}, columns={"county": "text"}, hierarchies=[build.places()] if listed else []
+    )
+    coarse = "state" if listed else rw.prefix("county", 2)
+    asked = rw.query().group_by(keys=rw.Keys.product(county=["01001", "02013"])).levels(coarse, "county")
+    goal: Any = SimpleNamespace(query=asked.sum("emp", rw.Gaussian(sigma=4)))
+    shares._check(goal, schema, complete=True)
+    with contextlib.nullcontext() if listed else pytest.raises(ParameterError, match="needs complete levels"):
+        shares._check(goal, schema, complete=False)
