@@ -434,3 +434,13 @@ def test_columns_are_taken_for_what_they_may_be(folder: Path) -> None:
     assert {each["step"] for each in found["columns"]} == {"1"}
     assert found["lists"] == {"places.csv": "state, county"}
     assert found["sizes"] == {"sizes.csv": ["kind", "employees"], "partly.csv": ["employees"]}
+
+
+def test_the_last_of_three_levels_is_the_column_that_records_are_grouped_by(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("id,county,emp\n1,001,5\n2,003,7\n")
+    (tmp_path / "places.csv").write_text("region,state,county\nSouth,A,001\nSouth,A,003\n")
+    (tmp_path / "sizes.csv").write_text("county,employees\n001,5\n003,7\n")
+    found = begin.propose(tmp_path, "r.csv", headed=True)
+    assert found["lists"] == {"places.csv": "region, state, county"}
+    assert {each["name"]: each["role"] for each in found["columns"]}["county"] == "group"
+    assert found["sizes"] == {"sizes.csv": ["employees"]}
