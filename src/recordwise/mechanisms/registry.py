@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from recordwise.errors import ParameterError
@@ -50,7 +50,7 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
 
 
 @lru_cache(maxsize=4)
-def _all_installed(folders: tuple[str, ...]) -> EntryPoints:
+def _all_installed(folders: tuple[str, ...]) -> Any:
     """Look through the packages once for each path: it takes longer than the noise of a small release."""
     return entry_points()
 
