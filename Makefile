@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# One process more than cores: tests wait for a browser, Java, a disk or each other a fifth of the time.
-JOBS ?= 3
+# Two processes more than cores: tests wait for a browser, Java, a disk or each other a fifth of the time.
+JOBS ?= 4
 SEED := $(or $(SEED),$(shell date +%s))
 PEERS := .venv-peers/tmlt
 TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0

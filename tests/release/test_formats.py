@@ -121,7 +121,7 @@ class Taken(Csv):
 def test_a_package_that_registers_something_else_is_named(name, value, words, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "own_formats", types.SimpleNamespace(TAKEN=Taken()))
     monkeypatch.setattr(
-        registry, "installed", lambda group: [EntryPoint(name=name, value=value, group="recordwise.formats")]
+        registry, "_installed", lambda folders: [EntryPoint(name=name, value=value, group="recordwise.formats")]
     )
     with pytest.raises(ParameterError) as caught:
         formats_named(["parquet"])

@@ -44,20 +44,15 @@ BUILT_IN: Mapping[str, type[Mechanism]] = {
 }
 
 
-def installed(group: str) -> tuple[EntryPoint, ...]:
-    """Return a group's entry points in installed packages."""
-    return tuple(_all_installed(tuple(sys.path)).select(group=group))
-
-
 @lru_cache(maxsize=4)
-def _all_installed(folders: tuple[str, ...]) -> Any:
+def _installed(folders: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Look through the packages once for each path: it takes longer than the noise of a small release."""
-    return entry_points()
+    return tuple(entry_points(group=GROUP))
 
 
 def installed_mechanisms() -> dict[str, type[Mechanism]]:
     """The mechanisms of other installed packages, by the name of their class."""
-    return {point.name: _check(point.name, point.load()) for point in installed(GROUP)}
+    return {point.name: _check(point.name, point.load()) for point in _installed(tuple(sys.path))}
 
 
 def _check(name: str, kind: object) -> type[Mechanism]:

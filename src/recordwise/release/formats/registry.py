@@ -5,13 +5,14 @@ the members of ``Format``.
 """
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import EntryPoint
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 from recordwise.errors import ParameterError
-from recordwise.mechanisms.registry import installed
 from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content
 from recordwise.release.formats.cbp import Cbp
@@ -37,12 +38,18 @@ def known_formats() -> dict[str, Format]:
         ParameterError: An installed package registers something that is not a format, or a name or extension already in use.
     """
     found = {each.name: each for each in OWN}
-    for name, added in _installed_formats(installed(GROUP)):
+    for name, added in _installed_formats(_installed(tuple(sys.path))):
         taken = [*RESERVED, *(each.extension for each in found.values())]
         if name in found or added.extension in taken:
             raise _bad(name, f"its name or its extension '.{added.extension}' is already in use")
         found[name] = added
     return found
+
+
+@lru_cache(maxsize=4)
+def _installed(folders: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Look through the packages once for each path: it takes longer than the noise of a small release."""
+    return tuple(entry_points(group=GROUP))
 
 
 def _installed_formats(points: Iterable[EntryPoint]) -> Iterator[tuple[str, Format]]:
