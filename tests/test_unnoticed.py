@@ -32,11 +32,11 @@ from recordwise.plan.file import load_plan
 from recordwise.plan.plan import Plan
 from recordwise.plan.publication import Labels
 from recordwise.plan.schema import DateFormat, Measure, Schema
-from recordwise.plan.statistics.base import _largest
+from recordwise.plan.statistics.base import COUNT, _largest
 from recordwise.plan.statistics.ratio import Ratio, is_nonnegative
 from recordwise.plan.statistics.totals import BinCounts, ExactTable
 from recordwise.planning.explain import _unit
-from recordwise.planning.search import shares
+from recordwise.planning.search import reliable, shares
 from recordwise.planning.simulate.generate import MOST_ROWS, _by_rule
 from recordwise.planning.simulate.rehearse import peak_memory
 from recordwise.policy import Policy, constant, gaussian_sum, laplace_sum, split
@@ -400,3 +400,21 @@ def test_fitted_goals_need_complete_levels_unless_a_code_list_says_that_they_are
     shares._check(goal, schema, complete=True)
     with contextlib.nullcontext() if listed else pytest.raises(ParameterError, match="needs complete levels"):
         shares._check(goal, schema, complete=False)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "planned_as", "tables", "expected"),
+    [
+        (rw.Gaussian(sigma=3), "pay", 2, True),
+        (rw.GeneralizedGaussian(scale=3, shape="0.5"), "emp", 1, True),
+        (rw.GeneralizedGaussian(scale=3, shape="0.5"), COUNT, 1, True),
+        (rw.GeneralizedGaussian(scale=3, shape="0.5"), "pay", 1, False),
+        (rw.GeneralizedGaussian(scale=3, shape="0.5"), "emp", 2, False),
+    ],
+)
+def test_fat_tailed_noise_is_scaled_where_its_measure_is_known_and_it_has_one_table(
+    mechanism: Any, planned_as: Any, tables: int, expected: bool
+) -> None:
+    own = SimpleNamespace(mechanism=mechanism, planned_as=planned_as)
+    plan: Any = SimpleNamespace(drawn=lambda _: own, queries=[SimpleNamespace(tables=lambda: [None] * tables)])
+    assert reliable._can_be_scaled(plan, (0, "x"), {"emp": 1}) is expected
