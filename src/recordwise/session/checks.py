@@ -426,6 +426,12 @@ def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetE
     """Return a refusal that says what needs most, and what would fit as lines to paste."""
     if refusal.witness is None:
         return _without_pure(refusal, plan, ledger) or _unproved(refusal, ledger)
+    ways = ("What would fit, each alone:", *_ways(plan, ledger, refusal))
+    return _explained(refusal, most=needs_most(plan, refusal), ways=ways)
+
+
+def _explained(refusal: BudgetError, *, most: str, ways: tuple[str, ...]) -> BudgetError:
+    """Return the same refusal with what needs most and what would fit."""
     return BudgetError(
         query=refusal.query,
         witness=refusal.witness,
@@ -433,22 +439,16 @@ def explain_refusal(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetE
         left=refusal.left,
         reason=refusal.reason,
         record=refusal.record,
-        most=needs_most(plan, refusal),
-        ways=("What would fit, each alone:", *_ways(plan, ledger, refusal)),
+        most=most,
+        ways=ways,
     )
 
 
 def _unproved(refusal: BudgetError, ledger: Ledger) -> BudgetError:
     """Return a refusal without a record, with what the ledger says about it."""
-    return BudgetError(
-        query=refusal.query,
-        witness=None,
-        needed=refusal.needed,
-        left=refusal.left,
-        reason=refusal.reason,
-        most="The budget was charged before, for this release or another." if _is_charged(ledger) else "",
-        ways=("What may fit:", "- more noise, or fewer statistics", _larger_budget(ledger)),
-    )
+    most = "The budget was charged before, for this release or another." if _is_charged(ledger) else ""
+    ways = ("What may fit:", "- more noise, or fewer statistics", _larger_budget(ledger))
+    return _explained(refusal, most=most, ways=ways)
 
 
 def _without_pure(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetError | None:
@@ -464,12 +464,8 @@ def _without_pure(refusal: BudgetError, plan: Plan, ledger: Ledger) -> BudgetErr
         for name, each in others.items()
         if each is not None and each.mechanism.to is None and (sigma := each.mechanism.noise_sigma) is not None
     ]
-    return BudgetError(
-        query=refusal.query,
-        witness=None,
-        needed=refusal.needed,
-        left=refusal.left,
-        reason=refusal.reason,
+    return _explained(
+        refusal,
         most=f"Without a pure epsilon: {', '.join(others)}.",
         ways=(
             "State the budget in rho, or use noise with a pure epsilon: Laplace noise, or transforms with laplace_scale.",

@@ -304,7 +304,7 @@ def _is_priced(said: Wishes) -> bool:
 
 def _reserve(said: Wishes) -> list[str]:
     """Return the entry that sets as much budget aside for a revision as the release costs."""
-    why = "each release sets aside as much budget as it spends, for publishing corrected records later"
+    why = "the first release sets the same charge aside, for corrected records"
     return [f"{'' if _is_priced(said) else '# '}reserve = {{ revisions = {REVISIONS} }}  # {why}"]
 
 
