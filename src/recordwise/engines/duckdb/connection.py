@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +26,8 @@ from recordwise.engines.compile.records import (
 from recordwise.errors import EngineError
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.totals import IntArray
 
-Numbers = np.ndarray[tuple[int], np.dtype[np.uint64]]
 BATCH_ROWS = 500_000
 TRUSTING = "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner"
 """What decides conditions, groups and least values, or leaves records out, by what a file states about them: the least and the
@@ -40,10 +40,9 @@ class Connection:
     def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
         # Spilled pages hold records, so they go to a private directory that is removed with the connection.
         self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
-        self.threads = threads or os.cpu_count() or 1
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
-            "threads": self.threads,
+            "threads": threads or os.cpu_count() or 1,
             "temp_directory": self._spill.name,
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
@@ -96,21 +95,21 @@ class Connection:
         except duckdb.Error as error:
             raise failure(error) from None
 
-    def fetch_numbers(self, tree: exp.Expr, *, at_most: int) -> Numbers | None:
+    def fetch_numbers(self, tree: exp.Expr, *, at_most: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
         """Return a column of numbers, or None beyond ``at_most``.
 
-        64-bit, without NULLs, read in batches into one array, of which the operating system gives what is filled.
+        64-bit, without NULLs, read in batches.
         """
-        numbers, taken = np.empty(at_most, dtype=np.uint64), 0
+        parts, taken = [np.empty(0, dtype=np.uint64)], 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb", copy=False)).to_arrow_reader(BATCH_ROWS):
-                first, taken = taken, taken + batch.num_rows
+                parts.append(numpy_of(batch.column(0)).view(np.uint64))
+                taken += batch.num_rows
                 if taken > at_most:
                     return None
-                numbers[first:taken] = numpy_of(batch.column(0)).view(np.uint64)
         except duckdb.Error as error:
             raise failure(error) from None
-        return numbers[:taken]
+        return np.concatenate(parts)
 
     def close(self) -> None:
         """Close the connection and delete everything it holds, including spilled pages."""
@@ -131,27 +130,70 @@ def failure(error: Exception) -> EngineError:
 # Checks exactly that ids are unique, where it can without a table of groups. Whole numbers that are close together
 # are counted by bits (``bits_tree``). Any other id has a 64-bit number that equal ids share (``fingerprints_tree``).
 # If all the numbers differ, so do the ids. If two are equal, either an id is repeated or two hashes collided, and the
-# engine counts the ids themselves (T-UNIQUE).
+# engine counts the ids themselves (T-UNIQUE). Whether many 64-bit numbers all differ is decided without sorting them.
+# Each number has a place, the leading bits of its product with an odd constant, and each place keeps one of the
+# numbers that have it. A number that is not kept is compared with the one that is; those that differ go on to another
+# round with another constant. An unlucky constant costs time, never exactness.
 
 
-SORTED_TOGETHER = 1_000_000
-"""So many numbers are worth a thread."""
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+Indices = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
+SPREADS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)))
+"""Odd constants, one for each round; what is left after the last is sorted."""
+MOST_BITS = 24
+"""Each round has at most this many places, as a power of two: 64 MB."""
+BLOCK = 1 << 18
 
 
-def all_different(numbers: Numbers, *, threads: int = 1) -> bool:
-    """Whether no two numbers are equal; sorts them in place."""
-    parts = max(1, min(threads, len(numbers) // SORTED_TOGETHER))
-    cuts = [len(numbers) * part // parts for part in range(1, parts)]
-    if cuts:
-        # Every number before a cut is at most the one there, so that sorted parts make a sorted whole.
-        numbers.partition(cuts)
-    with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(np.ndarray.sort, np.split(numbers, cuts)))
-    return not np.any(numbers[1:] == numbers[:-1])
+def all_different(numbers: Numbers) -> bool:
+    """Whether no two of at most 2^32 numbers are equal."""
+    left = numbers
+    with ThreadPoolExecutor(2) as pool:
+        for spread in SPREADS:
+            found = _remaining_numbers(left, spread, pool)
+            if found is None:
+                return False
+            left = found
+    ordered = np.sort(left)
+    return not np.any(ordered[1:] == ordered[:-1])
 
 
-MOST_HELD = 24_000_000
-"""More ids than this would take more than 200 MB."""
+def _remaining_numbers(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
+    """Return the numbers without a slot, or None on a duplicate."""
+    bits = min(numbers.size.bit_length() + 1, MOST_BITS)
+    # Only places that were written are read.
+    keeper = np.empty(1 << bits, dtype=np.uint32)
+
+    def slots(part: slice) -> IntArray:
+        return np.asarray(((numbers[part] * spread) >> np.uint64(64 - bits)).view(np.int64))
+
+    def keep(part: slice) -> None:
+        keeper[slots(part)] = _indices(part)
+
+    def left(part: slice) -> Numbers | None:
+        kept = keeper[slots(part)]
+        other = np.flatnonzero(kept != _indices(part))
+        found = numbers[part][other]
+        return None if np.any(numbers[kept[other]] == found) else found
+
+    for _ in pool.map(keep, _blocks(numbers.size)):
+        pass
+    found = list(pool.map(left, _blocks(numbers.size)))
+    known = [each for each in found if each is not None]
+    return np.concatenate([numbers[:0], *known]) if len(known) == len(found) else None
+
+
+def _indices(part: slice) -> Indices:
+    return np.arange(part.start, part.stop, dtype=np.uint32)
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Blocks small enough that intermediate results stay in the processor cache."""
+    return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
+
+
+MOST_HELD = 12_000_000
+"""With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
 
 
 def repeated_ids(
@@ -166,7 +208,7 @@ def repeated_ids(
     if stored.kind == "integer" and close(span or _span(connection, schema, table)):
         return _repeats(connection, bits_tree(schema, table))
     numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)
-    if numbers is not None and all_different(numbers, threads=connection.threads):
+    if numbers is not None and all_different(numbers):
         return 0
     return _repeats(connection, different_tree(schema, table))
 
