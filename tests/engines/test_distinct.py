@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from recordwise.engines import DuckDB
 from recordwise.engines.compile import records
@@ -28,7 +29,7 @@ def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
     assert all_different(np.array(drawn, dtype=np.uint64)) == (len(set(drawn)) == len(drawn))
 
 
-@pytest.mark.parametrize("kind", ["high bits", "one place", "one place in every round", "in order"])
+@pytest.mark.parametrize("kind", ["high bits", "one place", "one place in every round", "shuffled", "in order"])
 @pytest.mark.parametrize("rows", [2, 2**18 - 1, 2**18, 2**18 + 1, 600_000])
 @pytest.mark.costly
 @pytest.mark.sampled
@@ -38,6 +39,8 @@ def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows, m
         # Products so small that all of them have the same leading bits: a round keeps one number.
         numbers = numbers * np.uint64(pow(int(SPREADS[0]), -1, 2**64))
         monkeypatch.setattr(distinct, "SPREADS", SPREADS[:1] * 3 if "every" in kind else SPREADS)
+    elif kind == "shuffled":
+        numbers = np.random.default_rng(1).permutation(numbers) * np.uint64(0x9E3779B97F4A7C15)
     elif kind == "high bits":
         numbers = numbers << np.uint64(40)
     assert all_different(numbers)
@@ -45,6 +48,20 @@ def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows, m
         repeated = numbers.copy()
         repeated[place] = repeated[0]
         assert not all_different(repeated)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 5])
+def test_numbers_come_in_batches_up_to_a_limit(rows, monkeypatch):
+    monkeypatch.setattr(distinct, "BATCH_ROWS", 2)
+    tree = exp.select(exp.column("n")).from_("numbers")
+    connection = distinct.Connection(files=(), memory_limit="100MB", threads=1)
+    connection.duckdb.register("numbers", pa.table({"n": np.arange(rows, dtype=np.int64) - 1}))
+    expected = (np.arange(rows, dtype=np.int64) - 1).view(np.uint64)
+    assert np.array_equal(connection.fetch_numbers(tree, at_most=rows), expected)
+    assert np.array_equal(connection.fetch_numbers(tree, at_most=rows + 1), expected)
+    if rows:
+        assert connection.fetch_numbers(tree, at_most=rows - 1) is None
+    connection.close()
 
 
 def repeats(ids, opens=DuckDB):
@@ -129,8 +146,6 @@ def test_ids_that_are_null_are_counted_apart_from_repeats():
 
 def test_hashes_that_meet_by_chance_refuse_nobody(monkeypatch):
     """A hash that is the same for all ids proves nothing, so they are counted."""
-    from sqlglot import exp
-
     same = exp.select(exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "fingerprint")).from_("source")
     monkeypatch.setattr(distinct, "fingerprints_tree", lambda *_: same)
     assert repeats(pa.array(["a", "b", "c"])) == {}
