@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 FAILED, MISSING = 1, 2
 KINDS = ("newest", "oldest")
 READY = ".ready"
+SIDE_BY_SIDE = ["--workers", "4"] if sys.platform == "linux" else ["-n", "4", "--dist", "worksteal"]
+"""As in the Makefile; where forking is no way, every process collects for itself."""
 
 
 def project() -> dict[str, Any]:
@@ -64,7 +66,7 @@ def making(python: str, kind: str, folder: Path) -> Iterator[list[str]]:
 def testing(kind: str, folder: Path, tests: Sequence[str]) -> list[str]:
     """The command that runs the tests. Old libraries may warn about newer ones beneath them, which says nothing about us."""
     warnings = ["-W", "default::DeprecationWarning"] if kind == "oldest" else []
-    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *warnings]
+    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *SIDE_BY_SIDE, *warnings]
     return [*words, "--rootdir", str(ROOT), *tests]
 
 
