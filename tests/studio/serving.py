@@ -1,10 +1,12 @@
 """A studio that really listens, in a thread of the test, and requests written by hand."""
 
+import asyncio
 import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -15,6 +17,12 @@ from recordwise.studio.guard import HOST, Access
 from recordwise.studio.server import Serving, uvicorn_server
 from recordwise.studio.state import StudioState
 from recordwise.studio.trade import Trade
+
+
+def awaited(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine returns. It runs in a thread of its own: in the test's own thread a browser's loop may be running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 class SampleSubject:

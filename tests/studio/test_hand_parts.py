@@ -1,6 +1,5 @@
 """What the studio hands over and serves, part by part: years of a budget, code, lines, routes and idle time."""
 
-import asyncio
 import importlib
 import json
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from recordwise.studio.guard import Access
 from recordwise.studio.handover import Exact, commands, expression
 from recordwise.studio.server import Serving
 from recordwise.studio.state import StudioState
+from studio.serving import awaited
 from studio.trade_sample import sample_trade
 
 Patch = pytest.MonkeyPatch
@@ -189,12 +189,12 @@ class Request:
 
 
 def answer(function: Any, serving: Any, request: Any) -> tuple[int, Any]:
-    found = asyncio.run(server._answering(serving, function)(request))
+    found = awaited(server._answering(serving, function)(request))
     return found.status_code, json.loads(found.body) if found.body else None
 
 
 def read(content: Any, **fields: type) -> Any:
-    return asyncio.run(server._body(Request(content), **fields))  # type: ignore[arg-type]
+    return awaited(server._body(Request(content), **fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_numbers_of_the_policy_are_answered_once_they_are_there() -> None:
 def test_a_token_is_exchanged_for_a_cookie() -> None:
     serving = SimpleNamespace(access=Access(port=1, token="t"))
     assert answer(server._session, serving, Request({"token": "x"}))[0] == 401
-    found = asyncio.run(server._answering(serving, server._session)(Request({"token": "t"})))  # type: ignore[arg-type]
+    found = awaited(server._answering(serving, server._session)(Request({"token": "t"})))  # type: ignore[arg-type]
     assert json.loads(bytes(found.body)) == {"open": True}
     assert found.headers["set-cookie"].startswith("studio1=")
 
@@ -290,7 +290,7 @@ def test_another_window_is_told_its_address_once() -> None:
     told: list[str] = []
     access = Access(port=1, token="t")
     serving: Any = SimpleNamespace(access=access, tell=told.append)
-    page = lambda **headers: asyncio.run(server._page(serving, Request(headers=headers)))  # type: ignore[arg-type]  # noqa: E731
+    page = lambda **headers: awaited(server._page(serving, Request(headers=headers)))  # type: ignore[arg-type]  # noqa: E731
     assert page().status_code == 200
     assert told == []
     cookie = access.exchange("t")
@@ -304,9 +304,9 @@ def test_another_window_is_told_its_address_once() -> None:
 
 
 def test_files_of_the_page_are_its_own() -> None:
-    found = asyncio.run(server._static(None, Request(name="studio.css")))  # type: ignore[arg-type]
+    found = awaited(server._static(None, Request(name="studio.css")))  # type: ignore[arg-type]
     assert (found.status_code, found.media_type) == (200, "text/css; charset=utf-8")
-    assert asyncio.run(server._static(None, Request(name="../page.py"))).status_code == 404  # type: ignore[arg-type]
+    assert awaited(server._static(None, Request(name="../page.py"))).status_code == 404  # type: ignore[arg-type]
 
 
 def test_a_violation_is_counted_and_told() -> None:
@@ -330,7 +330,7 @@ def test_the_server_ends_when_nobody_asked_for_a_while(idle: float, slept: float
     serving = Serving(
         desk=None, access=None, idle=idle, tell=told.append, used=100.0, end=lambda: ended.append(clock[0])
     )  # type: ignore[arg-type]
-    asyncio.run(serving.watch())
+    awaited(serving.watch())
     assert ended == [100.0 + idle]
     assert set(waits) == {slept}
     assert len(waits) == idle / slept

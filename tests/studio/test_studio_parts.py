@@ -1,6 +1,5 @@
 """Guard, worker, desk, forms and files of the studio without a server, at the last value that is taken and the next."""
 
-import asyncio
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from recordwise.studio.guard import HEADERS, LARGEST, Access, Guard, Refused
 from recordwise.studio.trade import Trade
 from recordwise.studio.words import _Reader
 from recordwise.studio.worker import Job, Worker
+from studio.serving import awaited
 from studio.trade_sample import sample_trade
 
 Patch = pytest.MonkeyPatch
@@ -143,7 +143,7 @@ def asked(app: Any, given: dict[str, Any], seen: list[str], *messages: Any) -> l
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Guard(app=app, access=access(), seen=lambda: seen.append("seen"))(given, receive, send))
+    awaited(Guard(app=app, access=access(), seen=lambda: seen.append("seen"))(given, receive, send))
     return sent
 
 
@@ -306,7 +306,7 @@ def test_whoever_listens_hears_of_each_job_and_of_silence() -> None:
         assert own._listeners == {}
         return [*heard, job.status]
 
-    first, *middle, last = asyncio.run(listen())
+    first, *middle, last = awaited(listen())
     assert (first, last) == (1, "done")
     assert set(middle) <= {"starting"}
     assert own.closed
