@@ -182,7 +182,8 @@ def test_every_interval_column_holds_as_often_as_it_should_and_as_the_page_says(
     tally = Tally()
     lines = run.measured(runs=run.RUNS // 2, seed=7, tell=quiet, tally=tally)
     assert wrong_claims(lines) == {}
-    assert tally.mechanisms >= set(BUILT_IN)
+    # Under ByGroup each cell has the interval of one of the others.
+    assert tally.mechanisms | {"ByGroup"} >= set(BUILT_IN)
     page = kept()
     assert {(line.column, line.mechanism, line.level, line.size) for line in lines} == set(page)
     off = [line for line in lines if differs(line, page[line.column, line.mechanism, line.level, line.size])]

@@ -232,6 +232,47 @@ def test_an_interrupt_in_a_callback_of_python_is_not_lost(machine) -> None:
     assert "Traceback" not in done.stderr
 
 
+HELD = """
+import importlib._bootstrap, operator, signal, threading, time
+from collections import deque
+from functools import partial
+from itertools import chain, repeat
+from types import SimpleNamespace
+import typer
+from recordwise.cli.failing import ends_well, run
+
+own = importlib._bootstrap._imp
+both = map(operator.call, [own.acquire_lock, partial(signal.raise_signal, signal.SIGINT)])
+acquire = chain([partial(deque(maxlen=0).extend, both)], repeat(own.acquire_lock))
+interrupted = SimpleNamespace(**vars(own) | {"acquire_lock": partial(next, map(operator.call, acquire))})
+
+@ends_well
+def command():
+    try:
+        importlib._bootstrap._imp = interrupted
+        import colorsys
+        time.sleep(30)
+    except KeyboardInterrupt:
+        importlib._bootstrap._imp = own
+        other = threading.Thread(target=__import__, args=["stringprep"], daemon=True)
+        other.start()
+        other.join(10)
+        print("held" if other.is_alive() else "free", flush=True)
+        raise
+
+app = typer.Typer()
+app.command()(command)
+run(app)
+"""
+
+
+@pytest.mark.process
+def test_an_interrupt_while_python_imports_leaves_its_lock_free() -> None:
+    """The signal arrives when Python has taken the lock of all imports and not yet begun what frees it."""
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "free\n"), done.stderr
+
+
 @pytest.mark.process
 def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output(folder) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", more=("--json",))

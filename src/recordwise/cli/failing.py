@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
+IMPORTING = "<frozen importlib._bootstrap>"
 AGAIN = 0.01
 """Seconds until a lost interrupt is repeated, again and again until it arrives where it can be handled."""
 STOPPED = "interrupted. No partial files were left behind; what the ledger shows as charged stays spent."
@@ -42,8 +43,12 @@ class Interrupts:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
+        if frame is not None and frame.f_code.co_filename == IMPORTING:
+            # Raised here it could leave Python's import lock held for good, and other threads would wait for it forever.
+            self._come_again()
+            return
         while frame is not None:
-            if frame.f_code is Interrupts.repeat_lost.__code__:
+            if frame.f_code in (Interrupts.repeat_lost.__code__, Interrupts.__call__.__code__):
                 # Raised here it would be lost for good; the thread that repeats it comes again.
                 return
             frame = frame.f_back
@@ -55,8 +60,12 @@ class Interrupts:
         if not issubclass(failure.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(failure)
             return
-        self._lost = True
-        threading.Thread(target=self._repeat, daemon=True).start()
+        self._come_again()
+
+    def _come_again(self) -> None:
+        if not self._lost:
+            self._lost = True
+            threading.Thread(target=self._repeat, daemon=True).start()
 
     def _repeat(self) -> None:
         time.sleep(AGAIN)
