@@ -81,6 +81,12 @@ def numbers(made: random.Random, written: dict[str, str], count: int) -> Iterato
         yield made.choice(["", "  "]) + changed(made, text) + made.choice(["", " "])
 
 
+def misgrouped(written: dict[str, str]) -> list[str]:
+    """Thousands that are no groups of three digits."""
+    sign = written.get("thousands")
+    return [text.replace(",", sign) for text in ("1,23", "1,2345", "12,34,567", "1,,234", "1,234,")] if sign else []
+
+
 def dates(made: random.Random, written: str, count: int) -> Iterator[str]:
     for _ in range(count):
         day = date.fromordinal(made.randrange(1, date.max.toordinal()))
@@ -117,7 +123,7 @@ def read(opens: Any, folder: Path, schema: Schema, values: list[str]) -> list[tu
 def compare_numbers(opens: Any, folder: Path, count: int) -> None:
     made = random.Random(SEED)
     for written in FORMATS:
-        values = list(numbers(made, written, count))
+        values = [*misgrouped(written), *numbers(made, written, count)]
         measure = Measure.of("v", step=STEP, bound=BOUND, signed=True, number=written)
         found = read(opens, folder, Schema.of(unit="id", measures={"v": measure}), values)
         wanted = [python_number(value, written) for value in values]

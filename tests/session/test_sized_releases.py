@@ -47,14 +47,14 @@ def test_sizes_are_part_of_what_a_release_is_about(tmp_path: Path) -> None:
 @pytest.mark.costly
 def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_path: Path) -> None:
     """What is left of the budget decides how far bands are raised; the second run must not take that for another release."""
-    left = rw.policy.gaussian_sum("emp", sigma=25)
+    left = rw.policy.gaussian_sum("emp", sigma=35)
     budget = rw.policy.gaussian_sum("emp", sigma=20) + left
     with session(tmp_path / "a.ledger", budget=budget) as opened:
         folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).save(tmp_path / "first")
     cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column="emp"))
     with session(tmp_path / "a.ledger", budget=budget) as opened:
         release = opened.run(asked(cells), refuse_repeat=True, keep=True)
-        # At the sizes themselves, at most 400, sigma would be 10 or 20, which the budget does not cover.
+        # At the sizes themselves, at most 400, sigma would be 10 or 20, too dear; and 40 is affordable only once.
         assert left.dominates(release.policy)
         with pytest.raises(AlreadyReleasedError):
             opened.run(asked(cells), refuse_repeat=True, keep=True)
