@@ -56,6 +56,18 @@ class RecordwiseError(Exception):
     """Always None: the exception being handled can quote a record, and ``from None`` only keeps it from being printed."""
 
 
+def _sentence(problem: str) -> str:
+    """Return a problem as a sentence, which may be a question.
+
+    Args:
+        problem: The problem.
+
+    Returns:
+        The same with a full stop, unless it ends in a question.
+    """
+    return problem if problem.endswith("?") else f"{problem}."
+
+
 class ParameterError(RecordwiseError, ValueError):
     """A parameter out of range or of the wrong type."""
 
@@ -63,8 +75,7 @@ class ParameterError(RecordwiseError, ValueError):
         self.parameter = parameter
         self.problem = problem
         self.advice = advice
-        ending = "" if problem.endswith("?") else "."
-        super().__init__(f"{parameter} {problem}{ending}" + (f" {advice}" if advice else ""))
+        super().__init__(f"{parameter} {_sentence(problem)}" + (f" {advice}" if advice else ""))
 
 
 class ChoiceError(ParameterError):
@@ -158,7 +169,7 @@ C = TypeVar("C")
 
 
 def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a public function refuse misspelled and missing arguments.
+    """Let a public function refuse misspelled, missing and unfit arguments.
 
     Args:
         function: The function.
@@ -171,9 +182,11 @@ def own_argument_errors(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
+        except (TypeError, AttributeError, ValueError, LookupError) as error:
+            if isinstance(error, RecordwiseError):
+                raise
             inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            refusal = None if inside else _argument_error(function, args, kwargs)
+            refusal = _kind_error(function, args, kwargs) if inside else _argument_error(function, args, kwargs)
             if refusal is None:
                 raise
             raise refusal from None
@@ -197,6 +210,24 @@ def own_errors_of(cls: type[C]) -> type[C]:
             made = own_argument_errors(plain)
             setattr(cls, name, type(each)(made) if isinstance(each, classmethod | staticmethod) else made)
     return cls
+
+
+def _kind_error(
+    function: Callable[..., object], args: Sequence[object], given: Mapping[str, object]
+) -> KindError | None:
+    """Return the refusal of an argument of the wrong kind.
+
+    Args:
+        function: What was called, and failed.
+        args: The arguments by position.
+        given: The arguments by name.
+
+    Returns:
+        The error, or None where all of them fit.
+    """
+    from recordwise.kinds import wrong_kind
+
+    return wrong_kind(function, args, given)
 
 
 def _argument_error(
@@ -390,8 +421,8 @@ class PlanError(RecordwiseError, ValueError):
 
     def __init__(self, *, problems: tuple[str, ...]) -> None:
         self.problems = problems
-        listed = "; ".join(problems)
-        super().__init__(f"the plan was refused: {listed}. Nothing was read and nothing was spent.")
+        listed = _sentence("; ".join(problems))
+        super().__init__(f"the plan was refused: {listed} Nothing was read and nothing was spent.")
 
 
 class PlanFileError(RecordwiseError, ValueError):
@@ -413,7 +444,7 @@ class SqlError(RecordwiseError, ValueError):
     def __init__(self, *, construct: str, advice: str = "") -> None:
         self.construct = construct
         self.advice = advice
-        super().__init__(f"SQL was refused: {construct}. Nothing ran." + (f" {advice}" if advice else ""))
+        super().__init__(f"SQL was refused: {_sentence(construct)} Nothing ran." + (f" {advice}" if advice else ""))
 
 
 class KeysError(RecordwiseError, ValueError):
@@ -423,7 +454,7 @@ class KeysError(RecordwiseError, ValueError):
         self.column = column
         self.problem = problem
         self.advice = advice
-        super().__init__(f"keys were refused: {column} {problem}." + (f" {advice}" if advice else ""))
+        super().__init__(f"keys were refused: {column} {_sentence(problem)}" + (f" {advice}" if advice else ""))
 
 
 class SourceError(RecordwiseError, ValueError):
@@ -441,8 +472,7 @@ class SourceError(RecordwiseError, ValueError):
         self.advice = advice
         self.unreachable = unreachable
         state = "Nothing was spent." if read else "No record was read."
-        end = "" if problem.endswith("?") else "."
-        super().__init__(f"{source} was refused: {problem}{end} {state}" + (f" {advice}" if advice else ""))
+        super().__init__(f"{source} was refused: {_sentence(problem)} {state}" + (f" {advice}" if advice else ""))
 
 
 class DataError(RecordwiseError, ValueError):

@@ -1,5 +1,7 @@
 """Levels with a total, levels of one code, lists of queries, and names of candidates that do not exist."""
 
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 import recordwise as rw
 from build import employers
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.write import plan_text
 
@@ -56,6 +58,55 @@ def test_what_is_no_level_is_refused(wrong):
         rw.query().levels(wrong)
     with pytest.raises(ParameterError, match="must be columns"):
         rw.query().group_by(wrong)
+
+
+@pytest.mark.parametrize(
+    ("choices", "named"),
+    [
+        (("race", ("race", "origin")), "'race'"),
+        (((), "race", ()), "the total"),
+        (("origin", "race", "origin"), "'origin'"),
+    ],
+)
+def test_a_level_that_is_listed_twice_is_refused_with_the_way_to_cross_two_columns(choices, named):
+    with pytest.raises(ParameterError, match=f"list {named} twice.*charged twice") as refused:
+        rw.query().levels(*choices)
+    assert "group_by('county').levels((), 'naics')" in str(refused.value)
+
+
+def test_a_level_that_every_table_is_grouped_by_is_refused_and_a_total_is_not():
+    grouped = rw.query().group_by("race", keys=KEYS)
+    with pytest.raises(ParameterError, match=r"list 'race', which every table is grouped by already.*leave it out"):
+        grouped.levels((), "race")
+    crossed = grouped.levels((), "origin").count(NOISE)
+    assert [level.names() for level in crossed.tables()] == [("race",), ("race", "origin")]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("filter", "where"),
+        ("mean", "avg"),
+        ("nunique", "count_distinct"),
+        ("groupby", "group_by"),
+        ("count_distnct", "count_distinct"),
+    ],
+)
+def test_a_method_by_another_librarys_name_is_refused_with_ours(written, meant):
+    with pytest.raises(AttributeError, match=rf"a query has no '{written}': did you mean '{meant}'\?"):
+        getattr(rw.query(), written)
+
+
+def test_what_no_method_is_near_to_and_what_notebooks_look_for_is_missing_without_a_guess():
+    with pytest.raises(AttributeError, match=r"a query has no 'zzz'$"):
+        rw.query().zzz  # noqa: B018
+    assert not hasattr(rw.query(), "_ipython_display_")
+    assert copy.deepcopy(four_tables()) == pickle.loads(pickle.dumps(four_tables())) == four_tables()
+
+
+def test_a_question_in_a_refused_plan_ends_without_a_full_stop():
+    with opened() as session, pytest.raises(PlanError, match=r"did you mean 'emp'\? Nothing was read"):
+        session.run(rw.query().sum("empl", NOISE))
 
 
 def test_a_list_of_levels_and_a_list_of_queries_are_taken():

@@ -187,7 +187,7 @@ REFUSALS: dict[str, Refusal] = {
     ),
     "no keys": (
         lambda: counted(rw.query().group_by("county")),
-        "no public keys for county: no list is given",
+        "no public keys for county: no list is given; give keys from a public source",
         lambda: counted(rw.query()),
     ),
     "other keys": (

@@ -179,6 +179,9 @@ def test_a_crosswalk_names_columns_of_codes_in_their_types() -> None:
         ({"county": {}}, "must be pairs"),
         ({"county": [("1", "2", "3")]}, "must be pairs"),
         ({"county": [("1", None)]}, "must be pairs"),
+        ({"county": ["12"]}, "must be pairs"),
+        ({"county": None}, "must be pairs"),
+        ({"county": [3]}, "must be pairs"),
         ({"size": [("x", "1")]}, "no whole number"),
     ):
         with pytest.raises(ParameterError, match=told):

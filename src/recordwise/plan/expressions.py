@@ -291,6 +291,25 @@ def check_axes(axes: Sequence[tuple[Choice, ...]]) -> None:
                 )
 
 
+def check_levels(groups: Sequence[Group], choices: Sequence[Group | None]) -> None:
+    """Refuse a level that is listed twice, or that every table is grouped by already."""
+    for number, each in enumerate(choices):
+        if each in choices[:number]:
+            name = "the total" if each is None else f"'{each.name}'"
+            raise ParameterError(
+                parameter="levels",
+                problem=f"list {name} twice, so that the same table would be drawn and charged twice",
+                advice="Each level is a table. For tables by two columns, group by one and give the levels of the other: "
+                "group_by('county').levels((), 'naics').",
+            )
+        if each in groups and each is not None:
+            raise ParameterError(
+                parameter="levels",
+                problem=f"list '{each.name}', which every table is grouped by already",
+                advice="Tables are grouped by a level in addition to group_by: leave it out of one of the two.",
+            )
+
+
 def axis(groups: Sequence[Group | None], share: Sequence[Number] | None) -> tuple[Choice, ...]:
     """Return the choices of one axis; shares must add to 1."""
     if not groups:

@@ -226,11 +226,14 @@ def _median_problems(query: Query) -> Iterator[str]:
             yield f"median names '{name}', whose positive and negative part have noise of their own"
 
 
+NO_LIST = "no list is given; give keys from a public source, or have them selected privately"
+
+
 def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[QueryProblem]:
     yield from map(QueryProblem, name_problems(level, query))
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         listed = "; ".join(", ".join(keys.column_names()) for keys in query.key_lists)
-        told = f"the list has {listed}" if listed else "no list is given"
+        told = f"the list has {listed}" if listed else NO_LIST
         yield QueryProblem(f"no public keys for {' x '.join(level.names())}: {told}", "keys")
         return
     for statistic in sized:

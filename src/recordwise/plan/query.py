@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from recordwise.errors import KindError, ParameterError, expect_kind, kind_text, own_argument_errors, own_errors_of
+from recordwise.errors import (
+    KindError,
+    ParameterError,
+    expect_kind,
+    kind_text,
+    near_name,
+    own_argument_errors,
+    own_errors_of,
+)
 from recordwise.exact.numbers import Number, positive, rational
 from recordwise.plan.expressions import (
     BEST,
@@ -22,6 +30,7 @@ from recordwise.plan.expressions import (
     Prefix,
     axis,
     check_axes,
+    check_levels,
     choices_of,
     conjunction,
     flat,
@@ -170,10 +179,11 @@ class Query:
             A new query.
 
         Raises:
-            ParameterError: A choice is not a level, or levels of one code are crossed with each other.
+            ParameterError: A choice is not a level or is given twice, or levels of one code are crossed with each other.
         """
         made = self.with_axis(*choices, share=share)
         check_axes(made.axes)
+        check_levels(self.groups, [each.group for each in made.axes[-1]])
         return replace(made, all_other=self.all_other if all_other is None else read_all_other(all_other)).at(keys)
 
     def with_axis(
@@ -495,6 +505,30 @@ class Query:
         from recordwise.plan.describe import query_html
 
         return query_html(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> None:
+            """Raise an error with the method that was probably meant."""
+            near = "" if name.startswith("_") else _meant(name)
+            raise AttributeError(f"a query has no '{name}'{near}")
+
+
+ELSEWHERE = {
+    "agg": "sum",
+    "average": "avg",
+    "filter": "where",
+    "groupby": "group_by",
+    "mean": "avg",
+    "nunique": "count_distinct",
+    "size": "count",
+}
+"""What other libraries call our methods."""
+
+
+def _meant(name: str) -> str:
+    methods = [each for each in vars(Query) if not each.startswith("_")]
+    return f": did you mean '{ELSEWHERE[name]}'?" if name in ELSEWHERE else near_name(name, methods)
 
 
 def _check_mechanism(mechanism: object) -> None:

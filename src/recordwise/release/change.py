@@ -5,7 +5,7 @@ whether a cell holds records. Codes that were split or merged are added up to wh
 of pairs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -66,10 +66,18 @@ def read_crosswalk(given: Mapping[str, Any], groups: Mapping[str, Mapping[Any, s
     return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()} | both)
 
 
+def code_pairs(given: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of an earlier and a later code; none where they are not such pairs."""
+    listed = given.items() if isinstance(given, Mapping) else given if isinstance(given, Iterable) else ()
+    # Two letters are a text and no pair.
+    pairs = [tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else () for pair in listed]
+    return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 and None not in pair for pair in pairs) else []
+
+
 def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
     """Return a common code for codes linked by pairs."""
-    pairs = list(given.items()) if isinstance(given, Mapping) else [tuple(pair) for pair in given]
-    if not pairs or any(len(pair) != 2 or None in pair for pair in pairs):
+    pairs = code_pairs(given)
+    if not pairs:
         raise ParameterError(parameter=f"crosswalk of '{name}'", problem="must be pairs of an earlier and a later code")
     before, now = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
     links = [(before.index(old), len(before) + now.index(new)) for old, new in pairs]

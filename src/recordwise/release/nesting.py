@@ -317,7 +317,12 @@ def nesting_of(release: Release, query: PublishedQuery, *, complete: bool) -> Ne
     at = finest_of([by[table.name] for table in tables])
     if at is None:
         names = ", ".join(table.name for table in tables)
-        raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
+        raise ParameterError(
+            parameter="release",
+            problem=f"has no table in which all of these are nested: {names}",
+            advice="Tables of one query are fitted together. Next time publish one by all of their columns too, or ask for them in "
+            "separate queries.",
+        )
     ordered = (tables[at], *(table for table in tables if table is not tables[at]))
     known, lists = complete or any(table.rest for table in query.tables), release.published.lists
     cells = fitted_cells(ordered, by, complete=known, lists=lists)

@@ -224,6 +224,8 @@ def _fresh_cells(plan: Plan, before: Plan, renamed: Renaming) -> dict[str, froze
 
 def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
     """Return the later code of each earlier code of a crosswalk, in the types of the key columns."""
+    from recordwise.release.change import code_pairs
+
     made = {}
     groups = {each for table in plan.tables() for each in table.shape.groups}
     for name, given in following.crosswalk.items():
@@ -234,8 +236,8 @@ def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
                 f"names '{str(name)[:80]}', which is no column of codes by which tables are published under that name",
                 "Use columns of the records and levels of their lists.",
             )
-        pairs = list(given.items()) if isinstance(given, Mapping) else [tuple(pair) for pair in given]
-        if not pairs or any(len(pair) != 2 or None in pair for pair in pairs):
+        pairs = code_pairs(given)
+        if not pairs:
             raise _refused(
                 "crosswalk",
                 f"of '{name}' must be pairs of an earlier and a later code",

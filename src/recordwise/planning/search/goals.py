@@ -11,7 +11,7 @@ from typing import Any, Required, TypedDict, Unpack, cast
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
+from recordwise.errors import ParameterError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.exact.arithmetic import FloatArray, largest_allowed
 from recordwise.exact.numbers import Number, decimal, float_upper, moderate, nonnegative, positive
 from recordwise.exact.text import digits_text, formula_text, prose_text, share_text
@@ -228,6 +228,8 @@ def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
 def mechanism_for(family: Any, goal: Goal) -> Any:
     """Return a candidate's mechanism for one goal."""
     if not isinstance(family, Mapping):
+        wanted = "mechanisms, or mappings of statistics to mechanisms"
+        expect_kind(family, Mechanism, parameter="candidates", wanted=wanted)
         return family
     found = family.get(goal.statistic, family.get(goal.measure))
     if found is None:
