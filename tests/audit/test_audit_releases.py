@@ -34,6 +34,7 @@ def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
     assert not any(each.broken for each in found), told(found)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark_as_installed")
 def test_a_release_from_spark_loses_no_more_than_its_policy(spark_session: Any) -> None:
     found = audit(SUBJECTS["gaussian"](), Runs(engine="spark", spark=spark_session, cells=5_000))

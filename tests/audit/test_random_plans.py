@@ -58,16 +58,11 @@ def test_no_record_loses_more_than_its_policy_says_in_ten_thousand_plans():
     check(10_000, seed="slow")
 
 
-@pytest.mark.usefixtures("spark_as_installed")
-def test_no_record_loses_more_than_its_policy_says_on_spark(spark_session):
-    check(10, seed="spark", engine="spark", spark=spark_session)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("spark_as_installed")
-def test_no_record_loses_more_than_its_policy_says_in_more_plans_on_spark(spark_session):
-    check(50, seed="slow on spark", engine="spark", spark=spark_session)
+def test_no_record_loses_more_than_its_policy_says_on_spark(spark_session):
+    check(60, seed="spark", engine="spark", spark=spark_session)
 
 
 def noticed(seed, at_most=400):

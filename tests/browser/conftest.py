@@ -23,8 +23,9 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--no-pings",
-    # A process and a software graphics card for each page cost more than the pages themselves.
 ]
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first is Chromium without what draws windows, and needs a quarter less processor time for the same pages."""
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Saved:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     missing = None if executable else "no chromium on this machine: the policy page is NOT tested in a browser"
     try:
         from playwright.sync_api import sync_playwright

@@ -8,7 +8,7 @@ import pytest
 from experiments.years import run
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_five_small_years_agree_with_every_claim() -> None:
     """Noise is secure: each claim about intervals is wrong by chance with probability below 1e-6."""
     done = run.reproduce(runs=3_000, seed=1, tell=lambda _: None)

@@ -128,7 +128,7 @@ def quick(monkeypatch, tmp_path):
     monkeypatch.setattr(cattle, "THRESHOLDS", (500, 50_000))
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(quick, tmp_path):
     done = run.reproduce(runs=2, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

@@ -72,7 +72,7 @@ def test_a_claim_that_fails_is_reported(rows):
     assert all(claim.why for claim in told if not claim.agrees)
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(generated, tmp_path):
     done = run.reproduce(runs=1, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

@@ -86,7 +86,7 @@ def test_pooled_noise_meets_the_goal_for_95_percent_of_all_errors():
     assert abs(share(1.25) - 0.95) > half
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(generated, tmp_path):
     done = run.reproduce(runs=2, seed=5, tell=lambda _: None)
     write(done, tmp_path / "out")

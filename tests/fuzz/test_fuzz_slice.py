@@ -11,7 +11,7 @@ from fuzz.runner import Summary, fuzz
 
 ROOT = Path(__file__).parents[2]
 EACH_KIND_ONCE = "244"
-SLICE = {"policy": 1_000, "sql": 250, "plan": 150, "ledger": 200, "csv": 25, "parquet": 40}
+SLICE = {"policy": 500, "sql": 120, "plan": 75, "ledger": 100, "csv": 12, "parquet": 20}
 
 
 @pytest.fixture(autouse=True)

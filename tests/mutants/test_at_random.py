@@ -258,6 +258,7 @@ def test_files_of_tests_are_looked_at_anew_one_by_one(project: Path, reach: Reac
     assert later.stages(max_min)[0].tests == reach.stages(max_min)[0].tests
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_bug_is_noticed_and_one_that_nobody_reaches_survives(
     project: Path, reach: Reach, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ def test_bugs_are_noticed_and_what_is_no_bug_is_not(project: Path) -> None:
     assert not any(map(misfit, results))
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_an_endless_bug_is_noticed_and_one_that_keeps_tests_from_running_is_not_counted(
     project: Path, tmp_path: Path
@@ -140,6 +141,7 @@ def test_the_rate_leaves_out_what_is_no_bug_and_survivors_are_told_with_what_the
     assert misfit(Result(SAME, "failed", 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_real_bug_in_the_package_is_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
