@@ -340,3 +340,24 @@ def test_a_table_of_meanings_starts_at_nothing_and_goes_up_by_two_percent() -> N
         is not None
     )
     assert LatticePolicy(parts=(LatticePart(sigma=F(1), policy=constant(F(1, 2))),)).table() is not None
+
+
+@pytest.mark.parametrize("base", [(), (Shift(3.0, 1),), (Shift(1.2, 1, 3), Shift(40.0, 5))], ids=len)
+def test_entries_of_a_table_of_meanings_are_the_least_that_hold(base: tuple[Shift, ...]) -> None:
+    """A search that ends early, on the wrong side or at another number of false alarms is off by more."""
+    rho, epsilon, power = loss_law._table(base, 2)
+    losses, masses, slack = loss_law.coarse_loss(base, loss_law.TABLE_POINTS)
+    mu = np.sqrt(2 * rho) * (1 + loss_law.RELATIVE)
+
+    def delta(tried: Any) -> Any:
+        return loss_law.mixed_delta(tried, mu, losses, masses) * (1 + loss_law.RIPPLE) ** 2 + slack
+
+    assert np.all(delta(epsilon) <= loss_law.TABLE_DELTA)
+    below = epsilon * (1 - 1e-5) - 1e-5
+    assert np.all(delta(below)[below > 0] > loss_law.TABLE_DELTA)
+    grid = np.linspace(-3, 3, 601) * (1 + mu)[:, None] + mu[:, None] ** 2 / 2
+    bounds = np.array([0.05 * np.exp(np.minimum(each, 700)) + delta(each) for each in grid.T])
+    least = np.minimum(bounds.min(axis=0), 1)
+    assert np.all(power <= least * (1 + 2e-3))
+    # On so fine a grid nothing can be found that is much smaller.
+    assert np.all(power >= least * (1 - 0.01))

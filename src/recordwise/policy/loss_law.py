@@ -197,12 +197,23 @@ def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses:
 
     Unit normals ``mu`` apart, at what the losses leave of each epsilon.
     """
-    over, apart = epsilon[:, None] - losses[None, :], np.maximum(mu, TOGETHER)[:, None]
+    over, apart = _left_over(epsilon, mu, losses)
     low = normal_cdf(-apart / 2 - over / apart)
     # Far out the second term is a product of a huge and a tiny number.
     with np.errstate(over="ignore"):
         second = np.where(low > 0, np.exp(np.minimum(over, LARGEST_LOG)) * low, 0.0)
     return np.asarray(np.maximum(normal_cdf(apart / 2 - over / apart) - second, 0.0) @ masses)
+
+
+def mixed_alarms(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:
+    """Return how often the loss exceeds each epsilon where the record is absent, for the same normals and losses."""
+    over, apart = _left_over(epsilon, mu, losses)
+    return np.asarray(normal_cdf(-apart / 2 - over / apart) @ (masses * np.exp(-losses)))
+
+
+def _left_over(epsilon: FloatArray, mu: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what each loss leaves of each epsilon, and how far apart the normals are."""
+    return epsilon[:, None] - losses[None, :], np.maximum(mu, TOGETHER)[:, None]
 
 
 def borrowed_loss(sigma: float) -> float:
@@ -543,42 +554,55 @@ def _table(base: tuple[Shift, ...], numbers: int) -> tuple[FloatArray, FloatArra
     entries = math.ceil(math.log(LARGEST_MU / SMALLEST_MU) / math.log(RATIO))
     mu = np.concatenate([[0.0], SMALLEST_MU * RATIO ** np.arange(entries)])
     losses, masses, slack = coarse_loss(base, TABLE_POINTS)
-    factor = (1 + RIPPLE) ** numbers * (1 + RELATIVE)
+    factor, apart = (1 + RIPPLE) ** numbers * (1 + RELATIVE), mu * (1 + RELATIVE)
 
     def delta(epsilon: FloatArray) -> FloatArray:
-        return mixed_delta(epsilon, mu * (1 + RELATIVE), losses, masses) * factor + slack
+        return mixed_delta(epsilon, apart, losses, masses) * factor + slack
 
-    return mu**2 / 2, _least_epsilon(delta, mu, losses), _least_power(delta, mu, losses)
+    def alarms(epsilon: FloatArray) -> FloatArray:
+        return mixed_alarms(epsilon, apart, losses, masses)
+
+    widest = mu**2 / 2 + 8 * mu
+    highest = widest + max(float(losses[-1]), 0.0)
+    epsilon = _least_below(delta, TABLE_DELTA * (1 - RELATIVE), np.zeros(len(mu)), highest)
+    # Every epsilon bounds the power. The derivative of this bound is 0 where the false alarms are as many as allowed.
+    reach = widest + float(np.abs(losses).max())
+    best = _least_below(alarms, TABLE_FALSE_ALARM, -reach, reach)
+    power = TABLE_FALSE_ALARM * np.exp(np.minimum(best, LARGEST_LOG)) + delta(best)
+    found = np.where(delta(epsilon) <= TABLE_DELTA, epsilon, np.inf)
+    return mu**2 / 2, found, np.minimum(power * (1 + RELATIVE), 1.0)
 
 
-def _least_epsilon(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, losses: FloatArray) -> FloatArray:
-    """Return the upper end of a bisection for epsilon."""
-    low, high = np.zeros(len(mu)), mu**2 / 2 + 8 * mu + max(float(losses[-1]), 0.0)
-    for _ in range(26):
-        middle = (low + high) / 2
-        kept = delta(middle) <= TABLE_DELTA
-        low, high = np.where(kept, low, middle), np.where(kept, middle, high)
-    return np.where(delta(high) <= TABLE_DELTA, high, np.inf)
+SEARCH_STEPS, CLOSE = 16, 1e-7
 
 
-def _least_power(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, losses: FloatArray) -> FloatArray:
-    """Every epsilon bounds the power; a golden section finds a good one."""
-    reach = mu**2 / 2 + 4 * mu + float(np.abs(losses).max())
-    low, high, golden = -reach, reach.copy(), (math.sqrt(5) - 1) / 2
+def _least_below(
+    function: Callable[[FloatArray], FloatArray], wanted: float, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return where falling functions reach a number, or a little to the right.
 
-    def bound(epsilon: FloatArray) -> FloatArray:
-        return TABLE_FALSE_ALARM * np.exp(np.minimum(epsilon, LARGEST_LOG)) + delta(epsilon)
+    Regula falsi in the root of twice the negative logarithm, which is nearly a straight line for tails of normals. The end that
+    stays counts half (Illinois); every fourth step halves, for what falls in steps.
+    """
 
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    at_left, at_right = bound(left), bound(right)
-    best = np.minimum(at_left, at_right)
-    for _ in range(14):
-        keep = at_left < at_right
-        low, high = np.where(keep, low, left), np.where(keep, right, high)
-        # One of the two inner points stays, and is the other one now.
-        tried = np.where(keep, high - golden * (high - low), low + golden * (high - low))
-        found = bound(tried)
-        left, right = np.where(keep, tried, right), np.where(keep, left, tried)
-        at_left, at_right = np.where(keep, found, at_right), np.where(keep, at_left, found)
-        best = np.minimum(best, found)
-    return np.minimum(best * (1 + RELATIVE), 1.0)
+    def height(place: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(-2 * np.log(np.clip(function(place), 1e-300, 1.0)))) - math.sqrt(
+            -2 * math.log(wanted)
+        )
+
+    at_low, at_high = height(low), height(high)
+    low, high = low, np.where(at_low >= 0, low, high)
+    before = np.zeros(len(low))
+    for step in range(SEARCH_STEPS):
+        share = 0.5 if step % 4 == 3 else np.clip(at_low / np.minimum(at_low - at_high, -1e-300), 1e-6, 1 - 1e-6)
+        middle = low + (high - low) * share
+        found = height(middle)
+        reached = found >= 0
+        at_low, at_high = (
+            np.where(reached, np.where(before > 0, at_low / 2, at_low), found),
+            np.where(reached, found, np.where(before < 0, at_high / 2, at_high)),
+        )
+        low, high, before = np.where(reached, low, middle), np.where(reached, middle, high), np.where(reached, 1, -1)
+        if np.all(high - low <= CLOSE * np.maximum(np.abs(high), 1.0)):
+            break
+    return high
