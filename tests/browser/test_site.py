@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -190,7 +191,13 @@ def test_every_question_is_answered_within_two_clicks_from_the_start(chromium: A
     for question, name, place, answer in (each for asked in questions().values() for each in asked):
         page.locator("article a", has_text=question).click(no_wait_after=True, force=True)
         page.wait_for_url(f"{address}/{name}.html#{place}", wait_until="commit")
-        told, seen = page.locator(f"article :is(h1, h2, h3)[id='{place}']").evaluate(SECTION)
+        heading = page.locator(f"article :is(h1, h2, h3)[id='{place}']")
+        told, seen = heading.evaluate(SECTION)
+        # The window moves to the heading once the page is laid out, which may be after the heading is there.
+        late = time.monotonic() + 20
+        while not seen and time.monotonic() < late:
+            page.wait_for_timeout(50)
+            told, seen = heading.evaluate(SECTION)
         (term,) = re.findall(r"^.*?(?:`(.+?)`|\*\*(.+?)\*\*)", answer)
         if not (seen and "".join(term) in " ".join(told.split())):
             wrong.append((question, "".join(term), seen))
