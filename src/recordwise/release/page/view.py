@@ -86,13 +86,13 @@ def view_of(release: "Release", files: Mapping[str, str], content: Content | Non
     content = page_content(release.content() if content is None else content)
     release = as_read(release)
     labels = content.words.labels
-    published = release.as_saved()
-    questions = questions_of(release.policy, labels, published.categories)
-    start = start_record(release.policy, questions)
     results = results_of(release, content)
     with ThreadPoolExecutor(1) as pool:
-        # Sorting, packing and compressing cells leaves the interpreter free for the rest.
+        # Sorting, packing and compressing cells takes longest, and leaves the interpreter free for the rest.
         cells = pool.submit(page_cells, content, release.history, results)
+        published = release.as_saved()
+        questions = questions_of(release.policy, labels, published.categories)
+        start = start_record(release.policy, questions)
         figures, meaning = _figures(release, start, content), _meaning(release)
         tables, packed = cells.result()
     return View(
