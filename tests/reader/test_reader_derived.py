@@ -362,6 +362,40 @@ def test_regressions_refuse_what_they_cannot_know(opened: Any) -> None:
         totals.regress({"count": release.total("count", by="county5")}, weights=[-1.0] * 7)
 
 
+def test_a_regression_on_an_earlier_stage_of_the_same_noise_is_refused() -> None:
+    x = np.random.default_rng(6).normal(0, 5, 40)
+
+    def of_stages(stages: str, digest: str, statistic: str) -> Answer:
+        told = {"title": "T", "digest": digest, "privacy_label": "p", "version": "0", "private": "yes"}
+        return made(x, np.eye(40), of=f"{digest}:{statistic}", release={**told, "stages": stages})
+
+    first, second = of_stages("a", "a", "emp"), of_stages("a b", "b", "emp")
+    with pytest.raises(ParameterError, match="shares its noise"):
+        second.regress({"first": first})
+    other = of_stages("c", "c", "pay")
+    with pytest.raises(ParameterError, match="shares its noise"):
+        other.regress({"first": first, "second": second})
+    # Two statistics of one release, and of releases with nothing in common, have errors of their own.
+    assert of_stages("a", "a", "pay").regress({"first": first}).names == ("first",)
+    assert other.regress({"second": second}).names == ("second",)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"x": [3.0] * 12}, {"x": [0.1] * 12}, {"x": np.arange(12.0), "y": 2e9 * np.arange(12.0)}],
+    ids=["constant", "constant with roundings", "twice the same"],
+)
+def test_covariates_without_a_slope_are_refused(columns: Any) -> None:
+    response = made(np.arange(12.0), np.eye(12))
+    with pytest.raises(ParameterError, match="do not vary, or one follows from the others"):
+        response.regress(columns)
+    with pytest.raises(ParameterError, match="finite"):
+        response.regress({"x": [float("nan")] * 12})
+    # Scales that are far apart are no reason.
+    far = {"x": np.arange(12.0) ** 2, "y": 1e-12 * np.random.default_rng(3).normal(0, 1, 12)}
+    assert response.regress(far).names == ("x", "y")
+
+
 # Replicates.
 
 

@@ -275,6 +275,39 @@ def test_a_revision_draws_in_every_cell_and_asks_more_noise_of_the_plan(tmp_path
     assert step.loss({"emp": 7, "county": "02"}, same) == pytest.approx(16 / (2 * 20), rel=1e-4)
 
 
+@pytest.mark.theorem("T-SERIES")
+@pytest.mark.parametrize("later", ["01", "02"], ids=["same codes", "another code renamed"])
+def test_a_cell_without_a_code_follows_itself(later, tmp_path):
+    """NULL is not equal to NULL in a join: taken for a new cell, it would show all of its units once more."""
+    county = rw.Column(name="county", type="text", null="category")
+    terms = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": county}, "dataset": "t"}
+    renamed = {} if later == "01" else {"crosswalk": {"county": [("01", "02")]}}
+    records = [{"id": [0, 1], "county": [code, None], "emp": [5, 100]} for code in ("01", later, later)]
+    found, made = [], []
+
+    def spy(points, law, source):
+        if np.size(points) == 2:
+            found.append((sorted(np.asarray(points).tolist()), float(law.sigma)))
+        return noised(points, law, source)
+
+    for at, (period, revision, sigma) in enumerate([("2020", 0, 100), ("2021", 0, 100), ("2021", 1, 120)]):
+        follows = {} if not at else {"revise" if revision else "carry": made[-1], "old_records": records[at - 1]}
+        how = {"ledger": tmp_path / "null.ledger", "series": series(period, revision), "tuned_on": "synthetic"}
+        cells = rw.query().group_by("county", keys=["01" if not at else later, None])
+        with rw.Session(records[at], **terms, **how) as session, patch.object(gaussian_noise, "noised", spy):
+            asked_of = cells.sum("emp", rw.Gaussian(sigma=sigma), alias="emp")
+            session.run(asked_of, **follows, **(renamed if at == 1 else {})).save(tmp_path / f"release{at}")
+        made.append(load_release(tmp_path / f"release{at}"))
+    # In fifths: a fifth of what stays is shown. A correction of nothing shows nothing.
+    points, sigmas = zip(*found)
+    assert points == ([5, 100], [5, 100], [0, 0])
+    assert sigmas == pytest.approx([100, 300, math.sqrt(120**2 - 100**2)], rel=1e-4)
+    changes = made[1].change(made[0]).tables[made[1].tables[0].name]
+    assert changes.column("county").to_pylist() == [later, None]
+    assert set(changes.column("listed").to_pylist()) == {"both"}
+    assert changes.column("emp_change_sd").to_pylist() == pytest.approx([math.sqrt(2 * 100**2 * 0.2)] * 2, rel=1e-4)
+
+
 def test_what_was_not_read_last_time_is_refused_and_nothing_is_written(tmp_path):
     years = Years(tmp_path)
     years.run(table([HERE]), "2020")

@@ -157,6 +157,30 @@ def _unpack_bits(array: pa.Array, buffer: int) -> Any:
     return np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
 
 
+def row_numbers(*tables: pa.Table, by: Sequence[str]) -> list[Any]:
+    """Return a number for each row of each table, equal for rows with the same values.
+
+    NULL equals NULL, unlike in a join of Arrow, which would leave such rows out.
+
+    Args:
+        tables: The tables; columns of one name have one type.
+        by: The columns that tell rows apart.
+
+    Example:
+        >>> one, other = pa.table({"county": ["001", None]}), pa.table({"county": [None, "003"]})
+        >>> [each.tolist() for each in row_numbers(one, other, by=["county"])]
+        [[0, 1], [1, 2]]
+    """
+    place = np.zeros(sum(each.num_rows for each in tables), np.int64)
+    for name in by:
+        column = pa.chunked_array([_plain(each.column(name)) for each in tables])
+        codes = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        joint = place * max(1, len(codes.dictionary)) + np.asarray(numpy_of(codes.indices), np.int64)
+        # Numbered again after each column, so that numbers stay below the square of the rows.
+        place = np.unique(joint, return_inverse=True)[1]
+    return np.split(place, np.cumsum([each.num_rows for each in tables])[:-1])
+
+
 def distinct(table: pa.Table, by: Sequence[str] | None = None) -> pa.Table:
     """Return the first row of each combination of values, in their order.
 
@@ -168,12 +192,7 @@ def distinct(table: pa.Table, by: Sequence[str] | None = None) -> pa.Table:
         >>> distinct(pa.table({"state": ["34", "34", "36"], "code": [1, 1, 2]})).to_pydict()
         {'state': ['34', '36'], 'code': [1, 2]}
     """
-    place = np.zeros(table.num_rows, np.int64)
-    for name in table.column_names if by is None else by:
-        codes = _plain(table.column(name)).dictionary_encode(null_encoding="encode")
-        joint = place * max(1, len(codes.dictionary)) + np.asarray(numpy_of(codes.indices), np.int64)
-        # Numbered again after each column, so that numbers stay below the square of the rows.
-        place = np.unique(joint, return_inverse=True)[1]
+    (place,) = row_numbers(table, by=table.column_names if by is None else by)
     return table.take(array_of(np.sort(np.unique(place, return_index=True)[1])))
 
 

@@ -20,6 +20,7 @@ DRAWS = 2000
 ROUNDING = 1e-9
 MOST_NAMED = 8
 """Labels named in a note."""
+SHARED_NOISE = "of a release that shares its noise with this one: one refines, carries or corrects the other"
 CORNERS = (
     "Errors are not normal: the interval holds every quotient of the two intervals at {each} each, and so is right in at least "
     "{level} of cases."
@@ -329,15 +330,17 @@ class Answer:
                 problem="is of the same statistic of the same release, so that errors are not independent",
                 advice="Ask for both in one question and use ratio.",
             )
-        shared = set(self.release["stages"].split()) & set(other.release["stages"].split())
-        if shared and self.release["digest"] != other.release["digest"]:
+        if self.shares_noise(other):
             raise ParameterError(
-                parameter="other",
-                problem="is of a release that shares its noise with this one: one refines, carries or corrects the other",
-                advice="Use the latest stage of each period.",
+                parameter="other", problem=f"is {SHARED_NOISE}", advice="Use the latest stage of each period."
             )
         for each in (self, other):
             each._require_linear()
+
+    def shares_noise(self, other: "Answer") -> bool:
+        """Return whether both are of releases that have noise in common, and not of one release."""
+        shared = set(self.release["stages"].split()) & set(other.release["stages"].split())
+        return bool(shared) and self.release["digest"] != other.release["digest"]
 
     def _carried(self, before: "Answer") -> float | None:
         """Return the part of an earlier answer's error that this one has; None where it does not follow it."""

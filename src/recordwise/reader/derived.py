@@ -6,6 +6,7 @@ seeded by the release's digest and has nothing to do with that of the release.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
 from recordwise.postprocess.linear import rank_of
-from recordwise.reader.answers import Answer
+from recordwise.reader.answers import SHARED_NOISE, Answer
 from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
 from recordwise.release.change import read_crosswalk
@@ -393,6 +394,13 @@ def regress(response: Answer, covariates: Mapping[str, Any], weights: Sequence[f
     model = _noisy(response, covariates, weights)
     added, spread = model.added, model.spread
     kept = spread - np.diag(added)
+    scales = np.sqrt(np.diagonal(spread))
+    largest = [float(np.max(np.abs(_value(each)))) for each in covariates.values()]
+    varies = bool(np.all(scales > ROUNDING * np.array(largest)))
+    if not varies or np.linalg.matrix_rank(spread / np.outer(scales, scales), hermitian=True) < len(covariates):
+        raise ParameterError(
+            parameter="covariates", problem="do not vary, or one follows from the others", advice="Leave one out."
+        )
     z = NormalDist().inv_cdf((1 + response.confidence) / 2)
     inverse = np.linalg.inv(kept) if np.linalg.eigvalsh(kept)[0] > 0 else None
     safe = inverse is not None and bool(np.all(1 / np.diagonal(inverse) > SAFE * model.uncertain()))
@@ -437,12 +445,18 @@ def _noisy(response: Answer, covariates: Mapping[str, Any], weights: Sequence[fl
         raise ParameterError(
             parameter="covariates", problem=f"must be at least one, and three fewer than the {size} values"
         )
-    sources = [each.of for each in (response, *covariates.values()) if isinstance(each, Answer)]
-    if len(set(sources)) < len(sources):
+    answers = [each for each in (response, *covariates.values()) if isinstance(each, Answer)]
+    if len({each.of for each in answers}) < len(answers):
         raise ParameterError(
             parameter="covariates",
             problem="are of the same statistic of one release, so that their errors are not independent",
             advice="Take another statistic or another release.",
+        )
+    if any(one.shares_noise(other) for one, other in combinations(answers, 2)):
+        raise ParameterError(
+            parameter="covariates",
+            problem=f"or the response are {SHARED_NOISE}",
+            advice="Use the latest stage of each.",
         )
     for each in (response, *covariates.values()):
         if isinstance(each, Answer):
@@ -453,6 +467,8 @@ def _noisy(response: Answer, covariates: Mapping[str, Any], weights: Sequence[fl
                 )
         elif len(each) != size:
             raise ParameterError(parameter="covariates", problem=f"must have {size} values")
+        elif not np.all(np.isfinite(_value(each))):
+            raise ParameterError(parameter="covariates", problem="must be finite numbers")
     given = np.ones(size) if weights is None else np.asarray(weights, np.float64)
     if given.shape != (size,) or not np.all(np.isfinite(given) & (given > 0)):
         raise ParameterError(parameter="weights", problem=f"must be {size} positive numbers")

@@ -296,7 +296,7 @@ class ReaderRelease(Release):
     def regress(
         self,
         name: str,
-        on: Sequence[str],
+        on: str | Sequence[str],
         where: Mapping[str, Any] | str | None = None,
         *,
         weights: Any = None,
@@ -306,7 +306,7 @@ class ReaderRelease(Release):
 
         Args:
             name: The response, as in ``total``.
-            on: The covariates: other counts or sums.
+            on: The covariate, or several: other counts or sums.
             where: As in ``total``.
             weights: Positive weights that depend on no noisy number.
             options: As in ``total``; ``by`` or ``regions`` says what a row is.

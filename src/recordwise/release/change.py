@@ -21,9 +21,10 @@ from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import numpy_of, row_numbers
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
+from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.series import Renaming, Step, later_code
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import STATUS, Entry, relative_error, status_names, type_name
@@ -116,8 +117,18 @@ def renamed_cells(cells: pa.Table, renamed: Renaming) -> pa.Table:
         distinct = cells.column(name).combine_chunks().dictionary_encode()
         codes = [None if code is None else later_code(renamed[name], code) for code in distinct.dictionary.to_pylist()]
         later = pa.array(codes, cells.schema.field(name).type).take(distinct.indices)
-        cells = cells.set_column(cells.column_names.index(name), name, later).filter(pc.is_valid(later))
+        # No code is a cell of its own, which keeps its name.
+        kept = pc.or_(pc.is_valid(later), pc.is_null(distinct.indices))
+        cells = cells.set_column(cells.column_names.index(name), name, later).filter(kept)
     return cells
+
+
+def rows_in(cells: pa.Table, listed: pa.Table, keys: Sequence[str], rows: IntArray) -> IntArray:
+    """Return the row of each cell in a list, of whose cells the rows are given; -1 where it is not listed."""
+    numbers, known = row_numbers(cells, listed, by=keys)
+    found = np.full(len(numbers) + len(known), -1, np.int64)
+    found[known] = rows
+    return np.asarray(found[numbers])
 
 
 def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
@@ -127,12 +138,10 @@ def merge_codes(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs
     one, from its sd.
     """
     codes = _common_codes(data, keys, pairs, side)
-    numbered = codes.append_column("_row", pa.array(np.arange(data.num_rows)))
-    cells = numbered.group_by(list(keys), use_threads=False).aggregate([("_row", "min")])
-    whole = numbered.join(cells.append_column("_cell", pa.array(np.arange(cells.num_rows))), keys=list(keys)).sort_by(
-        "_row"
-    )
-    place = numpy_of(whole.column("_cell"))
+    (numbers,) = row_numbers(codes, by=keys)
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    # In the order in which cells come first.
+    place, cells = np.argsort(np.argsort(first))[inverse], codes.take(pa.array(np.sort(first)))
     found = {name: cells.column(name) for name in keys}
     alone = np.bincount(place, minlength=cells.num_rows) == 1
     for name in names:
@@ -555,7 +564,7 @@ def _change_table(
 
 def _carried_alone(
     now: "ReleasedTable", before: "ReleasedTable", pairs: Crosswalk, step: Step, cells: pa.Table
-) -> FloatArray:
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Return which cells by common code are one cell of each release, whose noise was carried on.
 
     Raises:
@@ -565,21 +574,16 @@ def _carried_alone(
     _, rows, earlier = _join_cells(now.data, before.data, keys, step.renamed)
     both = np.flatnonzero((rows >= 0) & (earlier >= 0))
     codes = [_common_codes(one.data, keys, pairs, side) for one, side in ((now, 1), (before, 0))]
-    ours, theirs = codes[0].take(rows[both]), codes[1].take(earlier[both])
-    same = np.logical_and.reduce([numpy_of(pc.equal(ours.column(name), theirs.column(name))) for name in keys])
-    inside = ours.filter(pa.array(same.astype(bool))).group_by(keys).aggregate([])
-    for one in codes:
-        sums = one.group_by(keys).aggregate([([], "count_all")])
-        if pc.max(inside.join(sums, keys=keys, join_type="inner").column("count_all")).as_py() not in (1, None):
-            raise ParameterError(
-                parameter="crosswalk",
-                problem="adds up cells whose noise the later release carries on, for which there is no joint law here",
-                advice="Give pairs of codes that were renamed, or add up by the reader.",
-            )
-    marked = inside.append_column("_carried", pa.array(np.ones(inside.num_rows)))
-    numbered = cells.select(keys).append_column("_row", pa.array(np.arange(cells.num_rows)))
-    found = numbered.join(marked, keys=keys, join_type="left outer").sort_by("_row")
-    return np.asarray(null_as(found.column("_carried"), 0) > 0)
+    found, *sides = row_numbers(cells.select(keys), *codes, by=keys)
+    same = sides[0][rows[both]] == sides[1][earlier[both]]
+    inside = sides[0][rows[both]][same]
+    if any(np.any(np.bincount(each, minlength=inside.max(initial=0) + 1)[inside] > 1) for each in sides):
+        raise ParameterError(
+            parameter="crosswalk",
+            problem="adds up cells whose noise the later release carries on, for which there is no joint law here",
+            advice="Give pairs of codes that were renamed, or add up by the reader.",
+        )
+    return np.asarray(np.isin(found, inside))
 
 
 def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str], renamed: Renaming) -> tuple[pa.Table, Any, Any]:
@@ -587,19 +591,21 @@ def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str], renamed: 
     if not keys:
         one = np.zeros(1, np.int64)
         return pa.table({PRESENCE: [BOTH]}), one, one
-    marked = [
-        table.select(list(keys)).append_column(name, pa.array(np.arange(table.num_rows)))
-        for table, name in ((ours, "_now"), (theirs, "_before"))
-    ]
-    kept = renamed_cells(marked[1], renamed)
-    joined = marked[0].join(kept, keys=list(keys), join_type="full outer", coalesce_keys=True)
-    if kept.num_rows < theirs.num_rows:
-        gone = np.setdiff1d(np.arange(theirs.num_rows), numpy_of(kept.column("_before")))
-        joined = pa.concat_tables([joined, marked[1].take(gone)], promote_options="default")
-    joined = joined.sort_by([(name, "ascending") for name in keys])
-    rows, earlier = (null_as(joined.column(name), -1) for name in ("_now", "_before"))
+    names = list(keys)
+    kept = renamed_cells(theirs.select(names).append_column("_row", pa.array(np.arange(theirs.num_rows))), renamed)
+    own = np.asarray(numpy_of(kept.column("_row")), np.int64)
+    now, before = np.arange(ours.num_rows), rows_in(ours, kept, names, own)
+    left = np.flatnonzero(rows_in(kept, ours, names, now) < 0)
+    # Cells without a single counterpart are listed by the codes they had.
+    gone = np.setdiff1d(np.arange(theirs.num_rows), own)
+    parts = [ours.select(names), kept.select(names).take(pa.array(left)), theirs.select(names).take(pa.array(gone))]
+    rows = np.concatenate([now, np.full(len(left) + len(gone), -1)])
+    earlier = np.concatenate([before, own[left], gone])
+    joined = pa.concat_tables(parts, promote_options="default")
+    order = numpy_of(pc.sort_indices(joined, [(name, "ascending") for name in names]))
+    joined, rows, earlier = joined.take(pa.array(order)), rows[order], earlier[order]
     listed = np.where(rows < 0, ONLY_BEFORE, np.where(earlier < 0, ONLY_NOW, BOTH))
-    return joined.select(list(keys)).append_column(PRESENCE, pa.array(listed)), rows, earlier
+    return joined.append_column(PRESENCE, pa.array(listed)), rows, earlier
 
 
 def _numbers(table: pa.Table, name: str, rows: Any) -> Numbers:

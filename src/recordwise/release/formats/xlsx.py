@@ -10,7 +10,7 @@ import math
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
@@ -227,7 +227,7 @@ def _name(column: int) -> str:
 
 
 MOST_ROWS = 1_048_576
-LONGEST_NAME = 31
+LONGEST_NAME, LONGEST_MARK = 31, 255
 LONGEST_TEXT = 240
 """Characters of a text in a formula."""
 ROWS = 5_000
@@ -239,6 +239,8 @@ ABOVE = 3
 OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 FIRST = ("Cover", "Contents", "Notes", "Dictionary")
 CODES = "Codes"
+RESERVED = "History"
+"""Excel keeps this name for itself."""
 FORBIDDEN = str.maketrans("[]:*?/\\'", "________")
 
 
@@ -312,15 +314,19 @@ def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
 
 def sheet_names(wanted: Sequence[str]) -> list[str]:
     """Return distinct, short sheet names that Excel accepts."""
-    taken, names = {name.casefold() for name in (*FIRST, CODES, AREA)}, []
-    for name in wanted:
-        plain = name.translate(FORBIDDEN) or "table"
-        found, number = plain[:LONGEST_NAME], 1
-        while found.casefold() in taken:
+    return distinct_names([name.translate(FORBIDDEN) or "table" for name in wanted], (*FIRST, CODES, AREA, RESERVED))
+
+
+def distinct_names(wanted: Iterable[str], taken: Iterable[str] = (), *, longest: int = LONGEST_NAME) -> list[str]:
+    """Return names short enough for Excel that differ in more than the case of letters."""
+    used, names = {name.casefold() for name in taken}, []
+    for plain in wanted:
+        found, number = plain[:longest], 1
+        while found.casefold() in used:
             number += 1
             end = f"_{number}"
-            found = plain[: LONGEST_NAME - len(end)] + end
-        taken.add(found.casefold())
+            found = plain[: longest - len(end)] + end
+        used.add(found.casefold())
         names.append(found)
     return names
 
@@ -341,6 +347,8 @@ class _Writer:
         self.named = any(VALUE_SIGN in name for name in content.words.labels)
         self.adds = any(map(_may_be_summed, content.tables))
         self.sheets = named_sheets(content)
+        self.marks: list[str] = []
+        """The names of areas so far: unlike those of sheets they have no blanks or signs, so that two may become one."""
 
     def write_all(self) -> None:
         self._cover()
@@ -524,7 +532,8 @@ class _Writer:
         plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in sheet.get_name())
         columns, last = [{"header": each} for each in names], len(names) - 1
         sheet.constant_memory = False
-        options = {"columns": columns, "autofilter": False, "style": None, "name": f"rw_{plain}"}
+        self.marks += distinct_names([f"rw_{plain}"], self.marks, longest=LONGEST_MARK)
+        options = {"columns": columns, "autofilter": False, "style": None, "name": self.marks[-1]}
         sheet.add_table(ABOVE, 0, ABOVE + 1, last, options)
         sheet.constant_memory = True
         sheet.tables[-1]["range"] = xl_range(ABOVE, 0, ABOVE + rows, last)
@@ -539,7 +548,8 @@ CHOICE, RESULTS, LINES = 4, 7, 60
 """The rows of the choice of a table and of the first result, and the lines to type codes into."""
 MOST_SUMMED = 100_000
 """Cells of a table up to which looking for one takes no noticeable time."""
-MOST_TABLES = 20
+MOST_TABLES, LONGEST_FORMULA = 20, 8192
+"""Excel calls a workbook damaged that has a longer formula, and formulas grow with the tables to choose from."""
 FORM = (
     "Choose a table and type the codes of one cell into each yellow line, as the table has them. The rest is computed."
 )
@@ -569,7 +579,18 @@ class Area:
         tables = [each for each in content.tables if _may_be_summed(each)]
         # Tables of few keys and many cells come first: regions are added up most often.
         tables.sort(key=lambda each: (len(code_keys(each)), -each.data.num_rows))
-        return cls(content=content, sheets=sheets, tables=tuple(tables[:MOST_TABLES])) if tables else None
+        for count in range(min(len(tables), MOST_TABLES), 0, -1):
+            found = cls(content=content, sheets=sheets, tables=tuple(tables[:count]))
+            if found.longest_formula() <= LONGEST_FORMULA:
+                return found
+        return None
+
+    def longest_formula(self) -> int:
+        """Return the length of the longest formula, which is in the results or on the last line to type codes into."""
+        lines = self._line(LINES - 1, self.titles())
+        results = (cell for at in range(len(self.variables)) for cell in self._result(at))
+        formulas = (*lines, *results, (0, 0, "", self._advice(RESULTS + len(self.variables) + 1), ""))
+        return max(len(text) for _, _, _, text, _ in formulas)
 
     @property
     def keys(self) -> list[str]:
