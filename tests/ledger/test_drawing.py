@@ -1,5 +1,6 @@
 """A draw that is under way is told from one that was lost, whatever ended the process that drew."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError
-from recordwise.ledger.entries import drawing, is_drawn_now
+from recordwise.ledger.entries import drawing, is_drawn_now, remove_dead
 from session.test_twice import asked, kinds, on
 
 DRAWS = """
@@ -117,7 +118,7 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
 
 FORKS = """
 import os, signal, sys
-from recordwise.ledger.entries import drawing, is_drawn_now
+from recordwise.ledger.entries import drawing, is_drawn_now, remove_dead
 
 held = drawing(sys.argv[1], 1)
 held.__enter__()
@@ -188,3 +189,20 @@ def test_the_next_release_removes_the_locks_of_the_dead_and_leaves_those_of_the_
         opened.run(asked(), keep=True)
         assert is_drawn_now(str(place), 8)
     assert [path for path in place.parent.iterdir() if ".drawing-" in path.name] == [other]
+
+
+def test_a_lock_that_was_taken_for_a_dead_one_before_it_was_locked_is_made_again(place, monkeypatch):
+    """Another process looks between the making of the file and its locking: a lock without a name would be seen by nobody."""
+    plain, looked = fcntl.flock, []
+
+    def flock(handle, how):
+        if how == fcntl.LOCK_EX and len(looked) < 3:
+            looked.append(remove_dead(str(place)))
+        return plain(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with drawing(str(place), 8):
+        assert len(looked) == 3
+        assert is_drawn_now(str(place), 8)
+        assert Path(f"{place}.drawing-8").exists()
+    assert not Path(f"{place}.drawing-8").exists()

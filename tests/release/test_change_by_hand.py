@@ -91,6 +91,8 @@ def test_earlier_cells_are_renamed_and_left_out_without_a_single_counterpart() -
     found = renamed_cells(cells, {"code": {"a": "c", "b": None, "c": "x"}, "other": {"a": None}})
     assert found.to_pydict() == {"code": ["c", "x", "d"], "at": [0, 2, 3]}
     assert renamed_cells(cells, {}).equals(cells)
+    missing = pa.table({"code": ["a", None], "at": [0, 1]})
+    assert renamed_cells(missing, {"code": {"a": "c"}}).to_pydict() == {"code": ["c", None], "at": [0, 1]}
 
 
 def test_merged_cells_add_values_and_variances_and_keep_an_interval_only_where_they_are_alone() -> None:
@@ -132,6 +134,10 @@ def test_cells_are_joined_by_all_keys_in_order_and_a_renamed_one_takes_its_later
     cells, rows, earlier = _join_cells(now, before, ["place", "code"], {})
     assert cells.column(PRESENCE).to_pylist() == [ONLY_BEFORE, BOTH, ONLY_NOW, BOTH, ONLY_BEFORE]
     assert (rows.tolist(), earlier.tolist()) == ([-1, 2, 1, 0, -1], [0, 1, -1, 2, 3])
+    now, before = pa.table({"code": ["b", None]}), pa.table({"code": [None, "a"]})
+    cells, rows, earlier = _join_cells(now, before, ["code"], {"code": {"a": "b"}})
+    assert cells.to_pydict() == {"code": ["b", None], PRESENCE: [BOTH, BOTH]}
+    assert (rows.tolist(), earlier.tolist()) == ([0, 1], [1, 0])
     cells, rows, earlier = _join_cells(now, before, [], {})
     assert (cells.to_pydict(), rows.tolist(), earlier.tolist()) == ({PRESENCE: [BOTH]}, [0], [0])
 
@@ -434,6 +440,18 @@ def test_a_cell_is_carried_alone_where_it_is_one_cell_of_each_release() -> None:
     pairs = read_crosswalk({"code": [("b", "x"), ("a", "a")]})
     cells = pa.table({"code": ["x", "a", "none"]})
     assert _carried_alone(now, before, pairs, step_of({}), cells).tolist() == [False, True, False]
+
+
+def test_cells_without_a_code_are_one_cell_also_where_codes_are_added_up() -> None:
+    now, before = table(["a", None, "x"], [100, 7, 200]), table(["a", "b", None], [90, 150, 5])
+    pairs = read_crosswalk({"code": [("b", "x"), ("a", "a")]})
+    found, _ = _change_table(now, before, BOTH_KINDS[:1], pairs, 0.95, RULES, step_of({"code": {"b": None}}))
+    rows = {row["code"]: row for row in found.to_pylist()}
+    assert {code: row[PRESENCE] for code, row in rows.items()} == {"a": BOTH, "x": BOTH, None: BOTH}
+    assert [rows[code]["n_change_sd"] for code in ("a", None, "x")] == pytest.approx(
+        [math.sqrt(40), math.sqrt(40), math.sqrt(200)]
+    )
+    assert rows[None]["n_change"] == 2.0
 
 
 # Words.

@@ -36,10 +36,9 @@ def tables_of(ledger: str, charge: int) -> Path:
 def drawing(ledger: str, charge: int) -> Iterator[None]:
     """Hold the lock of a charge; enter before committing it."""
     place = _lock_of(ledger, charge)
-    handle = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    handle = _locked(place)
     _held.add(handle)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         # A child that was forked in the meantime has let go, and the lock is not its own to remove.
@@ -49,6 +48,23 @@ def drawing(ledger: str, charge: int) -> Iterator[None]:
                 os.unlink(place)
             os.close(handle)
             remove_dead(ledger)
+
+
+def _locked(place: Path) -> int:
+    """Return a locked file under this name: whoever found it between making and locking took it for a dead one."""
+    while True:
+        handle = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            # Those who only look let go at once.
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(handle), os.stat(place)):
+                return handle
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
 
 
 def is_drawn_now(ledger: str, charge: int) -> bool:
@@ -64,7 +80,10 @@ def is_drawn_now(ledger: str, charge: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         with suppress(OSError):
-            os.unlink(place)
+            # Only who holds it alone removes it, and only while the name is still that of this file.
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(place)):
+                os.unlink(place)
         return False
     except OSError:
         return True
