@@ -112,7 +112,8 @@ def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.costly
 def test_no_record_beyond_the_reach_exceeds_the_budget(comparisons: int) -> None:
     """Two measures that are each within the budget alone and exceed it together: the reach must allow for the other."""
-    rng, reached = Random(42), 0
+    # Of these, the first two already have a record that a reach without the other measure would leave out.
+    rng, reached = Random(50), 0
     with working_precision(PRECISION):
         for _ in range(comparisons):
             problem = random_comparison(rng)

@@ -83,7 +83,8 @@ def test_a_sum_in_cents_is_published_in_units_with_the_noise_of_its_mechanism() 
 
 
 def test_totals_beyond_64_bits_do_not_wrap(opens) -> None:
-    rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
+    # Five quarters of what 64 bits hold: a wrapped total would be a quarter, whatever the noise.
+    rows = pa.table({"id": [1, 2, 3, 4, 5], "county": ["01"] * 5, "emp": [2**62] * 5})
     measures = {"emp": rw.Measure.of("emp", bound=2**62)}
     with employers(rows, measures=measures, **opens.session_options()) as opened:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=["01"])).sum("emp", rw.Gaussian(sigma=1))
