@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pytest
 
@@ -75,6 +76,48 @@ def test_names_of_sheets_are_shortened_and_kept_apart() -> None:
     long = "a" * xlsx.LONGEST_NAME
     assert xlsx.sheet_names([long, f"{long}b", "A" * 40]) == [long, f"{long[:-2]}_2", f"{'A' * 29}_3"]
     assert xlsx.sheet_names(["a[b]:c", "", "Cover"]) == ["a_b__c", "table", "Cover_2"]
+    # Excel keeps one name for itself.
+    assert xlsx.sheet_names(["history", "History"]) == ["history_2", "History_3"]
+
+
+def test_areas_of_sheets_whose_names_differ_in_a_sign_have_names_of_their_own(tmp_path: Path) -> None:
+    cells = rw.query().group_by("state", keys=["01", "02"]).count(rw.Gaussian(rho=1))
+    with employers({"id": [1], "state": ["01"], "emp": [1]}, "state") as session:
+        made = session.run([cells.named(name) for name in ("a-b", "a_b")], rng=Seeded(1))
+    book = openpyxl.load_workbook(made.export(tmp_path / "book.xlsx", format="xlsx"))
+    marks = [mark for sheet in book.worksheets for mark in sheet.tables]
+    assert [mark for mark in marks if mark.casefold().startswith("rw_a_b")] == ["rw_a_b", "rw_a_b_2"]
+    assert len({mark.casefold() for mark in marks}) == len(marks)
+
+
+@pytest.mark.costly
+@pytest.mark.parametrize("places, listed", [(2, 8), (4, 0)], ids=["all fit", "some do not"])
+def test_the_sheet_that_adds_up_offers_as_many_tables_as_formulas_have_room_for(
+    places: int, listed: int, tmp_path: Path
+) -> None:
+    county, naics = ["01001", "02013"], ["111110", "221110"]
+    columns = {"county": county, "naics": naics, "size": ["1", "2"]}
+    lengths = [2, 3, 4, 5][:places]
+    asked = rw.query().named("employment", title="Employment and payroll of establishments")
+    keys = rw.Keys.product(county=county, naics=naics)
+    asked = asked.levels(rw.prefix("county", lengths)).levels(rw.prefix("naics", [2, 3, 4, 6]), keys=keys)
+    asked = asked.count(rw.Gaussian(sigma=3)).sum("emp", rw.Gaussian(sigma=9))
+    with employers({"id": [1, 2], "emp": [1, 2], **columns}, *columns, dataset="small") as session:
+        content = session.run(asked, rng=Seeded(1)).content()
+    area = xlsx.Area.of(content, {each.name: each.name[: xlsx.LONGEST_NAME] for each in content.tables})
+    assert area is not None
+    formulas = [text for _, _, _, text, known in area.cells() if known is not None]
+    assert max(map(len, formulas)) <= xlsx.LONGEST_FORMULA
+    assert max(map(len, formulas)) == area.longest_formula()
+    texts = [text for *_, text, _ in area.cells()]
+    assert len(area.tables) + area.left_out == len(content.tables)
+    assert (f"(recordwise ask adds up {area.left_out} more)" in texts) == (area.left_out > 0)
+    if listed:
+        assert len(area.tables) == listed
+    else:
+        assert 8 < len(area.tables) < len(content.tables)
+        whole = replace(area, tables=tuple(content.tables), left_out=0)
+        assert whole.longest_formula() > xlsx.LONGEST_FORMULA
 
 
 @pytest.mark.costly

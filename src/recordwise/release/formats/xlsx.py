@@ -556,6 +556,7 @@ FORM = (
 AT_LEAST = (
     "The {} interval holds in at least {} of cases where noise is not normal; recordwise ask gives a narrower one."
 )
+MORE_TABLES = "(recordwise ask adds up {} more)"
 NO_CODES = "Type codes into the yellow lines."
 ALONE = "No coarser table says more about these cells: recordwise ask gives the same."
 SMALL = "recordwise ask uses the coarser tables too ({}); here it gains little."
@@ -572,6 +573,8 @@ class Area:
     content: Content
     sheets: Mapping[str, str]
     tables: tuple[DescribedTable, ...]
+    left_out: int = 0
+    """How many further tables there is no room for."""
 
     @classmethod
     def of(cls, content: Content, sheets: Mapping[str, str]) -> "Area | None":
@@ -580,7 +583,7 @@ class Area:
         # Tables of few keys and many cells come first: regions are added up most often.
         tables.sort(key=lambda each: (len(code_keys(each)), -each.data.num_rows))
         for count in range(min(len(tables), MOST_TABLES), 0, -1):
-            found = cls(content=content, sheets=sheets, tables=tuple(tables[:count]))
+            found = cls(content=content, sheets=sheets, tables=tuple(tables[:count]), left_out=len(tables) - count)
             if found.longest_formula() <= LONGEST_FORMULA:
                 return found
         return None
@@ -676,6 +679,8 @@ class Area:
                     yield row, column, "number", f'=IF(N({found})>0,{taken},"")', ""
         if line < len(titles):
             yield row, self.width, "plain", titles[line], None
+        elif line == len(titles) and self.left_out:
+            yield row, self.width, "plain", MORE_TABLES.format(self.left_out), None
 
     def _result(self, at: int) -> Iterator[tuple[int, int, str, str, Any]]:
         """The sum of a variable over all lines, with its error."""
