@@ -447,3 +447,13 @@ def test_a_look_proposes_no_sum_of_codes_and_finds_joined_ids(shops, run, monkey
     assert run("init", "groups.csv", "--header", "--look", "--out", "groups.toml").exit_code == 0
     found = tomllib.loads((shops / "groups.toml").read_text())
     assert (list(found["schema"]["measures"]), found["schema"]["columns"]) == (["sales"], {"grp": "integer"})
+
+
+def test_cells_without_a_word_about_sums_leave_the_sizes_of_large_records_blank(files, run):
+    told = ["init", files / "t.parquet", "--by", "county", "--keys", "01001,01003", "--tuned-on", "public"]
+    result = run(*told, "--out", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+    assert "Fill its blanks" in result.output
+    plan = tomllib.loads((files / "plan.toml").read_text())
+    assert plan["queries"][0]["sum"]["emp"]["at"] == ""
+    assert "budget" not in plan

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from recordwise.cli.demo import write_inputs
-from recordwise.errors import ParameterError
+from recordwise.errors import KeysError, ParameterError
 from recordwise.plan.file.read import load_plan
+from recordwise.plan.sources import read_code_file
 from recordwise.studio.begin import Form, draft, propose, read_form, record_files, write_plan
 
 FORM = Form(
@@ -57,6 +58,30 @@ def test_the_cells_are_counted_and_the_plan_is_accepted(folder: Path) -> None:
     assert load_plan(plan).plan.schema.unit == "estab_id"
     assert write_plan(folder, FORM).name == "plan-2.toml"
     assert not list(folder.glob(".studio*"))
+
+
+@pytest.mark.parametrize("sizes", ["sizes.csv", ""])
+def test_a_form_without_sums_is_a_plan_of_counts(folder: Path, sizes: str) -> None:
+    """The table has numbers that could be summed, and the file of sizes one column for each."""
+    found = draft(folder, replace(FORM, sums={}, steps={}, sizes=sizes))
+    assert found["problem"] == ""
+    assert "sum." not in found["text"]
+    assert found["cells"] > 0
+
+
+def test_a_list_without_levels_is_refused_by_name(folder: Path) -> None:
+    with pytest.raises(ParameterError, match="the list places has no levels"):
+        draft(folder, replace(FORM, lists={"places.csv": " , "}))
+
+
+def test_a_file_in_another_encoding_is_no_list_and_no_obstacle(folder: Path) -> None:
+    (folder / "latin.csv").write_bytes("état,county\nA,01\n".encode("latin-1"))
+    try:
+        assert "latin.csv" not in propose(folder, FORM.records, headed=True)["lists"]
+        with pytest.raises(KeysError, match="is not in UTF-8"):
+            read_code_file(folder / "latin.csv")
+    finally:
+        (folder / "latin.csv").unlink()
 
 
 def test_what_is_left_to_say_is_said(folder: Path) -> None:

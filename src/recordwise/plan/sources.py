@@ -758,6 +758,8 @@ def read_code_file(path: Path) -> pa.Table:
         return pyarrow.csv.read_csv(path, convert_options=as_text)
     except FileNotFoundError:
         raise KeysError(column=f"the file {path.name}", problem="does not exist") from None
+    except UnicodeDecodeError:
+        raise KeysError(column=f"the file {path.name}", problem="is not in UTF-8") from None
     except (OSError, pa.ArrowInvalid, pa.ArrowTypeError):
         raise KeysError(column=f"the file {path.name}", problem="cannot be read as CSV or Parquet") from None
 

@@ -143,10 +143,16 @@ def _wishes(folder: Path, form: Form, found: "Sequence[SourceColumn]", plan: Pat
         CodeList(name=Path(file).stem, path=relative_path(_file(folder, file), plan), levels=split(levels))
         for file, levels in form.lists.items()
     )
+    for each in lists:
+        if not each.levels:
+            raise ParameterError(
+                parameter=f"the list {each.name}", problem="has no levels", advice="Name its columns, coarsest first."
+            )
     held = {level for each in lists for level in each.levels}
     wishes = Wishes(
         unit=form.unit,
         sums=form.sums,
+        counts_only=not form.sums,
         steps={name: step for name, step in form.steps.items() if name in form.sums},
         by=tuple(name for name in form.by if name not in held),
         keys={name: split(codes) for name, codes in form.codes.items() if name in form.by and split(codes)},

@@ -89,6 +89,8 @@ class Wishes:
     unit: tuple[str, ...] = ()
     sums: Mapping[str, str] = field(default_factory=dict)
     """The measures, each with the size of a usual large record; blank where that was not said."""
+    counts_only: bool = False
+    """Whether nothing is summed, also where columns look like measures."""
     steps: Mapping[str, str] = field(default_factory=dict)
     by: tuple[str, ...] = ()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -201,7 +203,7 @@ def roles_of(found: Sequence[SourceColumn], wishes: Wishes | None = None) -> Rol
     unit = said.unit or tuple(ids[:1])
     rest = [each for each in usable if each.name not in unit and each.name != firm]
     summed = {name: replace(each, step=said.steps.get(each.name, each.step)) for each in rest for name in [each.name]}
-    if said.sums:
+    if said.sums or said.counts_only:
         measures = [summed[name] for name in said.sums if name in summed]
     else:
         numbers = (each for each in summed.values() if each.kind in (INTEGER, NUMBER) and each.name not in said.by)
@@ -243,7 +245,7 @@ def first_plan(
     lines = [
         *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
         *_tuning(looked, said.tuned_on),
-        *_reserve(said),
+        *_reserve(roles, said),
         "max_outside = 0.01  # the share of the records that may be in no published cell before a release is refused",
         *(["", *tomli_w.dumps({"csv": dict(csv)}).splitlines()] if csv else []),
         "",
@@ -297,22 +299,22 @@ REVISIONS = 1
 """For how many revisions a first plan keeps a reserve."""
 
 
-def _is_priced(said: Wishes) -> bool:
+def _is_priced(roles: Roles, said: Wishes) -> bool:
     """Return whether it is known what the plan costs: every sum has the size of a usual large record."""
-    return said.chosen() and all(said.sums.values())
+    return said.chosen() and all(said.sums.get(each.name) for each in roles.measures)
 
 
-def _reserve(said: Wishes) -> list[str]:
+def _reserve(roles: Roles, said: Wishes) -> list[str]:
     """Return the entry that sets as much budget aside for a revision as the release costs."""
     why = "the first release sets the same charge aside, for corrected records"
-    return [f"{'' if _is_priced(said) else '# '}reserve = {{ revisions = {REVISIONS} }}  # {why}"]
+    return [f"{'' if _is_priced(roles, said) else '# '}reserve = {{ revisions = {REVISIONS} }}  # {why}"]
 
 
 def _budget(roles: Roles, said: Wishes) -> list[str]:
     """Return a budget that covers the plan and its revisions; comments where a size is still blank."""
     rho = _number(RHO * (1 + REVISIONS) * ROOM)
     about = "The most that every record may lose over all releases"
-    if not _is_priced(said):
+    if not _is_priced(roles, said):
         return [
             f"# {about}. Without a budget the list of queries must be fixed in advance.",
             "# [[budget]]",
@@ -446,7 +448,7 @@ def _codes(codes: Sequence[str], kind: str) -> list[Any]:
 
 def _sizes(said: Wishes) -> list[str]:
     """Return the sizes of cells, from the keys or another file."""
-    if said.sizes is None:
+    if said.sizes is None or not said.sizes.columns:
         return []
     own = _own_list(said) == said.sizes.path
     lines = [
