@@ -2,6 +2,9 @@
 
 import importlib
 import json
+import os
+import socket
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -17,7 +20,7 @@ pytest.importorskip("uvicorn")
 from recordwise.errors import BudgetError, ParameterError
 from recordwise.mechanisms import ByGroup, Gaussian, LogTransform, UnitSplit
 from recordwise.policy import constant
-from recordwise.studio import begin, texts
+from recordwise.studio import begin, guard, texts
 from recordwise.studio.begin import Form
 from recordwise.studio.guard import Access
 from recordwise.studio.handover import Exact, commands, expression
@@ -182,6 +185,7 @@ class Request:
     def __init__(self, content: Any = None, **more: Any) -> None:
         self.content = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.headers: dict[str, str] = more.pop("headers", {})
+        self.client = more.pop("client", None)
         self.path_params = more
 
     async def body(self) -> bytes:
@@ -286,6 +290,48 @@ def test_a_token_is_exchanged_for_a_cookie() -> None:
     assert found.headers["set-cookie"].startswith("studio1=")
 
 
+def test_another_user_of_the_machine_is_refused_whatever_the_token(monkeypatch: Patch) -> None:
+    """A browser is opened with the address on its command line, which everyone can read."""
+    told: list[str] = []
+    asked: list[tuple[int, int]] = []
+    serving = SimpleNamespace(access=Access(port=8123, token="t"), tell=told.append)
+    monkeypatch.setattr(server, "is_other_user", lambda *ports: not asked.append(ports))
+    status, found = answer(server._session, serving, Request({"token": "t"}, client=SimpleNamespace(port=40000)))
+    assert (status, asked) == (403, [(40000, 8123)])
+    assert "another user" in found["problem"]
+    assert told == ["Another user of this machine tried to open the studio, and was refused."]
+    monkeypatch.setattr(server, "is_other_user", lambda *_: False)
+    assert answer(server._session, serving, Request({"token": "t"}, client=SimpleNamespace(port=40000)))[0] == 200
+
+
+LISTED = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1FBB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 1 0 100 0 0 10 0
+   1: 0100007F:1FBB 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     8        0 2 1 0 100 0 0 10 0
+   2: 0100007F:9C40 0100007F:1FBB 01 00000000:00000000 00:00000000 00000000  {user}        0 3 1 0 100 0 0 10 0
+"""
+
+
+@pytest.mark.parametrize(("user", "other"), [(os.getuid(), False), (0, False), (64_999, True)])
+def test_the_user_of_a_connection_is_the_one_at_its_far_end(
+    user: int, other: bool, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    listed = tmp_path / "tcp"
+    listed.write_text(LISTED.format(user=user))
+    monkeypatch.setattr(guard, "CONNECTIONS", listed)
+    assert guard.user_of(listed.read_text(), 40000, 8123) == user
+    assert guard.is_other_user(40000, 8123) == other
+    assert not guard.is_other_user(40001, 8123)
+    listed.unlink()
+    assert not guard.is_other_user(40000, 8123)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
+def test_a_real_connection_is_listed_with_its_user() -> None:
+    with socket.create_server((guard.HOST, 0)) as listening, socket.create_connection(listening.getsockname()) as mine:
+        ports = mine.getsockname()[1], listening.getsockname()[1]
+        assert guard.user_of(guard.CONNECTIONS.read_text(), *ports) == os.getuid()
+
+
 def test_another_window_is_told_its_address_once() -> None:
     told: list[str] = []
     access = Access(port=1, token="t")
@@ -327,13 +373,16 @@ def test_the_server_ends_when_nobody_asked_for_a_while(idle: float, slept: float
 
     monkeypatch.setattr(server.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(server.asyncio, "sleep", sleep)
+    # A job that runs for longer than that is waited for.
+    desk: Any = SimpleNamespace(worker=SimpleNamespace(is_busy=lambda: clock[0] <= 150.0))
+    access: Any = None
     serving = Serving(
-        desk=None, access=None, idle=idle, tell=told.append, used=100.0, end=lambda: ended.append(clock[0])
-    )  # type: ignore[arg-type]
+        desk=desk, access=access, idle=idle, tell=told.append, used=100.0, end=lambda: ended.append(clock[0])
+    )
     awaited(serving.watch())
-    assert ended == [100.0 + idle]
+    assert ended == [150.0 + idle]
     assert set(waits) == {slept}
-    assert len(waits) == idle / slept
+    assert len(waits) == (50 + idle) / slept
     assert told == [
         "Nobody has used the studio for a while: it ends. What was chosen is kept; start it again to go on."
     ]

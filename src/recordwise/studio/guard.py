@@ -7,10 +7,12 @@ Every request passes here before anything of it is read. Any page that a browser
 
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Any
 
 Message = MutableMapping[str, Any]
@@ -100,6 +102,27 @@ class Access:
         shown = read[self.cookie].value if self.cookie in read else ""
         # Every cookie is compared, so that the time does not say which one is close.
         return any(hmac.compare_digest(shown.encode(), each.encode()) for each in self.cookies)
+
+
+CONNECTIONS = Path("/proc/net/tcp")
+"""Linux's list of connections, with the user whose process holds each end."""
+
+
+def is_other_user(client: int, server: int) -> bool:
+    """Return whether a connection on this machine is another user's, but for root's; False where that cannot be seen."""
+    try:
+        user = user_of(CONNECTIONS.read_text(), client, server)
+    except OSError:
+        return False
+    return user not in (None, 0, os.getuid())
+
+
+def user_of(connections: str, client: int, server: int) -> int | None:
+    """Return the user at the client's port, from Linux's list of connections; None if it is not listed."""
+    here = "".join(f"{int(part):02X}" for part in reversed(HOST.split(".")))
+    ends = [f"{here}:{client:04X}", f"{here}:{server:04X}"]
+    rows = (line.split() for line in connections.splitlines()[1:])
+    return next((int(row[7]) for row in rows if row[1:3] == ends), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ExtraError, ParameterError, RecordwiseError
 from recordwise.studio.desk import Desk
-from recordwise.studio.guard import HOST, Access, App, Guard
+from recordwise.studio.guard import HOST, Access, App, Guard, is_other_user
 from recordwise.studio.page import page_html, static_files
 from recordwise.studio.worker import UNEXPECTED
 
@@ -58,9 +58,11 @@ class Serving:
         self.used = time.monotonic()
 
     async def watch(self) -> None:
-        """End the server once nobody has asked for a while."""
+        """End the server once nobody has asked for a while and nothing is being computed."""
         while time.monotonic() - self.used < self.idle:
             await asyncio.sleep(min(1.0, self.idle / 4))
+            if self.desk.worker.is_busy():
+                self.seen()
         self.tell("Nobody has used the studio for a while: it ends. What was chosen is kept; start it again to go on.")
         self.end()
 
@@ -158,6 +160,10 @@ async def _session(serving: Serving, request: "Request") -> "Response":
     from starlette.responses import JSONResponse
 
     token = (await _body(request, token=str))["token"]
+    if request.client is not None and is_other_user(request.client.port, serving.access.port):
+        # The address was on the command line of a browser, which everyone on the machine can read.
+        serving.tell("Another user of this machine tried to open the studio, and was refused.")
+        return JSONResponse({"problem": "The studio belongs to another user of this machine."}, status_code=403)
     cookie = serving.access.exchange(token)
     if cookie is None:
         return JSONResponse({"problem": "Open the address that the command printed."}, status_code=401)

@@ -70,6 +70,10 @@ class Worker:
         self._thread.submit(self._run, job, function)
         return job
 
+    def is_busy(self) -> bool:
+        """Return whether a job waits or runs."""
+        return any(job.status not in ENDED for job in list(self._jobs.values()))
+
     def cancel(self, number: int) -> None:
         """Stop a job at its next report of progress."""
         job = self._jobs.get(number)
