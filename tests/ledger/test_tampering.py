@@ -1,6 +1,7 @@
 """Whoever changes the books is found out: by the chain, or by a release that saw more."""
 
 import json
+import math
 import random
 import shutil
 import sqlite3
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
-from build import generous, keys, question, records, session
+from build import employers, generous, keys, question, records, session
 from recordwise.errors import LedgerError
 from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
@@ -226,6 +227,10 @@ def test_a_changed_csv_file_is_detected(books) -> None:
         ("policy.json", "tight", constant("0.1").to_json(), "states a different policy"),
         ("release.json", "ledger", {"length": 0, "digest": "x"}, "replaced or rolled back"),
         ("release.json", "ledger", None, "cannot be read or does not refer to a ledger"),
+        ("release.json", "ledger", {"length": math.inf, "digest": "x"}, "cannot be read or does not refer to a ledger"),
+        ("release.json", "interval_level", 0.5, "states other facts"),
+        ("release.json", "tuned_on", "public", "states other facts"),
+        ("release.json", "hierarchies", [], "states other facts"),
     ],
 )
 @pytest.mark.costly
@@ -233,6 +238,32 @@ def test_words_that_differ_from_the_books_are_detected(books, file: str, field: 
     path = books.parent / "c" / file
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     assert any(found in problem for problem in verify(books, against=folders(books)))
+
+
+def test_codes_that_moved_in_a_list_are_detected(tmp_path) -> None:
+    """The list says which counties a state has, and so what readers are told of the state."""
+    places = rw.Hierarchy.of(
+        "place", {"state": ["A", "A", "B"], "county": ["01", "02", "03"]}, levels=["state", "county"], source="public"
+    )
+    rows = {"id": [1, 2], "county": ["01", "03"], "emp": [3, 4]}
+    with employers(rows, "county", ledger=tmp_path / "l", hierarchies=[places], dataset="small") as opened:
+        asked = rw.query().group_by("county", keys=["01", "02", "03"]).sum("emp", rw.Gaussian(sigma=3))
+        opened.run(asked).save(tmp_path / "out", formats=["parquet"])
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    path = tmp_path / "out" / "release.json"
+    form = json.loads(path.read_text())
+    form["hierarchies"][0]["list"]["state"]["values"].reverse()
+    path.write_text(json.dumps(form))
+    (problem,) = verify(tmp_path / "l", against=[tmp_path / "out"])
+    assert "states other facts, such as lists of codes" in problem
+
+
+@pytest.mark.parametrize("name", ["release.json", "policy.json", "datapackage.json"])
+def test_files_nested_beyond_measure_are_a_problem_of_their_folder_alone(books, name: str) -> None:
+    (books.parent / "b" / name).write_text("[" * 200_000)
+    found = verify(books, against=folders(books))
+    assert found
+    assert all(problem.startswith(str(books.parent / "b")) for problem in found)
 
 
 def test_a_seeded_release_whose_mark_was_rubbed_out_is_detected(tmp_path) -> None:

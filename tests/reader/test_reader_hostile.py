@@ -47,6 +47,30 @@ def test_a_zip_with_names_that_no_folder_has_is_refused(folder: Path, tmp_path: 
         rw.read(packed(folder, tmp_path / "a.zip", (name, b"x")))
 
 
+def test_a_zip_with_a_name_in_no_encoding_is_refused(folder: Path, tmp_path: Path) -> None:
+    file = packed(folder, tmp_path / "a.zip", ("\u00e9.txt", b"x"))
+    file.write_bytes(file.read_bytes().replace("\u00e9".encode(), b"\xff\xfe"))
+    with pytest.raises(SourceError, match="neither a folder nor a zip"):
+        rw.read(file)
+
+
+def test_a_list_whose_codes_lead_nowhere_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    places = rw.Hierarchy.of(
+        "place", {"state": ["A", "A", "B"], "county": ["01", "02", "03"]}, levels=["state", "county"], source="public"
+    )
+    rows = {"id": [1, 2], "county": ["01", "03"], "emp": [3, 4]}
+    with employers(rows, "county", hierarchies=[places], dataset="small") as session:
+        asked = rw.query().group_by("county", keys=["01", "02", "03"]).count(rw.Gaussian(sigma=3))
+        session.run(asked, rng=Seeded(1)).save(tmp_path / "out", formats=("parquet",))
+    assert rw.read(tmp_path / "out").total("count", {"state": "A"})
+    path = tmp_path / "out" / "release.json"
+    form = json.loads(path.read_text())
+    form["hierarchies"][0]["list"]["state"]["codes"][1] = -1
+    path.write_text(json.dumps(form))
+    with pytest.raises(SourceError, match="damaged"):
+        rw.read(tmp_path / "out")
+
+
 @pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_zip_whose_bytes_were_changed_is_refused(folder: Path, tmp_path: Path, how: int) -> None:
     file = packed(folder, tmp_path / "a.zip", how=how)

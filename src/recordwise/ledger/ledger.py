@@ -628,9 +628,10 @@ class Ledger:
         record = witness_words(witness, verdict.witness, self.budget, after)
         raise BudgetError(query=query, witness=witness, needed=needed, left=left, reason=part, record=record)
 
-    def record_release(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
-        """Record that a charge led to a release with this digest."""
-        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": privacy_label})
+    def record_release(self, charge: Charge, *, digest: str, privacy_label: str, facts: str | None = None) -> Head:
+        """Record that a charge led to a release with this digest; ``facts`` is that of what it says about itself."""
+        body = {"charge": charge.sequence, "digest": digest, "mark": privacy_label}
+        return self._close(charge, "released", body if facts is None else {**body, "facts": facts})
 
     def record_failure(self, charge: Charge, *, kind: str) -> Head:
         """Record that a charge led to nothing; it stays spent."""

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from recordwise.reader.questions import Question
 
 DESCRIPTION = "release.json"
+UNPACKING = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+    UnicodeDecodeError,
+)
+"""What unpacking a damaged or unrelated file can raise."""
 ENTRIES = (
     "queries",
     "measures",
@@ -57,7 +68,7 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
     Raises:
         SourceError: It is no release, or it was changed.
     """
-    from recordwise.release.files import load_release
+    from recordwise.release.files import UNREADABLE, load_release
 
     expect_kind(folder_or_zip, (str, Path), parameter="folder_or_zip", wanted="the path of a folder or a zip")
     with _folder(folder_or_zip) as place:
@@ -65,7 +76,8 @@ def read(folder_or_zip: str | Path) -> "ReaderRelease":
     try:
         for entry in ENTRIES:
             getattr(found.published, entry)
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        found.published.lists.tables()
+    except UNREADABLE:
         raise SourceError(source=f"'{folder_or_zip}'", problem="its release.json is damaged") from None
     return found
 
@@ -116,7 +128,7 @@ def _unpack(file: Path, folder: Path) -> None:
             for each in files:
                 with packed.open(each) as source, (folder / PurePosixPath(each.filename).name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, OSError):
+    except UNPACKING:
         raise SourceError(source=f"'{file}'", problem="it is neither a folder nor a zip of a release") from None
 
 

@@ -39,7 +39,17 @@ if TYPE_CHECKING:
     from recordwise.ledger.entries import Charge
     from recordwise.ledger.ledger import Ledger
 
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
+UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    pa.ArrowException,
+)
+"""What reading a damaged or unrelated file can raise; all are treated alike."""
 
 
 def load_release(folder: str | Path) -> Release:
@@ -197,7 +207,8 @@ def recover(ledger: "Ledger", charge: "Charge") -> Release:
         # The tables were not recorded yet: they carry the head of the chain at their charge.
         if found.head != charge.head:
             raise _foreign(ledger, place)
-        head = ledger.record_release(charge, digest=found.digest, privacy_label=found.privacy_label)
+        facts = found.published.facts_digest()
+        head = ledger.record_release(charge, digest=found.digest, privacy_label=found.privacy_label, facts=facts)
         return replace(found, head=head)
     if closed.kind != "released" or closed.body.get("digest") != found.digest:
         raise _foreign(ledger, place)

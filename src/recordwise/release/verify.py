@@ -21,7 +21,7 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
-from recordwise.release.files import other_names, read_release
+from recordwise.release.files import UNREADABLE, other_names, read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
@@ -30,8 +30,6 @@ from recordwise.release.staging import file_problems
 from recordwise.release.tables import digest_of, without_fits, without_names
 
 KINDS = ("opened", "looked", "preflight", "charged", "reserved", "released", "failed")
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
-"""What reading a damaged or unrelated file can raise; all are treated alike."""
 
 
 def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
@@ -180,7 +178,7 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
     try:
         release, policies = Published.load(folder / "release.json"), PolicyFile.load(folder / "policy.json")
         length, digest = release.head.length, release.head.digest
-    except UNREADABLE:
+    except (*UNREADABLE, RecordwiseError):
         return ["release.json or policy.json cannot be read or does not refer to a ledger"]
     if length > len(events):
         return [
@@ -195,7 +193,7 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
         return [f"names event {length}, which is not a release"]
     try:
         return _wrong_facts(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
-    except UNREADABLE:
+    except (*UNREADABLE, RecordwiseError):
         return ["its files cannot be read"]
 
 
@@ -225,6 +223,12 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
             charged.get("refines"),
         ),
     }
+    # Ledgers of earlier versions do not have this digest.
+    if "facts" in entry.body:
+        pairs["release.json states other facts, such as lists of codes or the level of intervals,"] = (
+            release.facts_digest(),
+            entry.body["facts"],
+        )
     # Ledgers of earlier versions state the schema once instead of with each charge.
     known = {
         "plan": charged["details"],
@@ -278,5 +282,5 @@ def _same(each: Format, path: Path, content: Content) -> bool:
     try:
         parts = {name: part for _, name, part in files_to_write(content, (each,))}
         return path.name in parts and each.same(parts[path.name], path)
-    except UNREADABLE:
+    except (*UNREADABLE, RecordwiseError):
         return False

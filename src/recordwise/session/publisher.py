@@ -377,7 +377,8 @@ class Publisher:
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""
-        head = self.ledger.record_release(charge, digest=drawn.digest, privacy_label=drawn.privacy_label)
+        facts = drawn.published.facts_digest()
+        head = self.ledger.record_release(charge, digest=drawn.digest, privacy_label=drawn.privacy_label, facts=facts)
         self.ledger.settle()
         return replace(drawn, head=head)
 
