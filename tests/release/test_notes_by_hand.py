@@ -378,10 +378,10 @@ def test_records_are_saved_as_text_and_say_what_they_are(tmp_path: Path) -> None
         "weight",
         "record_record_weight",
     )
-    empty = Records(data=data.slice(0, 0), whole=True, about={"of": "n", "mark": ""}).save(
-        tmp_path / "empty", formats=["csv"]
-    )
-    assert (empty / "records.csv").read_text() == '"k","weight"\n'
+    for label, first in (("private", ""), ("NOT PRIVATE: why", "# NOT PRIVATE: why\n")):
+        empty = Records(data=data.slice(0, 0), whole=True, about={"of": "n", "mark": label})
+        saved = empty.save(tmp_path / label[:3], formats=["csv"])
+        assert (saved / "records.csv").read_text() == f'{first}"k","weight"\n'
 
 
 def test_a_released_table_tells_its_flags() -> None:

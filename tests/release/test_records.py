@@ -233,7 +233,9 @@ def test_files_say_what_the_records_are(levels, tmp_path):
     text = pyarrow.csv.ConvertOptions(
         column_types={name: pa.string() for name in saved.column_names}, strings_can_be_null=True
     )
-    read = pyarrow.csv.read_csv(tmp_path / "out" / "records.csv", convert_options=text)
+    file = tmp_path / "out" / "records.csv"
+    assert file.read_text().splitlines()[0] == f"# {levels.privacy_label}"
+    read = pyarrow.csv.read_csv(file, pyarrow.csv.ReadOptions(skip_rows=1), convert_options=text)
     assert read.to_pylist() == made.data.to_pylist()
     with pytest.raises(ParameterError, match="parquet and csv"):
         made.save(tmp_path / "other", formats=["xlsx"])

@@ -548,7 +548,7 @@ class Replicates:
         import pyarrow.csv
         import pyarrow.parquet
 
-        from recordwise.release.formats.csv import without_formulas
+        from recordwise.release.formats.csv import label_line, without_formulas
 
         file = Path(path)
         if file.exists():
@@ -559,7 +559,9 @@ class Replicates:
             )
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix.lower() == ".csv":
-            pyarrow.csv.write_csv(without_formulas(self.table), file)
+            with file.open("wb") as target:
+                target.write(label_line(self.answer.release["privacy_label"]))
+                pyarrow.csv.write_csv(without_formulas(self.table), target)
         else:
             pyarrow.parquet.write_table(self.table, file)
         return file

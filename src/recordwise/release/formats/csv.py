@@ -216,8 +216,7 @@ class Csv:
     def write(self, content: Content, path: Path) -> None:
         table = content.table.table
         with path.open("wb") as file:
-            if not content.private:
-                file.write(f"# {content.privacy_label}\n".encode())
+            file.write(label_line(content.privacy_label))
             file.write(csv_bytes(without_formulas(table.data.slice(0, 0)), header=True))
             write_pieces(slices(table.data), file, lambda piece: _text(table, piece))
 
@@ -234,6 +233,11 @@ class Csv:
         found = read_csv(path, plain, skip=int(self.privacy_label(path) != PRIVATE))
         short = meaningful(table, plain)
         return any(each.equals(other) for each in (found, with_formulas(found)) for other in (short, plain))
+
+
+def label_line(privacy_label: str) -> bytes:
+    """Return the comment above the header of what is not private; nothing for what is."""
+    return b"" if privacy_label == PRIVATE else f"# {privacy_label}\n".encode()
 
 
 def _text(table: ReleasedTable, piece: pa.Table) -> pa.Buffer:

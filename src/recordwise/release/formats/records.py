@@ -33,12 +33,13 @@ from recordwise.postprocess.uncertainty import (
 )
 from recordwise.progress import reported
 from recordwise.release.consistent import Setting, Solution, check_method, order_of, solution_of
-from recordwise.release.formats.csv import csv_bytes, without_formulas
+from recordwise.release.formats.csv import csv_bytes, label_line, without_formulas
 from recordwise.release.nesting import IntArray, Nesting, joint_queries, key_values, nesting_of, rounding_nesting
 from recordwise.release.published import PublishedGroup, PublishedQuery, PublishedStatistic
 from recordwise.release.release import Release, write_json
 from recordwise.release.spread import noise_of
 from recordwise.release.staging import new_folder
+from recordwise.release.tables import PRIVATE
 
 MOST_RECORDS = 500_000_000
 """More whole records than this are refused; weighted ones say the same."""
@@ -117,6 +118,7 @@ class Records:
                 pyarrow.parquet.write_table(self.data, staging / f"{FILE}.parquet", compression="zstd")
             if "csv" in formats:
                 with (staging / f"{FILE}.csv").open("wb") as file:
+                    file.write(label_line(self.about.get("mark", PRIVATE)))
                     for piece in self._csv():
                         file.write(piece)
             write_json(self.to_json(), staging / f"{FILE}.json")

@@ -46,6 +46,8 @@ rw_total <- function(name, where = list(), by = NULL, folder = rw_folder, table 
   }
   if (nrow(cells) == 0) stop("no cell has all of these codes")
   label <- if (is.null(by)) rep("total", nrow(cells)) else cells[[by]]
+  # A cell without a code counts too; tapply would leave it out. The file does not tell it from one whose code is empty.
+  label[is.na(label)] <- "(no code)"
   value <- tapply(cells[[name]], label, sum)
   sd <- sqrt(tapply(cells[[paste0(name, "_sd")]]^2, label, sum))
   half <- telling[[chosen]]$halves[[name]]
@@ -90,7 +92,7 @@ rw_growth <- function(now, before) {
 # Values with simulated errors: one row for each label, the value, then a column for each replicate.
 rw_replicates <- function(file) {
   read <- read.csv(file, check.names = FALSE, colClasses = c(label = "character"), comment.char = "#")
-  list(label = read$label, value = read$value, drawn = as.matrix(read[, startsWith(names(read), "replicate_"), drop = FALSE]))
+  list(label = rw_texts(read$label), value = read$value, drawn = as.matrix(read[, startsWith(names(read), "replicate_"), drop = FALSE]))
 }
 
 rw_matched <- function(first, other) {
