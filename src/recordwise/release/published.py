@@ -4,7 +4,6 @@ Its entries about columns (accuracy, fits, basic tables) are written and read in
 Files of every earlier version are read. What was read is written again unchanged, with entries that only other versions know.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,22 +32,6 @@ if TYPE_CHECKING:
     from recordwise.plan.describe import DeclaredClass
 
 FORMAT = 1
-FACTS = (
-    "tuned_on",
-    "accept_tuning",
-    "parameters",
-    "guarantee",
-    "budget_bands",
-    "ledger_storage",
-    "versions",
-    "interval_level",
-    "pure_epsilon",
-    "sized_noise",
-    "hierarchies",
-    "follows",
-    "declared_elsewhere",
-)
-"""Entries that are final when a release is recorded, and that the ledger states in no other way than by their digest."""
 LEVEL = 0.95
 """The confidence of intervals where a release does not state it."""
 LARGEST = Fraction(2**53)
@@ -703,11 +686,6 @@ class Published:
     def with_files(self, page: Form, digests: Mapping[str, str] | None = None) -> "Published":
         """Return the same with what is saved for the page and the digests of the files."""
         return Published({**self.form, "page": page, **({} if digests is None else {"sha256": dict(digests)})})
-
-    def facts_digest(self) -> str:
-        """Return the digest of what the ledger does not state itself, such as lists of codes and the level of intervals."""
-        told = {name: self.form[name] for name in FACTS if name in self.form}
-        return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def with_rehearsal(self, about: Form) -> "Published":
         """Return the same, marked as a rehearsal."""

@@ -49,6 +49,30 @@ def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
     return hashlib.sha256(json.dumps([policy.to_json(), rows, parts], sort_keys=True).encode()).hexdigest()
 
 
+FACTS = (
+    "tuned_on",
+    "accept_tuning",
+    "parameters",
+    "guarantee",
+    "budget_bands",
+    "ledger_storage",
+    "versions",
+    "interval_level",
+    "pure_epsilon",
+    "sized_noise",
+    "hierarchies",
+    "follows",
+    "declared_elsewhere",
+)
+"""Entries of release.json that are final when it is recorded, and that the ledger states in no other way."""
+
+
+def facts_digest(form: Mapping[str, Any]) -> str:
+    """Return the digest of what only release.json says, such as lists of codes and the level of intervals."""
+    told = {name: form[name] for name in FACTS if name in form}
+    return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def column_digest(column: pa.ChunkedArray) -> str:
     """Return one column's digest of NULLs and values, whatever the chunks."""
     if not publishable(column.type):

@@ -38,7 +38,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
 from recordwise.release.release import Release
-from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
+from recordwise.release.tables import ReleasedTable, digest_of, external_part, facts_digest, page_parts
 from recordwise.session.checks import (
     check_coverage,
     check_release_sizes,
@@ -181,14 +181,15 @@ class Publisher:
         ``refuse_repeat`` refuses what the ledger has charged; ``keep`` leaves the drawn tables next to the ledger until ``finish``;
         ``refining`` is a release whose answers are refined or followed.
         """
-        plan, paid, stage = self._stages(plan, refining, private=is_private(rng))
+        private = is_private(rng)
+        plan, paid, stage = self._stages(plan, refining, private=private)
         firms, described, name = firm_policy(paid), plan_json(plan), query_names(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
         policy = firms.policy()
         identity = self._identity(plan, described, policy, needed=refuse_repeat or keep, refining=refining)
         if refuse_repeat and identity is not None and self.ledger.charge_of(identity) is not None:
             raise self.ledger.already(identity)
-        if is_private(rng):
+        if private:
             check_release_sizes(plan, self.ledger)
         if stage is None and (fitting := raise_bands(plan, self.ledger)) is not plan:
             plan, paid, firms, described = fitting, fitting, firm_policy(fitting), plan_json(fitting)
@@ -230,7 +231,7 @@ class Publisher:
                 is_pure=policy.pure_problem() is None,
                 **({} if stage is None else stage.about(firms, lattice)),
             )
-            drawn = self._make_release(tables, policy, published, charge, private=is_private(rng))
+            drawn = self._make_release(tables, policy, published, charge, private=private)
             parts = page_parts(plan) if stage is None else stage.parts()
             own: Any = {"firms": firms, "lattice": lattice, "stated_values": value_policy(paid), "parts": parts}
             own |= {} if stage is None else dict.fromkeys(stage.unknown)
@@ -377,7 +378,7 @@ class Publisher:
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""
-        facts = drawn.published.facts_digest()
+        facts = facts_digest(drawn.published.form)
         head = self.ledger.record_release(charge, digest=drawn.digest, privacy_label=drawn.privacy_label, facts=facts)
         self.ledger.settle()
         return replace(drawn, head=head)
