@@ -26,6 +26,9 @@ def test_pages_are_files_that_are_not_overwritten(folder, run):
     assert run(*words).exit_code == 0
     assert "<h1>" in (folder / "page.html").read_text()
     assert run(*words).exit_code == 2
+    other = run(*words[:-1], folder / "page.pdf")
+    assert (other.exit_code, "must end in .html" in other.stderr) == (2, True)
+    assert not (folder / "page.pdf").exists()
 
 
 @pytest.mark.costly

@@ -111,6 +111,13 @@ def test_a_second_year_a_change_a_revision_and_a_larger_budget(yearly: Path, run
     assert verify(ledger, against=[yearly / each for each in ("out2025", "out2026", "revised", "more")]) == []
 
 
+def test_a_budget_is_amended_on_a_terminal_or_with_yes_and_prints_no_question_as_json(released: Path, run: Any) -> None:
+    result = run("ledger", "amend", released / "plan.toml", "--reason", "x", "--json")
+    assert result.exit_code == 2
+    assert "[y/N]" not in result.stdout
+    assert "nobody can confirm; pass --yes. The budget is as it was." in " ".join(result.stderr.split())
+
+
 @pytest.mark.costly
 def test_a_budget_may_be_given_on_the_command_line_and_is_never_too_low(released: Path, run: Any) -> None:
     plan = released / "plan.toml"

@@ -292,3 +292,18 @@ def test_a_huge_loss_is_still_told(saved, run):
     result = run("loss", saved(rw.Gaussian(sigma=1).policy("emp")), "emp=1000000")
     assert result.exit_code == 0
     assert f"10^{5e11 / math.log(10):.0f}" in result.stdout
+
+
+def test_the_folder_of_a_release_is_as_good_as_its_policy(released, run_json):
+    by_file, by_folder = (
+        run_json("loss", released / "out" / name, "emp=4", "payann=140") for name in ("policy.json", "")
+    )
+    assert by_file == by_folder
+
+
+@pytest.mark.parametrize("name", ["release.json", "report.html", "datapackage.json"])
+def test_another_file_of_a_release_is_said_to_hold_no_policy(released, run, name):
+    result = run("loss", released / "out" / name, "emp=4")
+    assert result.exit_code == 2
+    assert f"the file {name} holds no policy" in " ".join(result.stderr.split())
+    assert "policy.json" in result.stderr

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from recordwise.cli import loss, screen
-from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.errors import ParameterError
 from recordwise.ledger.entries import PeriodState
 from recordwise.policy import Policy, constant, gaussian_sum
 from recordwise.policy.conditions import among
@@ -81,7 +81,7 @@ def test_a_cell_is_read_in_the_type_of_its_policy() -> None:
 def test_a_file_that_is_no_policy_is_refused_by_its_name(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(UnknownFormError, match="policy file"):
+    with pytest.raises(ParameterError, match=r"the file a\.json holds no policy"):
         loss.read_policy(path, "tight")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+from recordwise.cli import failing as failing_module
 from recordwise.cli import options, screen
 from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.plan.sources import Csv
@@ -21,6 +22,7 @@ asking: Any = importlib.import_module("recordwise.cli.ask")
 attacking: Any = importlib.import_module("recordwise.cli.attack")
 planning: Any = importlib.import_module("recordwise.cli.plan")
 published: Any = importlib.import_module("recordwise.cli.published")
+failing: Any = failing_module
 release: Any = importlib.import_module("recordwise.cli.release")
 studying: Any = importlib.import_module("recordwise.cli.studio")
 
@@ -411,6 +413,7 @@ def test_an_attack_is_on_these_tables_or_with_earlier_ones(
 
 def test_the_studio_is_served_for_a_plan_or_a_folder(asked: Asked, monkeypatch: Patch, tmp_path: Path) -> None:
     asked.put(monkeypatch, "recordwise.studio.server", "serve")
+    asked.put(monkeypatch, studying, "load_with_parameters")
     monkeypatch.chdir(tmp_path)
 
     def start(**more: Any) -> Any:
@@ -579,16 +582,16 @@ def test_a_folder_is_complete_if_it_holds_this_release(monkeypatch: Patch) -> No
 @pytest.mark.parametrize("refused", [False, True])
 def test_the_cost_is_confirmed_on_a_terminal(refused: bool, asked: Asked, monkeypatch: Patch, capsys: Captured) -> None:
     file: Any = SimpleNamespace(path="p.toml", parameters={"a": "1"}, ledger=Path("books/l.db"))
-    monkeypatch.setattr(release.sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    monkeypatch.setattr(failing.sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(typer.Exit) as stopped:
         release.confirm(file)
     assert stopped.value.exit_code == 2
     assert "pass --yes. Nothing was spent." in capsys.readouterr().err
-    monkeypatch.setattr(release.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(failing.sys, "stdin", SimpleNamespace(isatty=lambda: True))
     found = SimpleNamespace(refusal="recordwise ledger amend PLAN" if refused else None, warnings=["a warning"])
     asked.put(monkeypatch, "recordwise.planning.check", "check", found)
     asked.put(monkeypatch, "recordwise.cli.check", "show_losses")
-    asked.put(monkeypatch, release.typer, "confirm")
+    asked.put(monkeypatch, failing.typer, "confirm", True)
     if refused:
         with pytest.raises(typer.Exit) as stopped:
             release.confirm(file)
@@ -599,9 +602,13 @@ def test_the_cost_is_confirmed_on_a_terminal(refused: bool, asked: Asked, monkey
         release.confirm(file)
         assert capsys.readouterr().out == "! a warning\n"
         words = "Charge this to l.db and publish? This cannot be undone."
-        assert asked.of("confirm") == [((words,), {"abort": True})]
+        assert asked.of("confirm") == [((words,), {"err": True})]
         assert asked.of("show_losses") == [((found,), {})]
-    assert asked.of("check") == [((file,), {"source": False})]
+        asked.put(monkeypatch, failing.typer, "confirm", False)
+        with pytest.raises(typer.Exit) as stopped:
+            release.confirm(file)
+        assert (stopped.value.exit_code, "not confirmed. Nothing was spent." in capsys.readouterr().err) == (2, True)
+    assert asked.of("check")[:1] == [((file,), {"source": False})]
 
 
 # What is done with a published folder.

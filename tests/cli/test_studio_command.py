@@ -1,5 +1,6 @@
 """``recordwise studio``: what it refuses before it serves anything, and what it serves."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ from typer.testing import CliRunner
 
 from recordwise.cli import app
 from recordwise.studio import server
+
+studio: Any = importlib.import_module("recordwise.cli.studio")
 
 
 @pytest.mark.parametrize(
@@ -25,9 +28,21 @@ def test_what_does_not_belong_together_is_refused(words: list[str], said: str) -
     assert said in found.output
 
 
+@pytest.mark.parametrize(("name", "said"), [("nope.toml", "No such file"), ("shops.csv", "not valid TOML")])
+def test_what_is_no_plan_is_refused_on_the_terminal_before_anything_is_served(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "serve", lambda *_, **__: pytest.fail("it was served"))
+    (tmp_path / "shops.csv").write_text("id,county\n1,001\n")
+    found = CliRunner().invoke(app, ["studio", str(tmp_path / name)])
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+
+
 def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[Any, bool]] = []
     monkeypatch.setattr(server, "serve", lambda desk, *, browser, tell: served.append((desk, browser)))
+    monkeypatch.setattr(studio, "load_with_parameters", lambda plan, given: None)
     monkeypatch.chdir(tmp_path)
     plan = tmp_path / "plan.toml"
     runs: list[list[str]] = [

@@ -49,7 +49,7 @@ def ask(
         list[Path] | None, typer.Option(help="Growth since this earlier release. May be repeated.", show_default=False)
     ] = None,
     rank: Annotated[
-        int | None, typer.Option(help="Ranks, and which are among so many largest.", show_default=False)
+        int | None, typer.Option(help="Ranks, and which are among so many largest.", show_default=False, min=1)
     ] = None,
     replicates: Annotated[
         Path | None,

@@ -115,6 +115,20 @@ def plain_float(text: str | float) -> float:
     return float(text)
 
 
+def require_terminal(left: str) -> None:
+    """End a command that nobody can confirm, and say what is left as it was."""
+    if not sys.stdin.isatty():
+        print(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}", file=sys.stderr)
+        raise typer.Exit(BAD_INPUT)
+
+
+def ask_first(question: str, left: str) -> None:
+    """Ask on the terminal; for a no, end the command and say what is left as it was."""
+    if not typer.confirm(question, err=True):
+        print(f"recordwise: not confirmed. {left}", file=sys.stderr)
+        raise typer.Exit(BAD_INPUT)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

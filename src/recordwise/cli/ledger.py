@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ask_first, ends_well, require_terminal
 from recordwise.cli.options import Set, load_with_parameters
 
 if TYPE_CHECKING:
@@ -294,7 +294,9 @@ def amend(
 
     file = load_with_parameters(plan, given, budget=budget)
     if not yes:
-        typer.confirm(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", abort=True)
+        left = "The budget is as it was."
+        require_terminal(left)
+        ask_first(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", left)
     with amended_ledger(file, reason) as opened:
         told = amendments_text(opened.amendments(), opened.budget)
     if as_json:

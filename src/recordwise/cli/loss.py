@@ -31,13 +31,16 @@ if TYPE_CHECKING:
 
 def read_policy(path: Path, which: str) -> "Policy":
     """Return a release's tight or paper policy, or the file's only policy."""
-    from recordwise.errors import UnknownFormError
+    from recordwise.errors import ParameterError
     from recordwise.policy.json import PolicyFile, policy_from_json
 
     try:
         file = PolicyFile.load(path)
+        if not (file.has(which) or file.has("recordwise_policy")):
+            raise ValueError("another file")
     except (ValueError, RecursionError):
-        raise UnknownFormError(what="policy file", found=path.name) from None
+        advice = "Name a release's folder or its policy.json, a policy alone, or the ledger of a series."
+        raise ParameterError(parameter=f"the file {path.name}", problem="holds no policy", advice=advice) from None
     return file.policy(which) if file.has(which) else _zcdp_alone(policy_from_json(file.form))
 
 
@@ -705,7 +708,10 @@ Values = Annotated[
 def loss(
     policy: Annotated[
         Path,
-        typer.Argument(help="policy.json of a release, a policy alone, or the ledger of a series.", show_default=False),
+        typer.Argument(
+            help="A release's folder or policy.json, a policy alone, or a ledger of a series.",
+            show_default=False,
+        ),
     ],
     values: Values = None,
     delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is stated.")] = 1e-5,
@@ -731,6 +737,8 @@ def loss(
     from recordwise.cli import screen
     from recordwise.release.tables import PRIVATE
 
+    if policy.is_dir():
+        policy = policy / "policy.json"
     if is_ledger(policy):
         _history(policy, values or [], delta, firm, as_json=as_json)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well, for_plan
+from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ask_first, ends_well, for_plan, require_terminal
 from recordwise.cli.options import Set, load_with_parameters, set_words
 from recordwise.errors import OutputError, ParameterError, RecordwiseError
 
@@ -180,18 +180,16 @@ def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
         raise OutputError(folder=str(out), problem=f"cannot be written ({error.strerror})", advice=state) from None
 
 
+UNSPENT = "Nothing was spent."
+
+
 def confirm(file: "PlanFile") -> None:
     """Show the cost and ask; refuse without a terminal."""
     from recordwise.cli import screen
     from recordwise.cli.check import show_losses
     from recordwise.planning.check import check
 
-    if not sys.stdin.isatty():
-        print(
-            "recordwise: stdin is not a terminal, so the release cannot be confirmed; pass --yes. Nothing was spent.",
-            file=sys.stderr,
-        )
-        raise typer.Exit(BAD_INPUT)
+    require_terminal(UNSPENT)
     found = check(file, source=False)
     if found.refusal is not None:
         print(f"recordwise: {for_plan(str(found.refusal), file.path, set_words(file))}", file=sys.stderr)
@@ -199,7 +197,7 @@ def confirm(file: "PlanFile") -> None:
     show_losses(found)
     for warning in found.warnings:
         screen.note(warning)
-    typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
+    ask_first(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", UNSPENT)
 
 
 def publish_and_save(

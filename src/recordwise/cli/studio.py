@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from recordwise.cli.failing import Debug, ends_well
-from recordwise.cli.options import Data, Set, given_values
+from recordwise.cli.options import Data, Set, given_values, load_with_parameters
 
 
 @ends_well
@@ -43,5 +43,8 @@ def studio(
     if plan is None and values:
         raise ParameterError(parameter="--set", problem="needs a plan", advice="Write recordwise studio PLAN --set ...")
     subject = None if plan is None else Subject(plan=plan, records=records, declared=data, parameters=values)
+    if plan is not None:
+        # What is wrong with it is said here, before anything is served.
+        load_with_parameters(plan, given)
     folder = Path.cwd() if plan is None else plan.resolve().parent
     serve(Desk(folder=folder, subject=subject), browser=not no_browser, tell=typer.echo)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import OutputError
+from recordwise.errors import OutputError, ParameterError
 from recordwise.exact.text import coarse_share_text, digits_text, share_text
 from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.result import Result, Rows, owner_only
@@ -15,6 +15,10 @@ from recordwise.policy.meaning import presence_words
 YEARS = 10
 """How many more years are looked at."""
 FALSE_ALARM = 0.05
+
+
+PAGES = (".html", ".htm", ".md", ".markdown", ".txt")
+"""Endings of a page for people; .json and .csv hold its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +257,8 @@ class Explanation(Result):
         file = Path(path)
         if file.suffix.lower() in (".json", ".csv"):
             return Result.save(self, file)
+        if file.suffix.lower() not in PAGES:
+            raise ParameterError(parameter="path", problem=f"must end in {', '.join(PAGES)}, .json or .csv")
         if file.exists():
             raise OutputError(folder=str(file), problem="already exists", advice="Choose a new file.")
         owner_only(file, self.data)
