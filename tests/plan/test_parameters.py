@@ -67,6 +67,8 @@ def test_a_missing_value_an_unused_one_and_a_nameless_place_are_refused(plan) ->
     ]
     (problem,) = problems(plan(), **VALUES, yaer=2025)
     assert "'yaer' is set but not used: did you mean 'year'?" in problem
+    unset = problems(plan(), digits=2, at=50, yaer=2025)
+    assert any("'yaer' is set but not used: did you mean 'year'?" in each for each in unset)
     assert "without a name" in problems(plan(PLAN.replace("${year}.csv", "${}.csv")), **VALUES)[0]
     with pytest.raises(ParameterError):
         rw.load_plan(plan(), parameters=VALUES | {"year": "20\n26"})

@@ -288,3 +288,31 @@ def test_every_number_is_written_and_read_back_exactly(text):
     number = Fraction(text)
     written = tomli_w.dumps({"it": exact_number(number)})
     assert Fraction(tomllib.loads(written, parse_float=Decimal)["it"]) == number
+
+
+OWN_LIST = """
+dataset = "shops"
+source = "{source}"
+ledger = "shops.ledger"
+tuned_on = "public"
+schema = {{ unit = "id", measures = {{ emp = 1 }}, columns = {{ county = "text" }} }}
+keys.cells = {{ file = "{listed}" }}
+[[queries]]
+group_by = ["county"]
+keys = "cells"
+count = {{ kind = "Gaussian", rho = 0.1 }}
+"""
+
+
+@pytest.mark.parametrize("listed", ["shops.csv", "./folder/../shops.csv"])
+def test_records_are_no_list_of_their_own_keys(listed, tmp_path):
+    """The cells that have records would be published, and that is no public fact."""
+    (tmp_path / "folder").mkdir()
+    for name in ("shops.csv", "cells.csv"):
+        (tmp_path / name).write_text("county\n001\n003\n")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(OWN_LIST.format(source="shops.csv", listed=listed))
+    with pytest.raises(PlanFileError, match=r"keys\.cells\.file: is the table of records itself"):
+        rw.load_plan(plan)
+    plan.write_text(OWN_LIST.format(source="shops.csv", listed="cells.csv"))
+    assert rw.load_plan(plan).dataset == "shops"

@@ -406,6 +406,8 @@ class Parameters:
     """From the plan's own table ``[parameters]``."""
     problems: Problems
     used: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    """The names without a value."""
     hidden: dict[str, str] = field(default_factory=dict, repr=False)
     """The values from the environment, by their names."""
 
@@ -434,6 +436,7 @@ class Parameters:
         if NAME.fullmatch(name) is None:
             self.problems.add(path, "contains ${...} without a name; write $${ where it is not a parameter")
         else:
+            self.missing.append(name)
             self.problems.add(path, f"needs a value for '{name}': pass --set {name}=VALUE")
         return FILLER
 
@@ -454,7 +457,7 @@ class Parameters:
         """Report values without a placeholder, which are probably misspelled."""
         for name in self.given:
             if name not in self.used:
-                known = list(self.used)
+                known = [*self.used, *self.missing]
                 near = suggestion(name, known) if known else "; the plan has no parameters"
                 self.problems.add((), f"the parameter '{name}' is set but not used{near}")
 

@@ -5,7 +5,7 @@ and its mechanisms, and each problem is reported at its line.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -434,7 +434,30 @@ class Reading:
         return not missing and all(value is not None for value in read.values())
 
 
+def _refuse_records_as_keys(root: Node, folder: Path) -> None:
+    """Report lists of keys, codes or sizes that are the very table of records: what they list would be told for nothing."""
+    given = root.value.get("source")
+    records = {(folder / each).resolve() for each in ([given] if isinstance(given, str) else []) if "\0" not in each}
+    for path, name in _named_files(root.value):
+        if "\0" not in name and (folder / name).resolve() in records:
+            root.problems.add(
+                path,
+                "is the table of records itself; keys, codes and sizes come from a public source, never from the records",
+            )
+
+
+def _named_files(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the place and the text of each entry called file."""
+    if not isinstance(value, dict | list):
+        return
+    for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if name == "file" and isinstance(each, str):
+            yield (*path, name), each
+        yield from _named_files(each, (*path, name))
+
+
 def _read_plan(file: Path, root: Node) -> PlanFile | None:
+    _refuse_records_as_keys(root, file.resolve().parent)
     read = Reading(root.entries(SECTIONS), file.resolve().parent)
     if not read.complete():
         return None
