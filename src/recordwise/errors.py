@@ -134,6 +134,12 @@ def expect_kind(value: object, kinds: Any, *, parameter: str, wanted: str, advic
         raise KindError(parameter=parameter, problem=f"must be {wanted}, not {kind_text(value)}", advice=advice)
 
 
+def expect_flags(**given: object) -> None:
+    """Refuse arguments other than True or False, at the caller's line."""
+    for name, value in given.items():
+        expect_kind(value, bool, parameter=name, wanted="True or False")
+
+
 def kind_text(value: object) -> str:
     """Return what a value is.
 
@@ -309,7 +315,9 @@ class BudgetError(RecordwiseError):
         if witness is None:
             why = f"it could not be proved to fit ({reason})"
         else:
-            why = f"for {record or 'every record'} it needs {reason} {needed:.6g} and {left:.6g} is left"
+            # Where both look alike, the difference says how far they are apart.
+            short = f"{left:.6g} is" if f"{left:.6g}" != f"{needed:.6g}" else f"{needed - left:.2g} less is"
+            why = f"for {record or 'every record'} it needs {reason} {needed:.6g} and {short} left"
         self.summary = f"the budget does not cover {query}: {why}.{most and f' {most}'} Nothing was spent."
         advice = "".join(f"\n{line}" for line in ways) or " Add noise or drop the query."
         super().__init__(f"{self.summary}{advice}")

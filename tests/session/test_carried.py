@@ -20,6 +20,7 @@ import divergences
 import recordwise as rw
 from recordwise.errors import AlreadyReleasedError, BudgetError, DrawingError, LedgerError, ParameterError
 from recordwise.ledger.entries import unit_losses
+from recordwise.mechanisms import Gaussian, combined
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
@@ -27,6 +28,7 @@ from recordwise.policy import Measure, constant, gaussian_sum
 from recordwise.policy.series import Series, later_code, renaming
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
+from recordwise.session.carried import _whole_code
 
 CELLS = ["01", "02", "03"]
 CARRY = Fraction(4, 5)
@@ -665,3 +667,47 @@ def test_best_shares_stay_those_of_the_first_period(tmp_path):
         found.append([each["share"] for each in release.published.plan_forms[0]["tables"]])
     assert found[0] == found[1]
     assert verify(tmp_path / "years.ledger", against=[tmp_path / "release2"]) == []
+
+
+@pytest.mark.parametrize("code", [1.9, True, [1], math.inf, math.nan, 2**63, "1.5", object])
+def test_a_code_of_whole_numbers_is_read_whole_or_refused(code, tmp_path):
+    assert _whole_code("7") == _whole_code(7.0) == _whole_code(np.int64(7)) == 7
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        _whole_code(code)
+
+
+def test_a_series_that_carries_noise_too_long_is_told_to_begin_again(monkeypatch):
+    monkeypatch.setattr(combined, "MOST_CARRIED", 3)
+    mechanism = None
+    for _ in range(3):
+        mechanism = carried_from(mechanism, Gaussian(sigma=30), carry=CARRY, leave=CARRY)
+    with pytest.raises(ParameterError, match="has noise of 3 earlier releases in it: begin again"):
+        carried_from(mechanism, Gaussian(sigma=30), carry=CARRY, leave=CARRY)
+    # The old noise is not in an answer that carries none.
+    assert carried_from(None, Gaussian(sigma=30), carry=CARRY, leave=CARRY).before is None
+
+
+@pytest.mark.parametrize("budget", [{"every_period": 5}, {"staying": "1"}, {"more": {"2026": 5}}])
+def test_a_budget_of_a_series_is_a_policy(budget):
+    with pytest.raises(ParameterError, match="must be a policy"):
+        Series(name="years", period="2026", **budget)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"keep": "x"}, "keep must be True or False"), ({"old_records": 5}, "read with carry and revise alone")],
+)
+def test_arguments_without_an_effect_or_of_another_kind_are_refused(given, words, tmp_path):
+    with build.session(table([HERE]), tmp_path / "ledger") as session:
+        with pytest.raises(ParameterError, match=words):
+            session.run(asked(), **given)
+        with pytest.raises(ParameterError, match="no argument"):
+            session.unfinished.waiting(asked(), foo=1)
+        assert not [each for each in session.history() if each.kind == "charged"]
+
+
+@pytest.mark.parametrize("given", [{"engine": 5}, {"dataset": ["a"]}])
+def test_a_session_names_what_it_was_not_given(given, tmp_path):
+    with pytest.raises(ParameterError, match=next(iter(given))):
+        build.session(table([HERE]), tmp_path / "ledger", **given)
+    assert not (tmp_path / "ledger").exists()

@@ -136,6 +136,24 @@ def refused(plan: Plan, budget: Policy, *, reserve: int = 0, spent: Policy | Non
     return checks.explain_refusal(caught.value, plan, ledger)
 
 
+def test_a_refusal_by_a_hair_says_by_how_much() -> None:
+    """At six digits, what is needed and what is left would be the same number."""
+    plan = planned(BY.count(rw.Gaussian(rho="0.1")).sum("emp", rw.Gaussian(sigma=10_000)))
+    found = refused(plan, constant("0.1"))
+    assert "it needs loss 0.1 and 5e-09 less is left" in str(found)
+    assert "it needs loss 0.1 and 0.09 is left" in str(
+        refused(planned(BY.count(rw.Gaussian(rho="0.1"))), constant("0.09"))
+    )
+
+
+def test_the_way_to_a_larger_budget_is_that_of_the_period_in_force() -> None:
+    """A series has a budget for each period: what an earlier one was charged does not make it necessary to amend this one."""
+    for period, way in (("2026", "ledger amend"), ("2027", "[[budget]] in the plan: nothing was charged to it yet")):
+        events = [SimpleNamespace(kind="charged", body={"period": "2026"})]
+        ledger: Any = SimpleNamespace(history=lambda events=events: events, period=period)
+        assert way in checks._larger_budget(ledger)
+
+
 def test_a_refusal_names_what_needs_most_and_ways_that_fit() -> None:
     """The sum costs emp^2/200 and the count 1/2; the budget allows two fifths of both."""
     asked = (

@@ -696,6 +696,10 @@ def carried_from(before: Mechanism | None, after: Mechanism, *, carry: Fraction,
         return Carried(more=after, leave=leave)
     if not _is_carriable(before):
         raise _uncarried("was other than Gaussian noise in the earlier release, for which there is no proof")
+    if _releases_in(before) >= MOST_CARRIED:
+        raise _uncarried(
+            f"has noise of {MOST_CARRIED} earlier releases in it: begin again with a release that carries none"
+        )
     kept, wanted = _variance(before), after.noise_sigma**2
     if carry < 1:
         paid = _prepaid(before, carry)
@@ -716,6 +720,18 @@ def carried_from(before: Mechanism | None, after: Mechanism, *, carry: Fraction,
         )
     drawn = short(sqrt_upper(wanted - carry**2 * kept), up=True)
     return Carried(more=Gaussian(sigma=drawn), before=before, carry=carry, leave=leave)
+
+
+MOST_CARRIED = 100
+"""Every release whose noise is in an answer makes all later ones slower to read: 100 take some seconds."""
+
+
+def _releases_in(mechanism: Mechanism | None) -> int:
+    """Return of how many releases an answer has noise."""
+    found = 0
+    while isinstance(mechanism, Carried):
+        found, mechanism = found + 1, mechanism.before
+    return found + (mechanism is not None)
 
 
 def _prepaid(before: Mechanism, carry: Fraction) -> Fraction:

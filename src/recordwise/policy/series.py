@@ -17,7 +17,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from recordwise.errors import ParameterError, own_argument_errors, own_errors_of
+from recordwise.errors import ParameterError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number, fraction_text, rational, read_fraction
 from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, columns_of
@@ -101,9 +101,13 @@ class Series:
             raise ParameterError(parameter="the name of a series", problem="must be a line of text")
         for text in (self.period, *self.more):
             if not isinstance(text, str) or period_length(text) is None:
-                raise ParameterError(parameter="period", problem="is not written as one", advice=WRITTEN)
+                raise ParameterError(parameter="period", problem=f"is not one: {str(text)[:40]!r}", advice=WRITTEN)
         if isinstance(self.revision, bool) or not isinstance(self.revision, int) or self.revision < 0:
             raise ParameterError(parameter="revision", problem="must be 0, 1, 2, ...")
+        budgets = {"every_period": self.every_period, "staying": self.staying, **self.more}
+        for name, each in budgets.items():
+            if each is not None:
+                expect_kind(each, Policy, parameter=name, wanted="a policy, such as rw.policy.constant(1)")
         if self.carry is not None:
             part = rational(self.carry, parameter="carry")
             if not 0 < part < 1 or part.denominator > MOST_PARTS:

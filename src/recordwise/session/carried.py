@@ -246,13 +246,22 @@ def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
         )
         try:
             whole = pa.types.is_integer(listed.field(name).type)
-            codes = [(int(old), int(new)) if whole else (str(old), str(new)) for old, new in pairs]
-        except ValueError:
+            read = _whole_code if whole else str
+            codes = [(read(old), read(new)) for old, new in pairs]
+        except (ValueError, TypeError, OverflowError):
             raise _refused(
                 "crosswalk", f"of '{name}' has a code that is no whole number", "Write codes as they are."
             ) from None
         made[name] = renaming(codes)
     return made
+
+
+def _whole_code(code: Any) -> int:
+    """Return a code of a column of whole numbers, as text or as a number; nothing is cut off."""
+    found = int(code)
+    if isinstance(code, bool) or (not isinstance(code, str) and found != code) or not -(2**63) <= found < 2**63:
+        raise ValueError(f"{type(code).__name__} is no whole number of 64 bits")
+    return found
 
 
 def _usual_name(group: Group) -> str | None:

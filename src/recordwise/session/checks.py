@@ -519,7 +519,8 @@ def _larger_budget(ledger: Ledger) -> str:
 
 
 def _is_charged(ledger: Ledger) -> bool:
-    return any(event.kind == "charged" for event in ledger.history())
+    """Return whether the budget in force was charged: in a series each period has its own."""
+    return any(event.kind == "charged" and event.body.get("period") == ledger.period for event in ledger.history())
 
 
 def _more_noise(plan: Plan, covered: Callable[[Plan], bool]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from recordwise.errors import (
     LedgerError,
     ParameterError,
     UnkeptLedgerWarning,
+    expect_flags,
     expect_kind,
     own_errors_of,
 )
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 # Sessions for plans that run unattended: releases that wait to be saved, and the arguments a plan file states.
 
 
+@own_errors_of
 class Unfinished:
     """Releases charged and drawn with ``keep`` whose folder is not complete."""
 
@@ -314,6 +316,9 @@ class Session:
     ) -> None:
         check_tuned_on(tuned_on)
         _check_kinds(ledger=ledger, budget=budget, series=series, words=words, hierarchies=hierarchies)
+        expect_kind(engine, (str, Engine), parameter="engine", wanted="the name of an engine")
+        if dataset is not None:
+            expect_kind(dataset, str, parameter="dataset", wanted="text")
         opened: Any = opened_source(engine, source)
         for name, given in (("columns", columns), ("measures", measures), ("collapse", collapse)):
             if given is not None:
@@ -570,6 +575,7 @@ class Session:
             ['county', 'sum_emp', 'sum_emp_sd', 'sum_emp_cv', 'sum_emp_low', 'sum_emp_high']
         """
         expect_kind(confidence, (int, float), parameter="confidence", wanted="a number below 1, such as 0.95")
+        expect_flags(refuse_repeat=refuse_repeat, keep=keep, fixed_in_advance=fixed_in_advance)
         self._check_terms()
         stage = stage_of(
             self.series,
@@ -595,6 +601,10 @@ class Session:
     def _old_records(self, stage: Asked | None, source: Any) -> Iterator[Asked | None]:
         """Open the records of the release that is followed."""
         if not isinstance(stage, Following) or stage.release is None:
+            if source is not None:
+                raise ParameterError(
+                    parameter="old_records", problem="are read with carry and revise alone", advice="Nothing was spent."
+                )
             yield stage
             return
         if source is None:
