@@ -67,6 +67,10 @@ def test_a_stranger_publishes_their_own_csv_in_at_most_six_commands(tmp_path: Pa
         assert done.exit_code == 0, (line, done.output)
         assert stranger.comes_back(said, done.stdout), (line, done.stdout)
         assert not stranger.comes_back(said.upper(), done.stdout)
+    # Whoever types the lines of Python next does so in the same folder.
+    (code,) = stranger.blocks("python")
+    exec(compile(code, "README.md", "exec"), {})
+    assert Path("published-from-python/report.html").exists()
     assert {"county.parquet", "county.csv", "report.html"} <= {path.name for path in Path("published").iterdir()}
 
 

@@ -1,6 +1,7 @@
 """The frontier: more loss buys more reliable cells, limits are kept, and the expected share is that of real releases."""
 
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,17 @@ def test_a_budget_is_kept_for_every_possible_record():
         policy = session.policy_of(*best.queries)
         assert budget.dominates(policy)
         assert not budget.dominates(policy * "1.1")
+
+
+def test_what_a_plan_sets_aside_without_having_said_so_is_noted():
+    with opened(budget=rw.policy.constant(1) + rw.policy.split("0.5", {"emp": 50})) as session:
+        best = recommend_within(session, ladder(), budget=True, candidates=FAMILIES, data="synthetic")
+    assert not [each for each in best.notes() if "aside" in each]
+    aside = replace(best, left=replace(best.left, reserve=1))
+    (note,) = [each for each in aside.notes() if "aside" in each]
+    assert not [each for each in replace(aside, within_budget=False).notes() if "aside" in each]
+    assert "one revision" in note
+    assert "reserve = { revisions = 0 }" in note
 
 
 LOG_RATE = rw.policy.constant("0.1") + rw.policy.additive("emp", 2 * log(1 + x / 10), bound="pure")

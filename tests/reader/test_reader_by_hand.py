@@ -702,6 +702,7 @@ def test_questions_name_their_columns_once_and_say_what_was_asked() -> None:
         ({"code": ["1"], "region": ["r"], "share": [-1e-9]}, None, "share that is no number of at least 0"),
         ({"code": ["1"], "region": ["r"], "share": [np.inf]}, None, "share that is no number of at least 0"),
         ({"code": ["1"], "region": ["r"], "share": ["x"]}, None, "share that is no number of at least 0"),
+        ({"code": ["1", "2"], "region": ["r", "r"], "share": ["30", ".7"]}, None, "share above 1"),
         ({"code": ["1", "1"], "region": ["r", "r"]}, None, "names a code twice"),
         ({"county": ["1"], "region": ["r"]}, "state", "differs from the column of the regions, 'county'"),
         (3, None, "must be a CSV file, a frame, or a mapping"),
@@ -735,8 +736,11 @@ def test_lines_of_regions_have_as_many_entries_as_the_first(tmp_path: Path, text
     file.write_text(text)
     with pytest.raises(SourceError, match=problem):
         Regions.of(file, None)
-    with pytest.raises(SourceError, match="cannot be read as CSV"):
+    with pytest.raises(SourceError, match="the file does not exist"):
         Regions.of(tmp_path / "none.csv", None)
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe,region")
+    with pytest.raises(SourceError, match="cannot be read as CSV"):
+        Regions.of(tmp_path / "bytes.csv", None)
     file.write_text("\ufeffcode,region\n1,r\n", encoding="utf-8")
     assert Regions.of(str(file), None).codes == ("1",)
 

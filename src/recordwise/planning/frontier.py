@@ -252,6 +252,8 @@ class ReliablePlan(FrontierPoint, Result):
     data: str
     status: str
     left: Left
+    within_budget: bool = False
+    """Whether what is left of the plan's own budget was one of the limits."""
 
     def summary(self) -> str:
         """Its losses and its reliable cells, in one sentence."""
@@ -265,9 +267,10 @@ class ReliablePlan(FrontierPoint, Result):
         return self.left.needs_budget
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: whom the losses hardly protect."""
+        """What a reader must know: what is set aside, and whom the losses hardly protect."""
         told = hardly_protected(self.losses)
-        return () if told is None else (told,)
+        aside = self.left.reserve_words() if self.within_budget else []
+        return (*aside, *(() if told is None else (told,)))
 
     def changes(self) -> tuple[PlanChange, ...]:
         """Return the differences from the examined plan by statistic and table."""
@@ -414,6 +417,7 @@ def recommend_within(
         data=data,
         status=plans.status,
         left=left,
+        within_budget=budget is True,
     )
 
 

@@ -446,6 +446,16 @@ class Left:
         error = self.refused(policy)
         return None if error is None else budget_words(error)
 
+    def reserve_words(self) -> list[str]:
+        """Return what a plan sets aside for revisions without having stated it, as a note; none where it does not."""
+        if not self.reserve or self.budget is None:
+            return []
+        count = "one revision" if self.reserve == 1 else f"each of {self.reserve} revisions"
+        return [
+            f"The plan sets its full charge aside for {count} (reserve), so that it can be revised; "
+            "reserve = { revisions = 0 } in the plan gives that up."
+        ]
+
     def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
         """Return the largest covered share of a plan's loss.
 

@@ -198,7 +198,7 @@ def plan_advice(
             best, own = each, each.name
             break
         refusals[each.name] = told
-    notes = [_reserve_words(left)] if left.reserve and left.budget is not None else []
+    notes = left.reserve_words()
     notes += [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
     if best is not None:
         parts = (fits, assigned[own], splits[own], best, found, left)
@@ -267,14 +267,6 @@ def _kept_shares(fits: PlanFits, chosen: Mapping[Place, StatisticFit]) -> Iterat
                 f"The shares of the levels of query {cost.query.name or number + 1} stay as the plan states them, because {why}; "
                 'share = "best" finds them from public lists alone.'
             )
-
-
-def _reserve_words(left: Left) -> str:
-    count = "one revision" if left.reserve == 1 else f"each of {left.reserve} revisions"
-    return (
-        f"The plan sets its full charge aside for {count} (reserve), so that it can be revised; "
-        "reserve = { revisions = 0 } in the plan gives that up."
-    )
 
 
 def _protection_notes(best: RankedCandidate, costs: Callable[[], dict[str, float]]) -> Iterator[str]:
@@ -397,8 +389,8 @@ def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> P
     more = NOT_CHARGED if left.is_new else "A budget that was charged is raised by recordwise ledger amend."
     return ParameterError(
         parameter="plan",
-        problem="asks for more than is left of its budget, whatever the noise of the statistics that have goals",
-        advice=f"{kept if names else ''}{most} {more}".strip(),
+        problem="asks for more than is left of its budget, whatever the amount of noise of the candidates that were tried",
+        advice=" ".join(each for each in (kept if names else "", most.strip(), *left.reserve_words(), more) if each),
     )
 
 

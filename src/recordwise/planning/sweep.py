@@ -200,7 +200,9 @@ def _thresholds(given: Any, measure: str, summed: Sequence[str], parameter: str)
             )
         return list(given)
     if measure not in given:
-        raise ParameterError(parameter=parameter, problem=f"has none for '{measure}'")
+        raise ParameterError(
+            parameter=parameter, problem=f"has none for '{measure}'", advice="Give it one, or choose fewer statistics."
+        )
     return list(given[measure])
 
 

@@ -247,6 +247,12 @@ class Regions:
             shares = np.array([np.nan])
         if not np.all(np.isfinite(shares) & (shares >= 0)):
             raise ParameterError(parameter="regions", problem="has a share that is no number of at least 0")
+        if np.any(shares > 1 + 1e-9):
+            raise ParameterError(
+                parameter="regions",
+                problem="has a share above 1",
+                advice="A share is the part of the code that lies in the region, from 0 to 1: .3 and not 30.",
+            )
         if len(set(zip(codes, regions))) != len(codes):
             raise ParameterError(parameter="regions", problem="names a code twice in the same region")
         if column is not None and own is not None and column != own:
@@ -279,6 +285,8 @@ def _file_columns(path: Path) -> dict[str, list[Any]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             rows, names = list(reader), list(reader.fieldnames or ())
+    except FileNotFoundError:
+        raise SourceError(source=f"'{path}'", problem="the file does not exist") from None
     except (OSError, ValueError, csv.Error):
         raise SourceError(source=f"'{path}'", problem="it cannot be read as CSV") from None
     if any(None in row or None in row.values() for row in rows):

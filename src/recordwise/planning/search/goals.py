@@ -21,6 +21,7 @@ from recordwise.mechanisms.gaussian import Clamped, Gaussian
 from recordwise.mechanisms.registry import planning_families
 from recordwise.mechanisms.sized import Sized
 from recordwise.plan.expressions import ALL_OTHER, Level
+from recordwise.plan.file.node import suggestion
 from recordwise.plan.keys.bands import sizes_at
 from recordwise.plan.plan import Plan, query_with_levels
 from recordwise.plan.query import Query
@@ -196,6 +197,8 @@ def goals_in(scope: Scope, **goals: Unpack[Goals]) -> tuple[Goal, ...]:
     def own(asked: Asked) -> dict[str, Any]:
         return {name: _own(given, asked, name) for name, given in goals.items()}
 
+    for name, given in goals.items():
+        _check_names(name, given, scope)
     return tuple(
         Goal(
             str(each.measure),
@@ -206,6 +209,17 @@ def goals_in(scope: Scope, **goals: Unpack[Goals]) -> tuple[Goal, ...]:
         )
         for each in scope.asked()
     )
+
+
+def _check_names(parameter: str, given: Any, scope: Scope) -> None:
+    """Refuse a number for a statistic that the plan does not have: it would be left out of account."""
+    drawn = [each for query in scope.plan.queries for each in query.draws()]
+    known = [name for each in drawn for name in (each.alias, each.planned_as) if name is not None]
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in known:
+            raise ParameterError(
+                parameter=parameter, problem=f"names '{name}', which the plan does not publish{suggestion(name, known)}"
+            )
 
 
 def _own(given: Any, asked: Asked, parameter: str) -> Any:
