@@ -135,7 +135,11 @@ def expect_kind(value: object, kinds: Any, *, parameter: str, wanted: str, advic
 
 
 def expect_flags(**given: object) -> None:
-    """Refuse arguments other than True or False, at the caller's line."""
+    """Refuse arguments other than True or False, at the caller's line.
+
+    Args:
+        given: The arguments by name.
+    """
     for name, value in given.items():
         expect_kind(value, bool, parameter=name, wanted="True or False")
 
