@@ -14,7 +14,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError, RangeError, own_argument_errors
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
-from recordwise.exact.functions import Function, log, x
+from recordwise.exact.functions import LARGEST_POWER, Function, log, x
 from recordwise.exact.numbers import (
     Number,
     arb_float_upper,
@@ -454,6 +454,8 @@ class Polylog(FatTailedNoise):
     ) -> None:
         for name, value in (("power", power), ("rate", rate), ("offset", offset)):
             object.__setattr__(self, name, positive(value, parameter=name))
+        if self.power > LARGEST_POWER:
+            raise ParameterError(parameter="power", problem=f"must be at most {LARGEST_POWER}")
         object.__setattr__(self, "offset", _at_least_limit(self.offset, self.power, offset))
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
         _check(self.power, self.rate, self.offset, needs_variance=goals.get("variance") is not None)
