@@ -108,6 +108,9 @@ def test_a_number_that_can_be_read_in_two_ways_is_refused(opens, tmp_path, pay):
         ({"decimal": ","}, "separates fields already"),
         ({"decimal": ",", "delimiter": ","}, "separates fields already"),
         ({"encoding": "klingon"}, "is not known"),
+        ({"encoding": "rot13"}, "is not known"),
+        ({"encoding": "base64"}, "is not known"),
+        ({"encoding": "undefined"}, "is not known"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, problem):

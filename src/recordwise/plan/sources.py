@@ -215,8 +215,10 @@ class CsvOptions:
                 parameter="decimal", problem="separates fields already", advice="Give another delimiter, ';' say."
             )
         try:
+            # Some codecs that Python knows are for no text: rot13, base64, hex.
+            "".encode(self.encoding)
             name = codecs.lookup(self.encoding).name
-        except LookupError:
+        except (LookupError, ValueError):
             raise ParameterError(parameter="encoding", problem="is not known", advice="Use utf-8 or cp1252.") from None
         object.__setattr__(self, "encoding", name)
 
