@@ -123,4 +123,7 @@ def test_the_order_statistic_is_found_from_rows_given_a_few_at_a_time(draws, con
 
 def test_too_few_draws_are_refused_with_the_number_that_is_needed():
     with pytest.raises(ParameterError, match=r"at least 19 for intervals of 0\.95, not 18"):
+        rank_of(18, 0.95, given=True)
+    with pytest.raises(ParameterError, match=r"confidence must be at most 0\.947368 where intervals are from 18 draws"):
         rank_of(18, 0.95)
+    assert rank_of(400, 1e-12) == 1

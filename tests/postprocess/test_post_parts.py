@@ -421,7 +421,7 @@ def test_the_rank_of_an_order_statistic_at_the_fewest_draws(draws: int, confiden
     assert rank_of(draws, confidence) == rank
     if draws != 20:
         with pytest.raises(ParameterError, match=f"must be at least {draws} for intervals"):
-            rank_of(draws - 1, confidence)
+            rank_of(draws - 1, confidence, given=True)
     largest = Largest(2, draws=draws, rank=rank)
     values = np.random.default_rng(1).normal(size=(draws, 2))
     for row in values:

@@ -358,3 +358,13 @@ def test_a_release_offers_its_names_title_labels_and_options(opened: Any, normal
     assert of.question.endswith("as a share of total of emp where county2 is 01")
     with pytest.raises(ParameterError, match="must be at least one earlier release"):
         normal.growth("emp")
+
+
+def test_the_least_confidence_is_that_of_the_smallest_draw_and_too_high_a_one_is_refused_by_name(
+    opened: Any,
+) -> None:
+    drawn = released(opened, rw.GeneralizedGaussian(shape="1/2", scale=4))
+    wide, narrow = (drawn.total("emp", {"county5": "01001"}, confidence=level) for level in (0.5, 1e-12))
+    assert float(narrow.highs[0] - narrow.lows[0]) < float(wide.highs[0] - wide.lows[0])
+    with pytest.raises(ParameterError, match=r"^confidence must be at most 0\.997506 where .* 400 draws"):
+        drawn.total("emp", {"county5": "01001"}, confidence=1 - 1e-12)

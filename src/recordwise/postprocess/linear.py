@@ -536,10 +536,19 @@ class LinearModel:
 # Order statistics of many draws without storing all of them: the few largest values of each column (T-FITVAR).
 
 
-def rank_of(draws: int, confidence: float) -> int:
-    """Return the rank whose order statistic bounds a further draw."""
+def rank_of(draws: int, confidence: float, *, given: bool = False) -> int:
+    """Return the rank whose order statistic bounds a further draw.
+
+    Where there are too few draws, the refusal is of what the caller chose: the draws if ``given``, and else the confidence.
+    """
     # In floats the product can be just above the whole number that it is.
-    rank = math.ceil((draws + 1) * confidence - 1e-9)
+    rank = max(1, math.ceil((draws + 1) * confidence - 1e-9))
+    if rank > draws and not given:
+        most = math.floor(draws / (draws + 1) * 1e6) / 1e6
+        raise ParameterError(
+            parameter="confidence",
+            problem=f"must be at most {most:g} where intervals are from {draws:,} draws of the noise",
+        )
     if rank > draws:
         least = math.ceil(confidence / (1 - confidence) - 1e-9)
         raise ParameterError(

@@ -784,7 +784,7 @@ def chunks(draws: int, answers: int) -> Iterator[int]:
 def draws_for(answers: int, confidence: float, draws: int | None) -> int:
     """Return how often noise is drawn for intervals without a formula."""
     if draws is not None:
-        rank_of(draws, confidence)
+        rank_of(draws, confidence, given=True)
         return draws
     least = int(np.ceil(2 * confidence / (1 - confidence))) + 2
     return DRAWS if answers <= LARGE else max(FEWER_DRAWS, least)
