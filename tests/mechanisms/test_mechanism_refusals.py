@@ -33,6 +33,8 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.Polylog(power=1, rate=4, offset="0.5", scale=2), "offset must be at least 1"),
     (lambda: rw.Polylog(power=9, rate=1, offset=3000, scale=10), "power must be at most 8"),
     (lambda: rw.Polylog(power=1000, rate=1, offset=3, scale=10), "power must be at most 8"),
+    (lambda: rw.GeneralizedGaussian(shape=0.5, rho=1, at=1e300), "record is too large beside the noise"),
+    (lambda: rw.Polylog(power=2, rate=1, offset=3, rho="1e300", at=1), "record is too large beside the noise"),
     (lambda: rw.LogTransform(offset=0, sigma=1), "offset must be above 0"),
     (lambda: rw.LogTransform(offset=-1, sigma=1), "offset must be above 0"),
     (lambda: rw.LogTransform(offset=1, laplace_scale=1), "below 1; otherwise the exponential of the noise has no mean"),

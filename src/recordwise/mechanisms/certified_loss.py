@@ -23,6 +23,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import arb, arb_series
 
+from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import arb_float_upper, fraction_text, working_length, working_precision
@@ -206,6 +207,13 @@ def _side(
     bow[:, 1:] = np.maximum(bow[:, 1:], bow[:, :-1].copy())
     falling = np.minimum.accumulate(loss, axis=1) + SLACK * bow
     loss = np.where(inside, np.maximum.accumulate(falling[:, ::-1], axis=1)[:, ::-1], 0.0)
+    # The first one is the largest.
+    if not np.all(np.isfinite(loss[:, :1])):
+        raise ParameterError(
+            parameter="record",
+            problem="is too large beside the noise for its loss to be computed",
+            advice="Calibrate at a smaller record, or take more noise.",
+        )
     weight = np.where(inside, mass, 0.0)
     weight[:, :-1] -= np.where(both, later[:-1], 0.0)
     weight[:, 1:] += np.where(both, later[:-1], 0.0)
