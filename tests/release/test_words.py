@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from build import employers, generous, keys, question, records, session, write_records
-from recordwise.errors import ParameterError, PlanError
+from recordwise.errors import KindError, ParameterError, PlanError
 from recordwise.noise import Seeded
 from recordwise.plan.file.read import load_plan
 
@@ -171,3 +171,21 @@ def test_two_sums_of_one_measure_are_told_apart_by_their_titles(tmp_path) -> Non
     titles = [each["title"] for each in table["schema"]["fields"]]
     assert {"employees, sum_emp", "employees, emp_slow"} <= set(titles)
     assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ({"labels": 5}, "labels must be a mapping of names to text, not int"),
+        ({"labels": {"emp": 5}}, "labels must be text for each name, not int"),
+        ({"units": 5}, "units must be a mapping of names to text, not int"),
+        ({"units": {5: "dollars"}}, "units must be text for each name, not int"),
+        ({"publication": 5}, "publication must be an rw.Publication, not int"),
+        ({"names": "no"}, "names must be True or False, not str"),
+    ],
+)
+def test_words_of_another_kind_are_refused(given, wanted) -> None:
+    with employers(pa.table({"id": [1, 2], "emp": [4, 9]})) as opened:
+        release = opened.run(rw.query().sum("emp", rw.Gaussian(sigma=20)))
+    with pytest.raises(KindError, match=wanted):
+        release.with_labels(**given)

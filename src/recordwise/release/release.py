@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from recordwise.errors import (
     ParameterError,
+    expect_flags,
     expect_kind,
     own_errors_of,
 )
@@ -342,6 +343,14 @@ class Release:
         """
         given = {"labels": labels, "units": units, "publication": publication, "names": names}
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        for name in chosen.keys() & {"labels", "units"}:
+            expect_kind(chosen[name], Mapping, parameter=name, wanted="a mapping of names to text")
+            for text in (*chosen[name], *chosen[name].values()):
+                expect_kind(text, str, parameter=name, wanted="text for each name")
+        if publication is not None:
+            expect_kind(publication, Publication, parameter="publication", wanted="an rw.Publication")
+        if names is not None:
+            expect_flags(names=names)
         return replace(self, words=replace(self.words, **chosen))
 
     def with_history(self, *earlier: "Release") -> "Release":
