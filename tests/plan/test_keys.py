@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from recordwise.errors import KeysError
+from recordwise.errors import KeysError, KindError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema
 from recordwise.plan.keys import cells as cells_module
@@ -57,7 +57,7 @@ def test_keys_are_cast_and_sorted(name, values, expected):
         ("number", ["1.0"], "do not survive"),
         ("number", ["+1"], "do not survive"),
         ("number", [1.5], "do not survive"),
-        ("number", [float("nan")], "do not survive"),
+        ("number", [float("nan")], "not a number"),
         ("number", [2.0**80], "do not survive"),
         ("number", [1, 1.0], "twice"),
         ("number", [True], "bool keys"),
@@ -161,3 +161,14 @@ def test_each_table_of_a_plan_has_its_own_cells_made_once():
     assert all(plan.cells(table) is plan.cells(table) for table in plan.tables())
     assert plan == Plan(schema=SCHEMA, queries=(fine, other))
     assert hash(plan) == hash(Plan(schema=SCHEMA, queries=(fine, other)))
+
+
+def test_keys_that_are_not_a_number_are_refused():
+    for make in (lambda: Keys.product(county=[float("nan")]), lambda: Keys.of({"county": [1.0, float("nan")]})):
+        with pytest.raises(KeysError, match=r"'county' has keys that are not a number \(NaN\)"):
+            make()
+
+
+def test_medians_are_asked_for_by_name():
+    with pytest.raises(KindError, match="names must be published names of counts and sums, not int"):
+        query().count(Gaussian(rho=1)).with_median(5)

@@ -116,6 +116,8 @@ class Query:
         Returns:
             A new query.
         """
+        for name in names:
+            expect_kind(name, str, parameter="names", wanted="published names of counts and sums")
         return replace(self, median=tuple(dict.fromkeys((*self.median, *names))))
 
     def where(self, condition: str | Predicate) -> "Query":
