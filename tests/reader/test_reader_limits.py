@@ -8,7 +8,7 @@ import pytest
 
 from reader.kept_reader import releases
 from reader.test_reader_derived import made
-from recordwise.errors import ParameterError
+from recordwise.errors import KindError, ParameterError
 from recordwise.reader import asking, derived, questions
 from recordwise.reader.answers import MOST_NAMED, Answer
 from recordwise.reader.derived import Noisy
@@ -101,3 +101,35 @@ def test_a_release_is_called_by_its_title_or_else_by_its_dataset(title: str, tol
     release: Any = SimpleNamespace(words=words, published=SimpleNamespace(dataset="cbp"))
     named: Any = ReaderRelease.title
     assert named.fget(release) == told
+
+
+@pytest.mark.parametrize("count", ["3", -3, 0, 2.5, True])
+def test_the_largest_are_counted_in_whole_numbers(count: Any) -> None:
+    drawn: dict[str, Any] = {"errors": lambda draws, _: np.random.default_rng(1).normal(size=(draws, 2))}
+    found = made(np.array([9.0, 1.0]), np.eye(2), **drawn).rank()
+    assert "top 1:" in found.sentence(1)
+    with pytest.raises(ParameterError, match="count must be a whole number of at least 1"):
+        found.sentence(count)
+
+
+@pytest.mark.parametrize("count", [19, 10_001, 10**9, "30", 30.5])
+def test_replicates_are_between_twenty_and_ten_thousand(count: Any) -> None:
+    with pytest.raises(ParameterError, match=r"count must be (at least 20|at most 10,000|a whole number)"):
+        releases()["plain"].replicates("n", count=count)
+
+
+@pytest.mark.parametrize(
+    ("asked", "flag"),
+    [
+        ("total", "complete"),
+        ("total", "nonnegative"),
+        ("share", "each"),
+        ("share", "complete"),
+        ("rank", "complete"),
+        ("replicates", "nonnegative"),
+    ],
+)
+def test_flags_are_true_or_false(asked: str, flag: str) -> None:
+    given: dict[str, Any] = {flag: "no"}
+    with pytest.raises(KindError, match=f"{flag} must be True or False, not str"):
+        getattr(releases()["plain"], asked)("n", **given)

@@ -7,6 +7,7 @@ seeded by the release's digest and has nothing to do with that of the release.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from numbers import Integral
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, expect_kind
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
 from recordwise.postprocess.linear import rank_of
@@ -95,6 +96,9 @@ class Ranks:
         Returns:
             The sentence.
         """
+        expect_kind(count, Integral, parameter="count", wanted="a whole number of at least 1")
+        if count < 1:
+            raise ParameterError(parameter="count", problem="must be a whole number of at least 1")
         certain, possible = (len(each) for each in self.top(count))
         what = self.answer.question
         return (
@@ -516,7 +520,7 @@ FORMULA = (
     "For a smooth function theta of the values: variance = mean over replicates of (theta_r - theta)^2, theta of the value column."
 )
 KEY = b"recordwise"
-FEWEST = 20
+FEWEST, MOST = 20, 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -570,8 +574,11 @@ class Replicates:
 def replicates(answer: Answer, count: int) -> Replicates:
     """Return the values with simulated errors."""
     answer.require_additive("replicates")
+    expect_kind(count, Integral, parameter="count", wanted="a whole number")
     if count < FEWEST:
         raise ParameterError(parameter="count", problem=f"must be at least {FEWEST}")
+    if count > MOST:
+        raise ParameterError(parameter="count", problem=f"must be at most {MOST:,}")
     assert answer.errors is not None
     drawn = answer.values + answer.errors(count, "replicates")
     columns = {f"replicate_{number + 1}": row for number, row in enumerate(drawn)}

@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError, SourceError, expect_kind
+from recordwise.errors import ParameterError, SourceError, expect_flags, expect_kind
 from recordwise.exact.arithmetic import FloatArray
 
 CODE, REGION, SHARE = "code", "region", "share"
 MOST_CODES = 8
 """Codes listed in a question."""
+FLAGS = ("complete", "nonnegative")
 DEEPEST = 40
 """Parentheses and NOTs within each other."""
 TOKEN = re.compile(
@@ -319,6 +320,7 @@ class Question:
         **more: Any,
     ) -> "Question":
         """Read the arguments of ``total``."""
+        expect_flags(**{name: more[name] for name in FLAGS if more.get(name) is not None})
         made = regions if regions is None or isinstance(regions, Regions) else Regions.of(regions, by)
         return cls(name=name, where=condition_of(where), by=by if made is None else None, regions=made, **more)
 

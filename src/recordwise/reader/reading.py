@@ -12,7 +12,7 @@ from numbers import Real
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from recordwise.errors import ParameterError, SourceError, expect_kind, own_argument_errors, own_errors_of
+from recordwise.errors import ParameterError, SourceError, expect_flags, expect_kind, own_argument_errors, own_errors_of
 from recordwise.release.release import Release
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ class ReaderRelease(Release):
         """
         from recordwise.reader.questions import Question
 
+        expect_flags(each=each)
         whole = Question.of(name, of, by=by if each else None, regions=regions if each else None)
         asked = Question.of(name, where, by=by, regions=regions, complete=complete, query=query, whole=whole)
         return self._answer(asked, confidence).shares(each=each, of=whole.text(self.labels) if whole.columns else "all")
