@@ -398,6 +398,17 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
         (("--sum", "paid=1", "--by", "county", "--sizes", "sizes.csv"), "which column has the sizes of paid"),
         (("--hierarchy", "shops.csv"), "has no column of the records after a coarser level"),
         (("--by", "county", "--keys", "places.csv", "--keys", "county=001"), "must be one file, or codes"),
+        (("--sum", "sales=5", "--by", "sales", "--keys", "1,2"), "--sum names 'sales', which is grouped by too"),
+        (("--sum", "county=5", "--hierarchy", "places.csv"), "--sum names 'county', which is grouped by too"),
+        (("--unit", "zipcode", "--sum", "zipcode=5"), "names 'zipcode', which is part of the id of a record too"),
+        (("--unit", "county", "--by", "county", "--keys", "001"), "--unit names 'county', which is grouped by too"),
+        (("--by", "county", "--keys", "001,001"), "--keys lists a code of 'county' twice"),
+        (("--by", "county", "--keys", "county=001", "--keys", "county=002"), "lists codes of 'county' twice"),
+        (("--by", "county", "--keys", "shops.csv"), "--keys names the table of records itself"),
+        (("--sum", "sales=5", "--by", "county", "--sizes", "shops.csv"), "--sizes names the table of records itself"),
+        (("--tuned-on", "confidential"), "--tuned-on is not a valid choice"),
+        (("--sum", "sales=5", "--sum", "sales=7"), "--sum names 'sales' twice"),
+        (("--sum", "sales=5", "--step", "sales=2", "--step", "sales=3"), "--step names 'sales' twice"),
     ],
 )
 def test_what_is_said_wrongly_is_refused_with_the_names_of_the_file(shops, run, monkeypatch, words, told):

@@ -458,7 +458,7 @@ def init(
     if sys.stdin.isatty() and not look:
         said = ask_missing(said, found, asked=not (hierarchy or sizes))
     wishes = wishes_of(said, steps or [], hierarchy or [], sizes, out, found)
-    wishes.check(found)
+    wishes.check(found, source["source"])
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
         found = look_at_columns(given, headed=headed)
@@ -505,12 +505,11 @@ def wishes_of(
     from recordwise.plan.file.first import Wishes, code_list, relative_path, with_sizes
 
     names = [each.name for each in found]
-    sums = {name: size for name, _, size in (_cut(each, names) for each in said["sum"] or [])}
     files, codes = _key_lists(said["keys"] or [], said["by"] or [])
     wishes = Wishes(
         unit=tuple(said["unit"] or ()),
-        sums=sums,
-        steps={name: step for name, _, step in (_cut(each, names) for each in steps)},
+        sums=_numbers(said["sum"] or [], names, "--sum"),
+        steps=_numbers(steps, names, "--step"),
         by=tuple(said["by"] or ()),
         keys=codes,
         key_file=relative_path(files[0], out) if files else "",
@@ -518,6 +517,18 @@ def wishes_of(
         code_lists=tuple(code_list(path, out, names) for path in lists),
     )
     return wishes if sizes is None else with_sizes(wishes, sizes, out)
+
+
+def _numbers(given: list[str], names: list[str], option: str) -> dict[str, str]:
+    """Return the number of each column, which is named once."""
+    from recordwise.errors import ParameterError
+
+    found: dict[str, str] = {}
+    for name, _, number in (_cut(each, names) for each in given):
+        if name in found:
+            raise ParameterError(parameter=option, problem=f"names '{name}' twice")
+        found[name] = number
+    return found
 
 
 def _cut(text: str, names: list[str]) -> tuple[str, str, str]:
@@ -539,6 +550,10 @@ def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, t
                 parameter="--keys",
                 problem="does not say of which column the codes are",
                 advice=f"Write --keys {by[0] if by else 'NAME'}={each}, once for each column, or name a file of cells.",
+            )
+        if name in codes:
+            raise ParameterError(
+                parameter="--keys", problem=f"lists codes of '{name}' twice", advice="Write all of them in one list."
             )
         codes[name] = tuple(code.strip() for code in (listed if sign else each).split(",") if code.strip())
     if len(files) > 1 or (files and codes):

@@ -37,6 +37,8 @@ CODE = re.compile(
     re.IGNORECASE,
 )
 INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text", "boolean", "date", "", "other"
+CHOSEN_WITH = TUNINGS[:-1]
+"""What sizes and codes may be chosen with; proposals from the records are made with --look."""
 TYPES = "text, integer, boolean or date"
 NO_BLANK = "# A first plan. Change what you like: recordwise check explains it."
 FILL = "# A first plan. Fill every blank: recordwise check names each one that is left."
@@ -113,11 +115,12 @@ class Wishes:
         """Return every level of the lists of codes."""
         return frozenset(level for each in self.code_lists for level in each.levels)
 
-    def check(self, found: Sequence[SourceColumn]) -> None:
-        """Refuse names that the table lacks, and words that are no numbers.
+    def check(self, found: Sequence[SourceColumn], source: str = BLANK) -> None:
+        """Refuse names that the table lacks, words that are no numbers, and what no plan may say.
 
         Args:
             found: The columns of the table.
+            source: The table of records, as the plan names it.
         """
         present = [each.name for each in found]
         for name in self.names():
@@ -129,9 +132,9 @@ class Wishes:
             for name, number in numbers.items():
                 if number:
                     positive(number, parameter=f"{option} {name}")
-        if self.tuned_on and self.tuned_on not in TUNINGS:
+        if self.tuned_on and self.tuned_on not in CHOSEN_WITH:
             raise ParameterError(
-                parameter="--tuned-on", problem=f"is not a valid choice{suggestion(self.tuned_on, TUNINGS)}"
+                parameter="--tuned-on", problem=f"is not a valid choice{suggestion(self.tuned_on, CHOSEN_WITH)}"
             )
         unknown = [name for name in self.keys if name not in self.by and name not in self.levels()]
         if unknown:
@@ -140,6 +143,36 @@ class Wishes:
                 problem=f"lists codes of '{unknown[0]}', which is not grouped by",
                 advice=f"Add --by {unknown[0]}.",
             )
+        self._check_roles()
+        self._check_lists(source)
+
+    def _check_roles(self) -> None:
+        """Refuse a column of two roles; only one of several columns of an id may be grouped by."""
+        grouped = (*self.by, *(each.levels[-1] for each in self.code_lists))
+        for option, names, other, others in (
+            ("--sum", tuple(self.sums), "grouped by", grouped),
+            ("--sum", tuple(self.sums), "part of the id of a record", self.unit),
+            ("--unit", self.unit if len(self.unit) == 1 else (), "grouped by", grouped),
+        ):
+            for name in names:
+                if name in others:
+                    raise ParameterError(
+                        parameter=option, problem=f"names '{name}', which is {other} too", advice="Name another column."
+                    )
+
+    def _check_lists(self, source: str) -> None:
+        """Refuse codes that are listed twice, and public files that are the table of records itself."""
+        for name, codes in self.keys.items():
+            if len(set(codes)) < len(codes):
+                raise ParameterError(parameter="--keys", problem=f"lists a code of '{name}' twice")
+        files = {"--keys": self.key_file, "--sizes": self.sizes.path if self.sizes else BLANK}
+        for option, path in files.items():
+            if path and path == source:
+                raise ParameterError(
+                    parameter=option,
+                    problem="names the table of records itself",
+                    advice="Keys, codes and sizes come from a public source, never from the records.",
+                )
 
 
 # Public files, as a plan next to them names them.
