@@ -418,8 +418,11 @@ def test_replicates_have_the_errors_of_the_answers(opened: Any, tmp_path: Path) 
     (tmp_path / "in" / "release.json").write_text("{}")
     with pytest.raises(ParameterError, match="among the tables"):
         found.save(tmp_path / "in" / "emp.parquet")
-    with pytest.raises(ParameterError, match="exists"):
+    with pytest.raises(ParameterError, match=r"the path .*emp\.parquet exists already"):
         found.save(file)
+    with pytest.raises(ParameterError, match=r"the path .*r\.txt has no known ending\. Use \.parquet or \.pq or \.csv"):
+        found.save(tmp_path / "r.txt")
+    assert not (tmp_path / "r.txt").exists()
     with pytest.raises(ParameterError, match="cut or derived"):
         release.total("emp", by="county5", nonnegative=True).replicates()
     with pytest.raises(ParameterError, match="grow with the total"):

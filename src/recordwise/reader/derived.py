@@ -521,6 +521,7 @@ FORMULA = (
 )
 KEY = b"recordwise"
 FEWEST, MOST = 20, 10_000
+ENDINGS = (".parquet", ".pq", ".csv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -538,7 +539,7 @@ class Replicates:
         return self.answer.cited(f"{self.answer.method}; simulated errors")
 
     def save(self, path: str | Path) -> Path:
-        """Write a Parquet file, or CSV by the ending of its name.
+        """Write Parquet or CSV, by the ending of its name.
 
         Inside a release it belongs into a folder of its own (``cbp-2026/replicates/emp.parquet``), as Parquet files
         next to release.json are its tables.
@@ -556,7 +557,11 @@ class Replicates:
 
         file = Path(path)
         if file.exists():
-            raise ParameterError(parameter="path", problem="exists already", advice="Give a new name.")
+            raise ParameterError(parameter=f"the path {file}", problem="exists already", advice="Give a new name.")
+        if file.suffix.lower() not in ENDINGS:
+            raise ParameterError(
+                parameter=f"the path {file}", problem="has no known ending", advice=f"Use {' or '.join(ENDINGS)}."
+            )
         if (file.parent / "release.json").exists():
             raise ParameterError(
                 parameter="path", problem="is among the tables of a release", advice="Give it a folder: replicates/."
