@@ -133,3 +133,8 @@ def test_flags_are_true_or_false(asked: str, flag: str) -> None:
     given: dict[str, Any] = {flag: "no"}
     with pytest.raises(KindError, match=f"{flag} must be True or False, not str"):
         getattr(releases()["plain"], asked)("n", **given)
+
+
+def test_an_unknown_query_is_refused_with_those_that_have_the_name() -> None:
+    with pytest.raises(ParameterError, match=r"^query 7 has no 'n'\. Queries that have it: 1(, \d)*\.$"):
+        releases()["plain"].total("n", query=7)

@@ -100,7 +100,12 @@ def statistics_asked(release: Release, question: Question) -> list[tuple[Publish
         )
     wanted = [pair for pair in adding if question.query is None or question.query in pair[0].numbers]
     if not wanted:
-        raise ParameterError(parameter="query", problem=f"has no '{question.name}'")
+        having = sorted({number for query, _ in adding for number in query.numbers})
+        raise ParameterError(
+            parameter="query",
+            problem=f"{question.query} has no '{question.name}'",
+            advice=f"Queries that have it: {', '.join(map(str, having))}.",
+        )
     return wanted
 
 
