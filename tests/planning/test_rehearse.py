@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +200,10 @@ def test_what_a_release_could_not_fit_is_told_and_left_out(tmp_path: Path) -> No
     assert [each.name for each in made.losses] == ["all records"]
     assert made.release.tables[0].data.num_rows > 2
     assert not made.coverage
+
+
+def test_a_single_record_is_told_in_the_singular(made: Rehearsal) -> None:
+    one = replace(made, records=1, source_rows=1)
+    assert one.summary().startswith("1 generated record, ")
+    assert "of 1 record in " in repr(one)
+    assert f"of {ROWS:,} records in " in repr(made)

@@ -190,7 +190,7 @@ class Rehearsal(Result):
         memory = (
             "" if self.peak_memory is None else f"; at most {_megabytes(self.peak_memory)} of memory in this process"
         )
-        return f"{self.records:,} {kind} records{rows}, {total} seconds{memory}."
+        return f"{self.records:,} {kind} record{'s' * (self.records != 1)}{rows}, {total} seconds{memory}."
 
     def rows(self) -> Rows:
         """Headers and rows: the share of the cells with each status, by table and variable."""
@@ -217,7 +217,7 @@ class Rehearsal(Result):
         return ["step", "seconds"], [[name, number_text(each)] for name, each in self.seconds.items()]
 
     def _about(self) -> str:
-        return f"of {self.records:,} records in {self.folder}"
+        return f"of {self.records:,} record{'s' * (self.records != 1)} in {self.folder}"
 
     def _title(self) -> str:
         return "Share of the cells by status"
