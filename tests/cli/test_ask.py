@@ -58,3 +58,23 @@ def test_a_changed_file_is_found(folder, run):
     assert done.exit_code == 2
     assert f"{page.name} is not the file that was saved" in done.output
     assert run("ask", folder / "out", "emp").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("--each", "--by", "county"), "--each needs --share-of."),
+        (("--each", "--share-of", "all"), "--each needs --by."),
+        (("--codes", "county"), "--codes needs a file of regions: --by FILE.csv."),
+        (("--codes", "county", "--by", "naics3"), "--codes needs a file of regions: --by FILE.csv."),
+        (("--json", "--csv"), "--json cannot be printed together with --csv."),
+        (("--nonnegative", "--growth-from", "earlier"), "--nonnegative is not for --growth-from."),
+        (("--nonnegative", "--share-of", "all"), "--nonnegative is not for --share-of."),
+        (("--query", "1", "--growth-from", "earlier"), "--query is not for --growth-from."),
+        (("--share-of", "all", "--growth-from", "earlier"), "--share-of is not for --growth-from."),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(run, words, told):
+    done = run("ask", "out", "emp", *words)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())

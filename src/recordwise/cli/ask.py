@@ -71,11 +71,21 @@ def ask(
     """
     from recordwise.reader.reading import problems, read
 
+    regions = by if by is not None and by.lower().endswith(".csv") else None
+    _refuse_ignored(
+        ("--share-of", share_of is not None and bool(growth_from), "is not for --growth-from"),
+        ("--each", each and share_of is None, "needs --share-of"),
+        ("--each", each and by is None, "needs --by"),
+        ("--codes", codes is not None and regions is None, "needs a file of regions: --by FILE.csv"),
+        ("--json", as_json and as_csv, "cannot be printed together with --csv"),
+        ("--nonnegative", nonnegative and bool(growth_from), "is not for --growth-from"),
+        ("--nonnegative", nonnegative and share_of is not None, "is not for --share-of"),
+        ("--query", query is not None and bool(growth_from), "is not for --growth-from"),
+    )
     if verify and (found := problems(folder)):
         for problem in found:
             typer.echo(problem, err=True)
         raise typer.Exit(BAD_INPUT)
-    regions = by if by is not None and by.lower().endswith(".csv") else None
     options: dict[str, Any] = {"by": by if regions is None else codes, "regions": regions, "complete": complete or None}
     release, condition = read(folder), _condition(where or [])
     if growth_from:
@@ -88,6 +98,15 @@ def ask(
     if replicates is not None:
         answer.replicates().save(replicates)
     _print(answer if rank is None else answer.rank(), rank, verified=verify, as_csv=as_csv, as_json=as_json)
+
+
+def _refuse_ignored(*options: tuple[str, bool, str]) -> None:
+    """Refuse the first option that would change nothing."""
+    from recordwise.errors import ParameterError
+
+    for name, ignored, problem in options:
+        if ignored:
+            raise ParameterError(parameter=name, problem=problem)
 
 
 def _condition(texts: list[str]) -> str | None:
