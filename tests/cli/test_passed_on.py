@@ -431,13 +431,14 @@ def test_the_studio_is_served_for_a_plan_or_a_folder(asked: Asked, monkeypatch: 
 
     desk, browser = start()
     assert (desk.folder, desk.subject, browser) == (tmp_path, None, True)
-    plan = tmp_path / "sub" / "p.toml"
-    desk, browser = start(plan=plan, records=Path("r"), data="past", given=["a=1"], no_browser=True)
+    plan, records = tmp_path / "sub" / "p.toml", tmp_path / "r"
+    records.touch()
+    desk, browser = start(plan=plan, records=records, data="past", given=["a=1"], no_browser=True)
     assert (desk.folder, browser) == (plan.parent, False)
     subject = desk.subject
     assert (subject.plan, subject.records, subject.declared, subject.parameters) == (
         plan,
-        Path("r"),
+        records,
         "past",
         {"a": "1"},
     )

@@ -39,12 +39,24 @@ def test_what_is_no_plan_is_refused_on_the_terminal_before_anything_is_served(
     assert said in " ".join(found.output.split())
 
 
+def test_records_that_are_not_there_are_refused_before_a_look_is_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "serve", lambda *_, **__: pytest.fail("it was served"))
+    monkeypatch.setattr(studio, "load_with_parameters", lambda plan, given: None)
+    words = [str(tmp_path / "plan.toml"), "--records", str(tmp_path / "nope.parquet")]
+    found = CliRunner().invoke(app, ["studio", *words])
+    assert found.exit_code == 2
+    assert "there is no such file" in " ".join(found.output.split())
+
+
 def test_the_plan_its_records_and_the_folder_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[Any, bool]] = []
     monkeypatch.setattr(server, "serve", lambda desk, *, browser, tell: served.append((desk, browser)))
     monkeypatch.setattr(studio, "load_with_parameters", lambda plan, given: None)
     monkeypatch.chdir(tmp_path)
     plan = tmp_path / "plan.toml"
+    (tmp_path / "r.csv").write_text("id,county\n1,001\n")
     runs: list[list[str]] = [
         [],
         [str(plan), "--no-browser"],

@@ -3,8 +3,6 @@
 import importlib
 import json
 import os
-import socket
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -290,46 +288,49 @@ def test_a_token_is_exchanged_for_a_cookie() -> None:
     assert found.headers["set-cookie"].startswith("studio1=")
 
 
-def test_another_user_of_the_machine_is_refused_whatever_the_token(monkeypatch: Patch) -> None:
-    """A browser is opened with the address on its command line, which everyone can read."""
+def test_the_terminal_is_told_of_another_user_once() -> None:
     told: list[str] = []
-    asked: list[tuple[int, int]] = []
-    serving = SimpleNamespace(access=Access(port=8123, token="t"), tell=told.append)
-    monkeypatch.setattr(server, "is_other_user", lambda *ports: not asked.append(ports))
-    status, found = answer(server._session, serving, Request({"token": "t"}, client=SimpleNamespace(port=40000)))
-    assert (status, asked) == (403, [(40000, 8123)])
-    assert "another user" in found["problem"]
+    desk: Any = SimpleNamespace()
+    serving = Serving(desk=desk, access=Access(port=8123), tell=told.append)
+    serving.warn()
+    serving.warn()
     assert told == ["Another user of this machine tried to open the studio, and was refused."]
-    monkeypatch.setattr(server, "is_other_user", lambda *_: False)
-    assert answer(server._session, serving, Request({"token": "t"}, client=SimpleNamespace(port=40000)))[0] == 200
 
 
 LISTED = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1FBB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 1 0 100 0 0 10 0
    1: 0100007F:1FBB 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     8        0 2 1 0 100 0 0 10 0
-   2: 0100007F:9C40 0100007F:1FBB 01 00000000:00000000 00:00000000 00000000  {user}        0 3 1 0 100 0 0 10 0
+   2: 0100007F:1FBB 0100007F:9C41 01 00000000:00000000 00:00000000 00000000     8        0 2 1 0 100 0 0 10 0
+   3: 0100007F:9C41 0100007F:1FBB 05 00000000:00000000 00:00000000 00000000     0        0 0 1 0 100 0 0 10 0
 """
+ENDS = {
+    "tcp": "   4: 0100007F:9C40 0100007F:1FBB 01 00000000:00000000 00:00000000 00000000  {}        0 3 1 0 100 0 0 10 0\n",
+    "tcp6": "header\n   0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:1FBB "
+    "01 00000000:00000000 00:00000000 00000000  {}        0 3 1 0 100 0 0 10 0\n",
+}
 
 
 @pytest.mark.parametrize(("user", "other"), [(os.getuid(), False), (0, False), (64_999, True)])
+@pytest.mark.parametrize("ends", ENDS)
 def test_the_user_of_a_connection_is_the_one_at_its_far_end(
-    user: int, other: bool, tmp_path: Path, monkeypatch: Patch
+    user: int, other: bool, ends: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    listed = tmp_path / "tcp"
-    listed.write_text(LISTED.format(user=user))
-    monkeypatch.setattr(guard, "CONNECTIONS", listed)
-    assert guard.user_of(listed.read_text(), 40000, 8123) == user
-    assert guard.is_other_user(40000, 8123) == other
-    assert not guard.is_other_user(40001, 8123)
-    listed.unlink()
-    assert not guard.is_other_user(40000, 8123)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
-def test_a_real_connection_is_listed_with_its_user() -> None:
-    with socket.create_server((guard.HOST, 0)) as listening, socket.create_connection(listening.getsockname()) as mine:
-        ports = mine.getsockname()[1], listening.getsockname()[1]
-        assert guard.user_of(guard.CONNECTIONS.read_text(), *ports) == os.getuid()
+    monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp", tmp_path / "tcp6"))
+    (tmp_path / "tcp").write_text(LISTED)
+    with (tmp_path / ends).open("a") as listed:
+        listed.write(ENDS[ends].format(user))
+    assert guard.is_other_user((guard.HOST, 40000), 8123) == other
+    assert guard.is_other_user(("127.0.0.2", 40000), 8123)
+    assert guard.is_other_user(None, 8123)
+    assert guard.is_other_user((guard.HOST, 40001), 8123), "an end that was closed is nobody's"
+    assert not guard.is_other_user((guard.HOST, 40002), 8123), (
+        "where not even our own end is listed, nothing can be seen"
+    )
+    (tmp_path / "tcp").write_text(LISTED)
+    (tmp_path / "tcp6").write_text("")
+    assert guard.is_other_user((guard.HOST, 40000), 8123), "who is in neither list hides"
+    (tmp_path / "tcp").unlink()
+    assert not guard.is_other_user((guard.HOST, 40000), 8123)
 
 
 def test_another_window_is_told_its_address_once() -> None:

@@ -1,7 +1,10 @@
 """Attacks on the studio's server: each is refused, nothing is read, and the server goes on."""
 
 import json
+import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +14,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from recordwise.studio.guard import LARGEST, Access, Guard
+from recordwise.studio.guard import HOST, LARGEST, Access, Guard
 from recordwise.studio.worker import CANCELED, DONE, FAILED, Worker
 from studio.serving import Running, running
 
@@ -88,6 +91,52 @@ def test_a_request_that_writes_states_its_page(studio: Running) -> None:
     assert studio.ask("POST", "/keep", {"state": {}}, studio.own(Origin=None))[0] == 403
 
 
+KNOCKING = """
+import os, socket, sys
+port, user, way, request = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.stdin.buffer.read()
+if user != os.getuid():
+    os.setgid(user), os.setuid(user)
+knocking = socket.socket(socket.AF_INET6 if way == "mapped" else socket.AF_INET)
+if way == "elsewhere":
+    knocking.bind(("127.0.0.2", 0))
+knocking.connect(("::ffff:127.0.0.1" if way == "mapped" else "127.0.0.1", port))
+knocking.sendall(request)
+print(knocking.recv(100).split()[1].decode())
+"""
+
+
+def knocked(studio: Running, user: int, way: str, request: str) -> str:
+    """The status of what another process asks."""
+    command = [sys.executable, "-c", KNOCKING, str(studio.access.port), str(user), way]
+    return subprocess.run(command, input=request.encode(), capture_output=True, check=True).stdout.decode().strip()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
+@pytest.mark.parametrize(("way", "status"), [("plain", "200"), ("mapped", "200"), ("elsewhere", "403")])
+def test_the_same_user_is_let_in_from_where_a_browser_comes(studio: Running, way: str, status: str) -> None:
+    request = f"GET /static/main.js HTTP/1.1\r\nHost: {studio.access.host}\r\n\r\n"
+    assert knocked(studio, os.getuid(), way, request) == status
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can be another user")
+@pytest.mark.parametrize("way", ["plain", "mapped", "elsewhere"])
+def test_another_user_is_refused_with_token_and_cookie(studio: Running, way: str) -> None:
+    shown = "".join(f"{name}: {value}\r\n" for name, value in studio.own().items())
+    for line in ("GET /about", "GET /", "GET /static/main.js"):
+        request = f"{line} HTTP/1.1\r\nHost: {studio.access.host}\r\n{shown}\r\n"
+        assert knocked(studio, 65534, way, request) == "403"
+    studio.ask("GET", "/", None, studio.own(Cookie=None))
+    body = json.dumps({"token": studio.access.token})
+    request = (
+        f"POST /session HTTP/1.1\r\nHost: {studio.access.host}\r\n{shown}Content-Length: {len(body)}\r\n\r\n{body}"
+    )
+    assert knocked(studio, 65534, way, request) == "403"
+    assert not studio.access.used, "the token is still its owner's"
+    studio.access.used = True
+
+
 @pytest.mark.parametrize("host", ["evil.example", "localhost:{port}", "127.0.0.1", "127.0.0.1.evil.example:{port}", ""])
 def test_a_name_that_points_here_is_not_served(studio: Running, host: str) -> None:
     """DNS rebinding: a page of another name reaches 127.0.0.1, and its requests are of its own origin."""
@@ -161,8 +210,8 @@ def test_a_body_of_unknown_length_is_refused(length: str | None) -> None:
     access = Access(port=1)
     sent = {"host": [access.host], "origin": [access.origin]} | ({} if length is None else {"content-length": [length]})
     headers = [(name.encode(), each.encode("utf-8")) for name, values in sent.items() for each in values]
-    scope = {"type": "http", "method": "POST", "path": "/session", "headers": headers}
-    refused = Guard(app=None, access=access, seen=lambda: None).refusal(scope)
+    scope = {"type": "http", "method": "POST", "path": "/session", "headers": headers, "client": (HOST, 2)}
+    refused = Guard(app=None, access=access, seen=lambda: None, warn=lambda: None).refusal(scope)  # type: ignore[arg-type]
     assert refused is not None
     assert refused.status == 411
 

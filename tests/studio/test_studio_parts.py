@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event as Signal
@@ -17,7 +17,7 @@ from recordwise.errors import ExtraError, ParameterError
 from recordwise.studio import begin, desk, form, guard, worker
 from recordwise.studio import trade as trades
 from recordwise.studio.desk import Desk, Subject
-from recordwise.studio.guard import HEADERS, LARGEST, Access, Guard, Refused
+from recordwise.studio.guard import HEADERS, HOST, LARGEST, Access, Guard, Refused
 from recordwise.studio.trade import Trade
 from recordwise.studio.words import _Reader
 from recordwise.studio.worker import Job, Worker
@@ -45,11 +45,15 @@ def scope(method: str = "GET", path: str = "/about", **changed: Any) -> dict[str
         if given is not None
         for each in (given if isinstance(given, list) else [given])
     ]
-    return {"type": "http", "method": method, "path": path, "headers": sent}
+    return {"type": "http", "method": method, "path": path, "headers": sent, "client": (HOST, 40000)}
+
+
+def guarding(app: Any, seen: Callable[[], None] = lambda: None, warn: Callable[[], None] = lambda: None) -> Guard:
+    return Guard(app=app, access=access(), seen=seen, warn=warn)
 
 
 def refused(*given: Any, **changed: Any) -> int | None:
-    found = Guard(app=None, access=access(), seen=lambda: None).refusal(scope(*given, **changed))  # type: ignore[arg-type]
+    found = guarding(app=None).refusal(scope(*given, **changed))
     return None if found is None else found.status
 
 
@@ -143,7 +147,7 @@ def asked(app: Any, given: dict[str, Any], seen: list[str], *messages: Any) -> l
     async def send(message: Any) -> None:
         sent.append(message)
 
-    awaited(Guard(app=app, access=access(), seen=lambda: seen.append("seen"))(given, receive, send))
+    awaited(guarding(app, lambda: seen.append("seen"), lambda: seen.append("warned"))(given, receive, send))
     return sent
 
 

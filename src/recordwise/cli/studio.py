@@ -32,6 +32,7 @@ def studio(
     A server for one browser on this machine. It releases nothing, and ends when it is interrupted or not used for an hour.
     """
     from recordwise.errors import ParameterError
+    from recordwise.plan.sources import matching_files
     from recordwise.studio.desk import Desk, Subject
     from recordwise.studio.server import serve
 
@@ -46,5 +47,8 @@ def studio(
     if plan is not None:
         # What is wrong with it is said here, before anything is served.
         load_with_parameters(plan, given)
+    if records is not None:
+        # A look is entered in the ledger before they are read, and stays there.
+        matching_files(str(records))
     folder = Path.cwd() if plan is None else plan.resolve().parent
     serve(Desk(folder=folder, subject=subject), browser=not no_browser, tell=typer.echo)

@@ -1,8 +1,9 @@
 """Who may talk to the studio: one browser on this machine, with the token of its address.
 
 Every request passes here before anything of it is read. Any page that a browser shows can send requests to
-127.0.0.1, and a name of its own can be made to point there; so the name that was asked for (Host), the page that asked
-(Origin, Sec-Fetch-Site), a cookie that no other site can send, and the length of what is sent are all checked first.
+127.0.0.1, and a name of its own can be made to point there; so the user who asks, the name that was asked for
+(Host), the page that asked (Origin, Sec-Fetch-Site), a cookie that no other site can send, and the length of what is
+sent are all checked first.
 """
 
 import hmac
@@ -104,25 +105,37 @@ class Access:
         return any(hmac.compare_digest(shown.encode(), each.encode()) for each in self.cookies)
 
 
-CONNECTIONS = Path("/proc/net/tcp")
-"""Linux's list of connections, with the user whose process holds each end."""
+CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+"""Linux's lists of connections, with the user whose process holds each end; those of IPv6 can be with IPv4's addresses."""
+HERE = ("0100007F", "0000000000000000FFFF00000100007F")
+"""127.0.0.1 in each of them."""
 
 
-def is_other_user(client: int, server: int) -> bool:
-    """Return whether a connection on this machine is another user's, but for root's; False where that cannot be seen."""
-    try:
-        user = user_of(CONNECTIONS.read_text(), client, server)
-    except OSError:
+def is_other_user(client: tuple[str, int] | None, server: int) -> bool:
+    """Return whether a connection is another user's of this machine, but for root's; False where none can be seen.
+
+    Who hides its end, or has closed it before being asked, counts as another user.
+    """
+    if client is None or client[0] != HOST:
+        return True
+    rows = [line.split() for each in CONNECTIONS for line in _lines(each)]
+    if not any(_joins(row, server, client[1]) for row in rows):
         return False
-    return user not in (None, 0, os.getuid())
+    users = {int(row[7]) for row in rows if _joins(row, client[1], server) and row[9] != "0"}
+    return not users or not users <= {0, os.getuid()}
 
 
-def user_of(connections: str, client: int, server: int) -> int | None:
-    """Return the user at the client's port, from Linux's list of connections; None if it is not listed."""
-    here = "".join(f"{int(part):02X}" for part in reversed(HOST.split(".")))
-    ends = [f"{here}:{client:04X}", f"{here}:{server:04X}"]
-    rows = (line.split() for line in connections.splitlines()[1:])
-    return next((int(row[7]) for row in rows if row[1:3] == ends), None)
+def _lines(listed: Path) -> list[str]:
+    try:
+        return listed.read_text().splitlines()[1:]
+    except OSError:
+        return []
+
+
+def _joins(row: list[str], near: int, far: int) -> bool:
+    """Return whether a row is the end at one port of a connection with another."""
+    (here, port), (there, other) = row[1].split(":"), row[2].split(":")
+    return here in HERE and there in HERE and (int(port, 16), int(other, 16)) == (near, far)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +146,8 @@ class Guard:
     access: Access
     seen: Callable[[], None]
     """Called for each request that is let in with a cookie: the studio is in use."""
+    warn: Callable[[], None]
+    """Called for each request of another user of this machine."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it without reading its body."""
@@ -150,16 +165,24 @@ class Guard:
         await self.app(scope, _bounded(receive), _with_headers(send))
 
     def refusal(self, scope: Message) -> Refused | None:
-        """Return why a request is refused, from its headers alone."""
+        """Return why a request is refused, from its connection and headers alone."""
         sent: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             sent.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         return (
-            self._wrong_host(sent)
+            self._other_user(scope)
+            or self._wrong_host(sent)
             or self._other_page(scope, sent)
             or _wrong_body(scope["method"], sent)
             or self._no_cookie(scope["path"], sent)
         )
+
+    def _other_user(self, scope: Message) -> Refused | None:
+        """Refuse other users, whatever they send: the address was on the command line of a browser, which all can read."""
+        if not is_other_user(scope["client"], self.access.port):
+            return None
+        self.warn()
+        return Refused(status=403, words="The studio belongs to another user of this machine.")
 
     def _wrong_host(self, sent: dict[str, list[str]]) -> Refused | None:
         """Refuse other names of this machine: one of them may belong to somebody else's page."""

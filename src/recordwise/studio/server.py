@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ExtraError, ParameterError, RecordwiseError
 from recordwise.studio.desk import Desk
-from recordwise.studio.guard import HOST, Access, App, Guard, is_other_user
+from recordwise.studio.guard import HOST, Access, App, Guard
 from recordwise.studio.page import page_html, static_files
 from recordwise.studio.worker import UNEXPECTED
 
@@ -51,11 +51,18 @@ class Serving:
     used: float = field(default_factory=time.monotonic)
     violations: int = 0
     """Reports of the content policy; there should be none."""
+    warned: bool = False
     end: Callable[[], None] = lambda: None
 
     def seen(self) -> None:
         """Note that the page is in use."""
         self.used = time.monotonic()
+
+    def warn(self) -> None:
+        """Say once that another user asked."""
+        if not self.warned:
+            self.warned = True
+            self.tell("Another user of this machine tried to open the studio, and was refused.")
 
     async def watch(self) -> None:
         """End the server once nobody has asked for a while and nothing is being computed."""
@@ -84,7 +91,8 @@ def application(serving: Serving) -> App:
         serving.desk.close()
 
     listed = [Route(path, _answering(serving, function), methods=[method]) for method, path, function in ROUTES]
-    return Guard(app=Starlette(routes=listed, lifespan=lifespan), access=serving.access, seen=serving.seen)
+    app = Starlette(routes=listed, lifespan=lifespan)
+    return Guard(app=app, access=serving.access, seen=serving.seen, warn=serving.warn)
 
 
 def _answering(serving: Serving, function: "Callable[[Serving, Request], Any]") -> "Callable[[Request], Any]":
@@ -160,10 +168,6 @@ async def _session(serving: Serving, request: "Request") -> "Response":
     from starlette.responses import JSONResponse
 
     token = (await _body(request, token=str))["token"]
-    if request.client is not None and is_other_user(request.client.port, serving.access.port):
-        # The address was on the command line of a browser, which everyone on the machine can read.
-        serving.tell("Another user of this machine tried to open the studio, and was refused.")
-        return JSONResponse({"problem": "The studio belongs to another user of this machine."}, status_code=403)
     cookie = serving.access.exchange(token)
     if cookie is None:
         return JSONResponse({"problem": "Open the address that the command printed."}, status_code=401)
