@@ -1,5 +1,6 @@
 """A plan file means what the builder would have said."""
 
+import os
 import re
 import tomllib
 from decimal import Decimal
@@ -292,7 +293,7 @@ def test_every_number_is_written_and_read_back_exactly(text):
 
 OWN_LIST = """
 dataset = "shops"
-source = "{source}"
+source = {source}
 ledger = "shops.ledger"
 tuned_on = "public"
 schema = {{ unit = "id", measures = {{ emp = 1 }}, columns = {{ county = "text" }} }}
@@ -304,15 +305,28 @@ count = {{ kind = "Gaussian", rho = 0.1 }}
 """
 
 
-@pytest.mark.parametrize("listed", ["shops.csv", "./folder/../shops.csv"])
-def test_records_are_no_list_of_their_own_keys(listed, tmp_path):
+@pytest.mark.parametrize(
+    ("source", "listed"),
+    [
+        ('"shops.csv"', "shops.csv"),
+        ('"shops.csv"', "./folder/../shops.csv"),
+        ('"shops.csv"', "linked.csv"),
+        ('["shops.csv"]', "shops.csv"),
+        ('"shop*.csv"', "shops.csv"),
+        ('"folder"', "folder/below/shops.parquet"),
+        ('"folder/**/*.parquet"', "folder/below/shops.parquet"),
+    ],
+)
+def test_records_are_no_list_of_their_own_keys(source, listed, tmp_path):
     """The cells that have records would be published, and that is no public fact."""
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "below").mkdir(parents=True)
     for name in ("shops.csv", "cells.csv"):
         (tmp_path / name).write_text("county\n001\n003\n")
+    pq.write_table(pa.table({"county": ["001", "003"]}), tmp_path / "folder" / "below" / "shops.parquet")
+    os.link(tmp_path / "shops.csv", tmp_path / "linked.csv")
     plan = tmp_path / "plan.toml"
-    plan.write_text(OWN_LIST.format(source="shops.csv", listed=listed))
+    plan.write_text(OWN_LIST.format(source=source, listed=listed))
     with pytest.raises(PlanFileError, match=r"keys\.cells\.file: is the table of records itself"):
         rw.load_plan(plan)
-    plan.write_text(OWN_LIST.format(source="shops.csv", listed="cells.csv"))
+    plan.write_text(OWN_LIST.format(source=source, listed="cells.csv"))
     assert rw.load_plan(plan).dataset == "shops"

@@ -4,6 +4,7 @@ It states everything a release needs, and is checked before any record is read. 
 and its mechanisms, and each problem is reported at its line.
 """
 
+import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import KeysError, PlanFileError, expect_kind, own_argument_errors, own_errors_of
+from recordwise.errors import KeysError, PlanFileError, SourceError, expect_kind, own_argument_errors, own_errors_of
 from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
@@ -38,7 +39,16 @@ from recordwise.plan.plan import Plan, QueryProblem, group_problems, query_probl
 from recordwise.plan.publication import VALUE_SIGN, Labels, Publication, StatusRules
 from recordwise.plan.query import Query
 from recordwise.plan.schema import TUNINGS, Schema, is_value
-from recordwise.plan.sources import DUCKDB, ENGINES, SPARK, PlanSource, SparkMaster, read_code_file
+from recordwise.plan.sources import (
+    DUCKDB,
+    ENGINES,
+    SPARK,
+    PlanSource,
+    SparkMaster,
+    folder_files,
+    matching_files,
+    read_code_file,
+)
 from recordwise.policy.columns import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -435,15 +445,35 @@ class Reading:
 
 
 def _refuse_records_as_keys(root: Node, folder: Path) -> None:
-    """Report lists of keys, codes or sizes that are the very table of records: what they list would be told for nothing."""
-    given = root.value.get("source")
-    records = {(folder / each).resolve() for each in ([given] if isinstance(given, str) else []) if "\0" not in each}
+    """Report lists of keys, codes or sizes that are among the files of records: what they list would be told for nothing."""
+    records: set[tuple[int, int]] | None = None
     for path, name in _named_files(root.value):
-        if "\0" not in name and (folder / name).resolve() in records:
+        listed = _file_marks(folder, name)
+        if listed and records is None:
+            records = set().union(*(_file_marks(folder, each) for each in _record_names(root.value)))
+        if not listed.isdisjoint(records or ()):
             root.problems.add(
                 path,
                 "is the table of records itself; keys, codes and sizes come from a public source, never from the records",
             )
+
+
+def _record_names(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the files of records, of this release and of the one that it revises."""
+    stage = plan.get("stage")
+    for given in (plan.get("source"), stage.get("old_records") if isinstance(stage, dict) else None):
+        yield from (each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str))
+
+
+def _file_marks(folder: Path, name: str) -> set[tuple[int, int]]:
+    """Return what tells the files of a path, a folder or a pattern from all others, whatever their names."""
+    try:
+        found: Sequence[Path] = matching_files(str(folder / name))
+        if found[0].is_dir():
+            found = folder_files(found[0])
+        return {(mark.st_dev, mark.st_ino) for mark in map(os.stat, found)}
+    except (SourceError, OSError, ValueError):
+        return set()
 
 
 def _named_files(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
