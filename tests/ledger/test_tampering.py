@@ -240,6 +240,23 @@ def test_words_that_differ_from_the_books_are_detected(books, file: str, field: 
     assert any(found in problem for problem in verify(books, against=folders(books)))
 
 
+def test_looks_that_are_no_longer_mentioned_are_detected(tmp_path) -> None:
+    """Releases of earlier versions said nothing of looks; one of this version that says nothing was changed."""
+    rows = {"id": [1, 2], "county": ["01", "03"], "emp": [3, 4]}
+    reason = "the share outside was looked at"
+    with employers(rows, "county", ledger=tmp_path / "l", dataset="small", tuning_reason=reason) as opened:
+        asked = rw.query().group_by("county", keys=["01", "03"]).sum("emp", rw.Gaussian(sigma=3))
+        opened.owner.unmatched(asked)
+        opened.run(asked).save(tmp_path / "out", formats=["parquet"])
+    path = tmp_path / "out" / "release.json"
+    form = json.loads(path.read_text())
+    assert (form.pop("looks"), form.pop("looked_at_records")) == ({"owner.unmatched": 1}, True)
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    path.write_text(json.dumps(form))
+    (problem,) = verify(tmp_path / "l", against=[tmp_path / "out"])
+    assert "states other facts" in problem
+
+
 def test_codes_that_moved_in_a_list_are_detected(tmp_path) -> None:
     """The list says which counties a state has, and so what readers are told of the state."""
     places = rw.Hierarchy.of(

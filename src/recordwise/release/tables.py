@@ -61,10 +61,16 @@ FACTS = (
     "pure_epsilon",
     "sized_noise",
     "hierarchies",
+    "looked_at_records",
+    "looks",
+    "series",
+    "refines",
+    "step",
+    "tier_of",
     "follows",
     "declared_elsewhere",
 )
-"""Entries of release.json that are final when it is recorded, and that the ledger states in no other way."""
+"""Entries of release.json that are final when it is recorded, besides the dataset, plan, schema and budget of the ledger."""
 
 
 def facts_digest(form: Mapping[str, Any]) -> str:
