@@ -1,17 +1,19 @@
 """Columns, dates, measures, conditions and bands of policies, by hand and by trying every case."""
 
 import copy
+import math
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.functions import log, x
-from recordwise.policy import Measure, among, both, compare, complement, either
+from recordwise.policy import Measure, among, both, compare, complement, constant, either
 from recordwise.policy import atoms as of
 from recordwise.policy import columns as cols
 from recordwise.policy.bands import BandTable
@@ -46,6 +48,21 @@ def test_floats_are_compared_as_their_shortest_decimals(bound: Fraction, order: 
         floats = {"<": value < near, "<=": value <= near, ">": value > near, ">=": value >= near}[used]
         assert bool(floats) == exact
     assert cols.float_members([F(1, 10), F(1, 3), "a", Truth.TRUE, F(2)]) == [0.1, 2.0]
+
+
+def test_whole_numbers_stored_as_floats_are_those_that_engines_convert_them_to() -> None:
+    """The shortest decimal of 2^60 is another whole number: 1152921504606847000."""
+    code = 2**60
+    assert cols.read_float(2.0**60) == code
+    assert cols.read_float(-(2.0**60)) == -code
+    assert (cols.read_float(2.0**53), cols.read_float(0.1)) == (2**53, F(1, 10))
+    policy = constant(2).where(among("code", [code])) + constant(1).where(compare("code", ">", code))
+    held: dict[str, list[Any]] = {"code": [float(code), np.nextafter(float(code), math.inf), 1.0]}
+    for column in (held["code"], np.array(held["code"]), pa.array(held["code"])):
+        assert policy.loss({"code": column}).tolist() == [2, 1, 0]
+    for value, loss in zip(held["code"], (2, 1, 0)):
+        assert policy.loss({"code": value}) == policy.loss({"code": int(value)}) == loss
+    assert constant(1).where(among("code", [F("1152921504606847000")])).loss({"code": 2.0**60}) == 0
 
 
 def test_parts_of_days_are_those_of_the_calendar() -> None:

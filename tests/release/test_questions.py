@@ -33,6 +33,9 @@ def test_each_column_is_asked_for_in_the_way_its_conditions_look_at_it() -> None
     assert kinds(gaussian_sum("emp", sigma=3)) == {"emp": "amount"}
     assert kinds(constant(1).where(among("state", ["06", "36"]))) == {"state": "choice"}
     assert kinds(constant(1).where(compare("area", "<", 5))) == {"area": "number"}
+    assert kinds(constant(1).where(among("area", [2**53, 5]))) == {"area": "choice"}
+    # Browsers cannot tell the number from its neighbors, so the page refuses it where it is typed.
+    assert kinds(constant(1).where(among("area", [2**53 + 1, 5]))) == {"area": "number"}
     lengths = among(ConditionColumn("naics", 2), ["11"]) | among(ConditionColumn("naics", 3), ["212"])
     assert kinds(constant(1).where(lengths)) == {"naics": "text"}
     assert kinds(gaussian_sum("emp", sigma=3).where(compare("emp", "<", 5))) == {"emp": "amount"}

@@ -56,13 +56,21 @@ def value_json(value: Value) -> Any:
     return {"number": fraction_text(value)} if isinstance(value, Fraction) else value
 
 
+def read_float(value: float) -> Fraction:
+    """Return the number that a float stands for in conditions: its shortest decimal, but a whole number beyond 2^53 itself.
+
+    Whole numbers stored as floats are converted exactly by engines, and a shortest decimal may be another whole number.
+    """
+    return Fraction(int(value)) if abs(value) > 2**53 else Fraction(repr(value))
+
+
 def float_comparison(order: str, bound: Fraction) -> tuple[str, float]:
-    """The same comparison for floats read by their shortest decimal.
+    """The same comparison for floats.
 
     Reading is increasing and ``float`` undoes it, so only the float next to the bound needs care: 0.3333333333333333 is below 1/3.
     """
     near = float(bound)
-    read = Fraction(repr(near))
+    read = read_float(near)
     if read == bound:
         return order, near
     looser = {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}
@@ -71,9 +79,9 @@ def float_comparison(order: str, bound: Fraction) -> tuple[str, float]:
 
 
 def float_members(values: Iterable[Value]) -> list[float]:
-    """The floats that, read by their shortest decimal, are among the values."""
+    """The floats that are read as one of the values."""
     numbers = [value for value in values if isinstance(value, Fraction)]
-    return [float(value) for value in numbers if Fraction(repr(float(value))) == value]
+    return [float(value) for value in numbers if read_float(float(value)) == value]
 
 
 # Parts of a date: year, quarter, month, and the week and year of ISO 8601. One meaning in every evaluator (T-DATES).

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ from recordwise.policy.columns import (
     day_of,
     float_comparison,
     float_members,
+    read_float,
 )
 from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
 
@@ -66,7 +68,7 @@ def cell_of(record: Mapping[str, Any], name: str) -> Cell | None:
         return value
     if isinstance(value, date):
         return _day(value, name)
-    number = _number(value)
+    number = read_float(value) if isinstance(value, float) and isfinite(value) else _number(value)
     if number is None:
         raise RecordError(column=name, problem="is not text, a boolean, a date or a finite number")
     return number
@@ -381,7 +383,7 @@ def _value_numbers(table: BandTable, at: int, held: GroupColumn) -> IntArray:
         return table.value_numbers(at, shown)[held.places]
     # What stands where nothing is known may be no number.
     different, places = np.unique(np.where(held.missing, 0, held.values), return_inverse=True)
-    listed = table.value_numbers(at, [Fraction(repr(value)) for value in different.tolist()])[places]
+    listed = table.value_numbers(at, [read_float(value) for value in different.tolist()])[places]
     return np.where(held.missing, table.value_numbers(at, [None])[0], listed)
 
 

@@ -26,6 +26,8 @@ from recordwise.policy.meaning import likely_log_odds, power_beside_delta
 from recordwise.policy.policy import Policy, example_date, tests_of
 
 AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
+LARGEST_TOLD_APART = 2**53
+"""Browsers compute with floats."""
 MISSING = "not known"
 ANOTHER = "any other"
 
@@ -80,6 +82,9 @@ def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, mi
     lengths = {test.column.length for test in tests if isinstance(test, Among)}
     if len(lengths) > 1:
         return Question(name=name, label=label, kind=TEXT)
+    if any(isinstance(value, Fraction) and abs(value) > LARGEST_TOLD_APART for value in values):
+        # The page refuses such a number where it is typed: in a browser it is the same as its neighbor.
+        return Question(name=name, label=label, kind=NUMBER)
     options = [Option(label=_value_label(name, value, labels), value=_plain(value)) for value in values]
     return Question(name=name, label=label, kind=CHOICE, options=(*options, *_rest(list(values), missing=missing)))
 
