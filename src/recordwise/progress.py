@@ -18,7 +18,7 @@ nothing is shown. ``listening`` passes all of it to a function of the caller.
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
@@ -225,14 +225,17 @@ class _Late:
     def show(self, doing: str, share: float) -> None:
         self._latest = (doing, share)
         if self._open:
-            self._bar.show(doing, share)
+            # A terminal that is gone ends no work.
+            with suppress(OSError):
+                self._bar.show(doing, share)
 
     def close(self) -> None:
         self._timer.cancel()
         with self._lock:
             self._closed = True
             if self._open:
-                self._bar.close()
+                with suppress(OSError):
+                    self._bar.close()
 
 
 class TerminalBar:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import recordwise as rw
 from build import PLAN, write_records
 from recordwise.cli import app
 from recordwise.cli.failing import ALREADY
@@ -152,6 +153,85 @@ def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, wa
     assert again.exit_code == 0, again.stderr
     assert kinds(folder) == ["opened", *charged, *([] if kept else ["charged", "released"])]
     assert left_over(folder) == {"out"}
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
+def test_an_interrupt_between_keeping_and_recording_leaves_a_release_that_is_finished(
+    folder, warm, monkeypatch
+) -> None:
+    """The tables are drawn and on the disk: counted as failed, they could neither be published nor be told from a foreign draw."""
+    script = (
+        "import os, signal, sys; from recordwise.cli import main; from recordwise.session.publisher import Publisher\n"
+        "keep = Publisher._keep\n"
+        "def kept(*given):\n"
+        "    assert keep(*given)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "Publisher._keep = kept\n"
+        "sys.argv[0] = 'recordwise'\n"
+        "main()"
+    )
+    done = run_warm(warm, folder, "-c", script)
+    assert done.returncode == 130, done.stderr
+    assert is_kept(folder)
+    assert kinds(folder) == ["opened", "charged"]
+    monkeypatch.chdir(folder)
+    resumed = CliRunner().invoke(app, ["release", "plan.toml", "--out", "out", "--yes", "--resume"])
+    assert resumed.exit_code == 0, resumed.stderr
+    assert kinds(folder) == ["opened", "charged", "released"]
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_release_is_made_although_nobody_reads_its_progress_any_more(folder, warm, stage: str) -> None:
+    script = (
+        "import os, sys; from recordwise.cli import main, screen\n"
+        "show = screen._Lines.show\n"
+        "def shown(lines, doing, share):\n"
+        f"    if doing == {stage!r}:\n"
+        "        reading, writing = os.pipe()\n"
+        "        os.close(reading)\n"
+        "        os.dup2(writing, 2)\n"
+        "    show(lines, doing, share)\n"
+        "screen._Lines.show = shown\n"
+        "sys.argv[0] = 'recordwise'\n"
+        "main()"
+    )
+    done = run_warm(warm, folder, "-c", script)
+    assert done.returncode == 0
+    assert "Published in out" in done.stdout
+    assert kinds(folder) == ["opened", "charged", "released"]
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
+def test_a_callback_that_fails_after_the_charge_does_not_lose_the_release(folder) -> None:
+    told: list[str] = []
+
+    def tell(doing: str) -> None:
+        told.append(doing)
+        if "charged" in kinds(folder):
+            raise RuntimeError("the window is closed")
+
+    file = rw.load_plan(folder / "plan.toml")
+    with rw.Session.from_plan(file) as session:
+        session.run(*file.plan.queries, progress=tell)
+    assert told == STAGES[:-1]
+    assert kinds(folder) == ["opened", "charged", "released"]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_report_that_cannot_be_printed_does_not_hide_that_the_release_is_made(folder, more: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        words = command("-m", "recordwise", more=more)
+        done = subprocess.run(words, cwd=folder, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        told = "recordwise: The release in out is complete and charged. Its report could not be printed (No space left on device)."
+        assert done.stderr.splitlines()[-1] == told
+        checked = [sys.executable, "-m", "recordwise", "check", "plan.toml", *more]
+        done = subprocess.run(checked, cwd=folder, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2
+        assert done.stderr == "recordwise: a file: No space left on device\n"
     assert verify(folder / "small.ledger", against=[folder / "out"]) == []
 
 

@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
@@ -85,7 +86,7 @@ def run(command: Callable[[], object]) -> None:
         if not (interrupts.seen and ended.code):
             raise
         if ended.code != INTERRUPTED:
-            print(f"recordwise: {STOPPED}", file=sys.stderr)
+            say(f"recordwise: {STOPPED}")
         sys.exit(INTERRUPTED)
 
 
@@ -115,17 +116,41 @@ def plain_float(text: str | float) -> float:
     return float(text)
 
 
+def say(text: str) -> None:
+    """Print a line on standard error, if anybody can still read it: nothing that is done depends on that."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def reporting(done: str) -> Iterator[None]:
+    """Print the report of what cannot be undone; where standard output does not take it, say that it is done."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        say(f"recordwise: {done} Its report could not be printed ({error.strerror}).")
+        _end_output()
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _end_output() -> None:
+    """Let Python end although standard output takes nothing."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def require_terminal(left: str) -> None:
     """End a command that nobody can confirm, and say what is left as it was."""
     if not sys.stdin.isatty():
-        print(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}", file=sys.stderr)
+        say(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}")
         raise typer.Exit(BAD_INPUT)
 
 
 def ask_first(question: str, left: str) -> None:
     """Ask on the terminal; for a no, end the command and say what is left as it was."""
     if not typer.confirm(question, err=True):
-        print(f"recordwise: not confirmed. {left}", file=sys.stderr)
+        say(f"recordwise: not confirmed. {left}")
         raise typer.Exit(BAD_INPUT)
 
 
@@ -143,7 +168,7 @@ def ends_well(command: Callable[P, T]) -> Callable[P, T]:
         try:
             return command(*args, **kwargs)
         except KeyboardInterrupt:
-            print(f"recordwise: {STOPPED}", file=sys.stderr)
+            say(f"recordwise: {STOPPED}")
             raise typer.Exit(INTERRUPTED) from None
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
@@ -154,11 +179,16 @@ def ends_well(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def _stop(error: Exception, given: Mapping[str, Any]) -> NoReturn:
-    if given.get("as_json"):
-        told = error_json(error)
-        typer.echo(json.dumps(told | {"message": _with_command(told["message"], given)}))
-    else:
-        print(f"recordwise: {_with_command(message(error), given)}", file=sys.stderr)
+    text = _with_command(message(error), given)
+    try:
+        if given.get("as_json"):
+            typer.echo(json.dumps(error_json(error) | {"message": text}))
+        else:
+            say(f"recordwise: {text}")
+    except OSError:
+        # Standard output takes nothing, which may be the error.
+        say(f"recordwise: {text}")
+        _end_output()
     raise typer.Exit(exit_code(error)) from None
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ask_first, ends_well, require_terminal
+from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ask_first, ends_well, reporting, require_terminal
 from recordwise.cli.options import Set, load_with_parameters
 
 if TYPE_CHECKING:
@@ -299,9 +299,10 @@ def amend(
         ask_first(f"Replace the budget of {file.ledger.name}? This is published and cannot be undone.", left)
     with amended_ledger(file, reason) as opened:
         told = amendments_text(opened.amendments(), opened.budget)
-    if as_json:
-        typer.echo(json.dumps({"ledger": str(file.ledger), "amendment": told}))
-        return
-    typer.echo(f"{file.ledger}: {told}.")
-    if budget is not None:
-        typer.echo(f"Write in the plan, so that it states the same: budget = {budget}")
+    with reporting("The budget is replaced."):
+        if as_json:
+            typer.echo(json.dumps({"ledger": str(file.ledger), "amendment": told}))
+            return
+        typer.echo(f"{file.ledger}: {told}.")
+        if budget is not None:
+            typer.echo(f"Write in the plan, so that it states the same: budget = {budget}")

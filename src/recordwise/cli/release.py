@@ -1,7 +1,6 @@
 """``recordwise release PLAN --out DIR``: publishes a plan, once."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ask_first, ends_well, for_plan, require_terminal
+from recordwise.cli.failing import (
+    BUDGET_REFUSED,
+    AsJson,
+    Debug,
+    ask_first,
+    ends_well,
+    for_plan,
+    reporting,
+    require_terminal,
+    say,
+)
 from recordwise.cli.options import Set, load_with_parameters, set_words
 from recordwise.errors import OutputError, ParameterError, RecordwiseError
 
@@ -103,10 +112,11 @@ def release(
         if not yes:
             confirm(file)
         done = publish_and_save(file, out, before, quiet=as_json, again=again)
-    if as_json:
-        typer.echo(json.dumps(release_json(done, out)))
-    else:
-        show(file, done, out)
+    with reporting(f"The release in {out} is complete and charged."):
+        if as_json:
+            typer.echo(json.dumps(release_json(done, out)))
+        else:
+            show(file, done, out)
 
 
 def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | None) -> "PlanFile":
@@ -192,7 +202,7 @@ def confirm(file: "PlanFile") -> None:
     require_terminal(UNSPENT)
     found = check(file, source=False)
     if found.refusal is not None:
-        print(f"recordwise: {for_plan(str(found.refusal), file.path, set_words(file))}", file=sys.stderr)
+        say(f"recordwise: {for_plan(str(found.refusal), file.path, set_words(file))}")
         raise typer.Exit(BUDGET_REFUSED)
     show_losses(found)
     for warning in found.warnings:
@@ -399,7 +409,7 @@ def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
             require_storable(content, (each,))
             kept.append(each.name)
         except ParameterError as error:
-            print(f"recordwise: {error} The release is saved without it.", file=sys.stderr)
+            say(f"recordwise: {error} The release is saved without it.")
     return tuple(kept)
 
 
@@ -411,7 +421,7 @@ def with_basic(done: "Release", file: "PlanFile") -> "Release":
     try:
         return done.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules)
     except RecordwiseError as error:
-        print(f"recordwise: {error} The release is saved without basic tables.", file=sys.stderr)
+        say(f"recordwise: {error} The release is saved without basic tables.")
         return done
 
 
@@ -420,7 +430,7 @@ def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
     try:
         return done.with_history(*before)
     except RecordwiseError as error:
-        print(f"recordwise: {error} The page is saved without earlier periods.", file=sys.stderr)
+        say(f"recordwise: {error} The page is saved without earlier periods.")
         return done
 
 

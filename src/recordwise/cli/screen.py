@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
+from recordwise.cli.failing import say
 from recordwise.exact.text import share_text
 from recordwise.progress import listening, shown
 from recordwise.progress import steps as told
@@ -121,4 +122,4 @@ class _Lines:
         if doing != self._doing:
             self._doing = doing
             taken = round(time.monotonic() - self._begun, 1)
-            print(f"recordwise: {doing} ({share_text(share)}, {taken} s)", file=sys.stderr, flush=True)
+            say(f"recordwise: {doing} ({share_text(share)}, {taken} s)")

@@ -60,6 +60,7 @@ from recordwise.ledger.entries import (
     series_of,
     state_of,
     sum_of_reserves,
+    tables_of,
     unused_reserves,
 )
 from recordwise.policy.policy import Policy, restates
@@ -529,8 +530,10 @@ class Ledger:
             try:
                 yield charge
             except BaseException as error:
-                with suppress(LedgerError):
-                    self.record_failure(charge, kind=type(error).__name__)
+                # Drawn tables that are on the disk can be finished: their charge led to something.
+                if not (self.on_disk and tables_of(self.real_path, charge.sequence).is_dir()):
+                    with suppress(LedgerError):
+                        self.record_failure(charge, kind=type(error).__name__)
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
                     raise DrawingError(kind=type(error).__name__) from None
                 raise

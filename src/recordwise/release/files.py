@@ -200,9 +200,11 @@ def recover(ledger: "Ledger", charge: "Charge") -> Release:
         SourceError: The files were changed.
         LedgerError: They are not those of the charge.
     """
+    from recordwise.ledger.entries import remove_dead
 
     place = recoverable_folder(ledger, charge)
     found = load_release(place)
+    remove_dead(ledger.real_path)
     closed = ledger.closing(charge)
     if closed is None:
         # The tables were not recorded yet: they carry the head of the chain at their charge.

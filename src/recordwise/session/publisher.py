@@ -1,7 +1,7 @@
 """The steps of a release: check, read, charge, draw, record."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -213,12 +213,12 @@ class Publisher:
         with self.ledger.charging(policy, **terms, refuse_repeat=refuse_repeat) as charge:
             if tier_of is None:
                 note_totals(self.ledger, charge, described, exact)
-            tell("drawing noise")
+            _tell_safely(tell, "drawing noise")
             tables = in_turn(
                 publish_table(plan, each.table, *_reveal(each), ready, rng, confidence=confidence)
                 for each, ready in prepared
             )
-            tell("recording the release")
+            _tell_safely(tell, "recording the release")
             published = self._published(
                 charge,
                 plan=described,
@@ -414,6 +414,12 @@ class Publisher:
             versions=versions(),
             **about,
         )
+
+
+def _tell_safely(tell: Progress, doing: str) -> None:
+    """Report a step of what is charged already: who can no longer listen, as a closed pipe, does not lose the release."""
+    with suppress(Exception):
+        tell(doing)
 
 
 def _today() -> str:
