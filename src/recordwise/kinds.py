@@ -173,7 +173,7 @@ def _bare(wanted: Any) -> str:
 
 
 def _given_text(value: object) -> str:
-    """The kind of a value, and those of its elements where it has some."""
+    """The kind of a value, and those of its elements."""
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, LISTED) else ()
     kinds = sorted({kind_text(each) for each in inside})
     return f"{kind_text(value)} of {', '.join(kinds)}" if kinds else kind_text(value)

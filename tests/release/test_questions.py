@@ -33,9 +33,10 @@ def test_each_column_is_asked_for_in_the_way_its_conditions_look_at_it() -> None
     assert kinds(gaussian_sum("emp", sigma=3)) == {"emp": "amount"}
     assert kinds(constant(1).where(among("state", ["06", "36"]))) == {"state": "choice"}
     assert kinds(constant(1).where(compare("area", "<", 5))) == {"area": "number"}
-    assert kinds(constant(1).where(among("area", [2**53, 5]))) == {"area": "choice"}
+    assert kinds(constant(1).where(among("area", [2**53 - 1, 5]))) == {"area": "choice"}
     # Browsers cannot tell the number from its neighbors, so the page refuses it where it is typed.
-    assert kinds(constant(1).where(among("area", [2**53 + 1, 5]))) == {"area": "number"}
+    assert kinds(constant(1).where(among("area", [2**53, 5]))) == {"area": "number"}
+    assert kinds(constant(1).where(among("area", [-(2**53), 5]))) == {"area": "number"}
     lengths = among(ConditionColumn("naics", 2), ["11"]) | among(ConditionColumn("naics", 3), ["212"])
     assert kinds(constant(1).where(lengths)) == {"naics": "text"}
     assert kinds(gaussian_sum("emp", sigma=3).where(compare("emp", "<", 5))) == {"emp": "amount"}
@@ -71,6 +72,20 @@ def test_the_record_a_page_starts_with_answers_every_question_of_any_policy(seed
         context = quickjs.Context()
         found = context.eval(f"({policy.to_javascript()})({script_json(record)}).rho")
         assert found == pytest.approx(loss, rel=1e-9) or found == loss
+
+
+def test_no_number_can_be_typed_that_a_browser_cannot_tell_from_its_neighbors() -> None:
+    largest = {
+        field.name: field.to_json()["bound"]
+        for policy in (constant(1).where(compare("area", ">=", 2**53)), constant(1).where(among("code", [1, 2**53 - 1])))
+        for field in questions_of(policy, {})
+    }
+    assert largest == {"area": 2**53 - 1, "code": None}
+    assert quickjs.Context().eval(f"Math.abs(Number('{2**53 - 1}')) <= {largest['area']}")
+    for neighbor in (2**53, 2**53 + 1, -(2**53) - 1):
+        assert not quickjs.Context().eval(f"Math.abs(Number('{neighbor}')) <= {largest['area']}")
+    (listed,) = questions_of(constant(1).where(among("code", [1, 2**53 - 1])), {})
+    assert [option.value for option in listed.options] == [1.0, 2**53 - 1, 2**53]
 
 
 def test_losses_along_a_measure_are_those_of_single_records() -> None:

@@ -249,7 +249,7 @@ def preflight(
 
 
 def check_new_file(path: Path) -> None:
-    """Refuse a file that exists, or that would lie in the folder of a release."""
+    """Refuse a file that exists or lies in a release's folder."""
     from recordwise.errors import OutputError
 
     if os.path.lexists(path):
@@ -269,7 +269,7 @@ def check_new_file(path: Path) -> None:
 
 @contextmanager
 def _printing_to(path: Path | None) -> Iterator[None]:
-    """Print into a file for its owner only, which is there once it is complete."""
+    """Print into an owner-only file, complete or not at all."""
     if path is None:
         yield
         return

@@ -481,7 +481,7 @@ QUESTIONS = {
 
 
 def ask_missing(said: dict[str, list[str] | None], found: Any, *, asked: bool) -> dict[str, list[str] | None]:
-    """Ask on a terminal for what no option said; an empty answer leaves a blank."""
+    """Ask for what no option said; an empty answer leaves a blank."""
     from recordwise.plan.file.first import Wishes, roles_of
 
     guess = roles_of(found, Wishes(by=tuple(said["by"] or ()))).unit

@@ -193,7 +193,7 @@ def _stop(error: Exception, given: Mapping[str, Any]) -> NoReturn:
 
 
 def for_plan(text: str, plan: object, values: str) -> str:
-    """Return a message whose hints name the plan, and repeat the values of its parameters."""
+    """Return a message whose hints name the plan and its parameters."""
     return text.replace(" amend PLAN", f" amend {shlex.quote(str(plan))}{values}")
 
 

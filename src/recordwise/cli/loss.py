@@ -334,7 +334,7 @@ def read_lists(path: Path) -> list["pa.Table"]:
 
 
 def _described(path: Path) -> "Published | None":
-    """Return what is published next to a policy, if it is of the same release."""
+    """Return what the release of a policy publishes next to it."""
     from recordwise.release.published import Published
     from recordwise.release.staging import file_digest
 
@@ -647,7 +647,7 @@ def _pure_history(periods: "tuple[PeriodState, ...]", history: dict[str, dict[st
 
 
 def remaining_loss(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
-    """Return the period's budget left to a record, in the budget's unit; None if unknown."""
+    """Return what a record has left of the period's budget, if known."""
     from recordwise.policy.series import needed_names
 
     if period.budget is None or record is None or set(needed_names(period.budget)) - set(record):

@@ -40,7 +40,7 @@ BY_NAME, BY_MEASURE = "[NAME=]NUMBER", "[MEASURE=]NUMBER"
 
 
 def option(kind: Any, help_text: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
-    """Return the type and the default of an option; one without a default shows none."""
+    """Return an option's type, and its default if it has one."""
     shown = {} if default not in (None, ...) else {"show_default": False}
     kind = kind | None if default is None else kind
     return Annotated[kind, typer.Option(*names, help=help_text, **(shown | more))], default
@@ -182,7 +182,7 @@ DECLARE = "If the records are public or generated, state --data public or --data
 
 
 def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -> Any:
-    """Return the goals of all selected counts and sums, as stated on the command line."""
+    """Return the goals that the command line states, by count and sum."""
     from recordwise.planning.search.goals import plan_goals
 
     return plan_goals(

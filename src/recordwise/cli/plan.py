@@ -430,7 +430,7 @@ def read_fit(method: str | None, file: "PlanFile") -> Any:
 
 
 def named_baselines(given: Sequence[str]) -> list[str]:
-    """Return what was named: option by option, or several in one, with commas between them."""
+    """Return the names given, by option or with commas between them."""
     whole = (RELEASE, PLAN)
     return [
         name.strip()

@@ -653,7 +653,7 @@ def differing_units(fetch: Callable[[exp.Expr], pa.Table], schema: Schema) -> li
 
 
 def _differing_advice(schema: Schema, name: str) -> str:
-    """Name the ways out for a column that differs between the rows of a unit."""
+    """Say what to do about a column that differs within a unit."""
     column = schema.column(name)
     others = [rule for rule in COLLAPSE_RULES.get(column.type if column else "", ()) if rule != "same"]
     rule = f"give it another rule, {name} = {' or '.join(map(repr, others))} under collapse; " if others else ""

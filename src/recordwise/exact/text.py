@@ -58,7 +58,7 @@ def prose_text(value: Fraction | float) -> str:
 
 
 def exact_text(value: Fraction) -> str:
-    """An exact number with thousands separators: a decimal where there is one, otherwise a fraction."""
+    """An exact number with thousands separators, as a decimal or a fraction."""
     rest, digits = value.denominator, 0
     for prime in (2, 5):
         power = 0

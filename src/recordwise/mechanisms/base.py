@@ -625,7 +625,7 @@ class Mechanism:
         self._lacks("variance")
 
     def variance_of(self, totals: Any, *, step: Number = 1) -> FloatArray:
-        """The variance at totals that have nothing in the negative part, if there is one."""
+        """The variance at totals with nothing in the negative part."""
         given = np.asarray(totals, np.float64)
         return self.variance(np.stack([given, np.zeros_like(given)]) if self.signed else given, step=step)
 

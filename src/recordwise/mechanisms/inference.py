@@ -343,7 +343,7 @@ def _fat_losses(number: ValueNumber, steps: int) -> tuple[FloatArray, FloatArray
 
 @lru_cache(maxsize=256)
 def joint_reach(numbers: tuple[ValueNumber, ...], confidence: float) -> float:
-    """Return the largest common gap of several numbers that a test misses half the time."""
+    """Return the largest common gap that a test misses half the time."""
     unit = float(min(each.lattice for each in numbers) if numbers[0].transform else numbers[0].measure.step)
     extra = 2 * unit if numbers[0].transform else 0.0
     high = math.floor(min(each.reach(confidence) for each in numbers) / unit) + 1

@@ -111,7 +111,7 @@ def _cumulants(first: Fraction, second: Fraction, shift: int, swing: float, orde
 
 
 def _left_out(orders: FloatArray, shift: int, total: float, swing: float) -> FloatArray:
-    """Bound the logarithm of the terms outside the window, by Chernoff at either end."""
+    """Bound the logarithm of the terms outside the window, by Chernoff."""
     return math.log(2) - (DEEP + LAST_ORDER * swing) + orders * (swing + (orders + 1) * shift**2 / (2 * total))
 
 
@@ -129,7 +129,7 @@ def _highest(orders: FloatArray, cumulants: FloatArray) -> float:
 
 
 def log_weights(points: FloatArray, first: Fraction, second: Fraction) -> FloatArray:
-    """Return the log-probabilities of the sum at whole numbers, up to a constant."""
+    """Return log-probabilities of the sum at whole numbers, up to a constant."""
     return np.asarray(-(points**2) / (2 * float(first + second)) + _log_theta(points, first, second))
 
 

@@ -450,7 +450,7 @@ def _crossed_levels(plan: Plan) -> Iterator[str]:
 
 
 def _mixed_units(plan: Plan) -> list[str]:
-    """Say that zCDP holds where only some of a plan has a pure loss (T-PURE)."""
+    """Say that zCDP holds where some parts are pure (T-PURE)."""
     pure = {part.alias: part.policy.pure_problem() is None for part in plan.parts()}
     if all(pure.values()) or not any(pure.values()):
         return []

@@ -292,7 +292,7 @@ def check_axes(axes: Sequence[tuple[Choice, ...]]) -> None:
 
 
 def check_levels(groups: Sequence[Group], choices: Sequence[Group | None]) -> None:
-    """Refuse a level that is listed twice, or that every table is grouped by already."""
+    """Refuse a level listed twice, or by which every table is grouped."""
     for number, each in enumerate(choices):
         if each in choices[:number]:
             name = "the total" if each is None else f"'{each.name}'"

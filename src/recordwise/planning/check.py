@@ -304,7 +304,7 @@ def _stage_of(file: PlanFile) -> tuple[Plan, Policy | None, bool]:
 
 
 def _best_shares(file: PlanFile) -> Iterator[BestShares]:
-    """Yield the best shares of each query with several tables whose cells have public sizes."""
+    """Yield the best shares of each query with several sized tables."""
     plan, complete = file.plan, file.basic is not None and file.basic.complete
     for number, query in enumerate(plan.queries):
         tables = [each for each in plan.tables() if each.query == number]

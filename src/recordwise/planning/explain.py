@@ -465,7 +465,7 @@ def _groups(sample: Sample, values: ValuePolicy | None, words: Labels) -> Iterat
 
 
 def _told(values: ValuePolicy, record: Mapping[str, Any], words: Labels) -> dict[str, str]:
-    """Return how closely each number of a record can be known, by its label (T-INFER)."""
+    """Return how closely each number of a record is known (T-INFER)."""
     known = [name for name in values.bounds if name in record]
     return {_with_unit(words, name): window_text(values.window(record, name)) for name in known}
 

@@ -267,7 +267,7 @@ class ReliablePlan(FrontierPoint, Result):
         return self.left.needs_budget
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: what is set aside, and whom the losses hardly protect."""
+        """What is set aside, and whom the losses hardly protect."""
         told = hardly_protected(self.losses)
         aside = self.left.reserve_words() if self.within_budget else []
         return (*aside, *(() if told is None else (told,)))
@@ -431,7 +431,7 @@ class _Limits:
     covered: Callable[[Policy], bool] | None
 
     def factor(self, plan: Scalable) -> float | None:
-        """Return the largest factor of a plan's loss that keeps all of them, or None."""
+        """Return the largest factor of a plan's loss that keeps them all."""
         within = [self.plans.factor_within(plan, self.wanted)] if self.wanted else []
         within += [self.plans.factor_at_record(plan, record, float(limit)) for record, limit in self.at]
         known = [factor for factor in within if factor is not None]

@@ -735,7 +735,7 @@ class TenYears:
         )
 
     def by_kind(self) -> str:
-        """Say what ten years cost each kind of establishment, in multiples of one fresh year."""
+        """Say what ten years cost each kind, in multiples of one."""
         coming = 1 / float(1 - self.carry**2)
         leaving, stays = float(self.carry**2) * coming, float((1 - self.carry) ** 2) * coming
         sizes = [float(GROWTH) ** year for year in range(YEARS)]

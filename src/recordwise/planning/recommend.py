@@ -82,7 +82,7 @@ from recordwise.session.owner import OwnerView
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class RankedCandidate:
-    """One candidate: its mechanism for every table, and the combined cost of all of them."""
+    """A candidate: its mechanism for every table, and the combined cost."""
 
     name: str
     calibrated: tuple[Calibrated, ...]
@@ -380,7 +380,7 @@ def _reduced(
 
 
 def _too_much(plan: Plan, chosen: Mapping[Place, StatisticFit], left: Left) -> ParameterError:
-    """Return the refusal of a plan whose statistics without goals cost more than is left."""
+    """Refuse a plan whose statistics without goals cost more than is left."""
     others = [each for each in plan.parts() if (each.table.query, each.alias) not in chosen]
     names = ", ".join(dict.fromkeys(f"{each.alias} in {table_name(plan, each.table)}" for each in others))
     error = left.refused(plan_policy(plan))

@@ -101,7 +101,7 @@ class Result:
         raise NotImplementedError
 
     def summary(self) -> str:
-        """Return the result in a sentence or two, empty if the table says it all."""
+        """Return the result in words, empty if the table says it all."""
         return ""
 
     def notes(self) -> tuple[str, ...]:

@@ -384,7 +384,7 @@ def taken_part(part: FirmPart, record: Mapping[str, Any] | None) -> Mapping[str,
 
 
 def same_cell(part: FirmPart, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two records are known to be in the same cell of a table."""
+    """Return whether two records are known to share a cell."""
     names = part.columns()
     if not (names <= one.keys() and names <= other.keys()):
         return False

@@ -607,7 +607,7 @@ def compose(policies: Sequence[Policy]) -> Policy:
 
 
 def common_unit(policies: Iterable[Policy]) -> str:
-    """Return the unit of policies; nothing has either, and rho and epsilon do not mix."""
+    """Return the unit of policies; rho and epsilon do not mix."""
     units = {each.unit for each in policies if each.rho or each.delta_terms or each.is_pure}
     if len(units) > 1:
         raise ParameterError(

@@ -490,7 +490,7 @@ class _Again:
     variances: FloatArray
 
     def errors(self, fitted: list[FloatArray]) -> list[FloatArray]:
-        """Return the root mean squared error of each answer; NaN for answers without a cell."""
+        """Return each answer's root mean squared error; NaN without a cell."""
         draws = self.problem.setting.draws
         assert draws is not None
         start = np.concatenate([total[self.problem.answered] for total in fitted])

@@ -221,7 +221,7 @@ def with_sizes(plan: Plan) -> Plan:
 
 
 def with_shares(plan: Plan) -> Plan:
-    """Return the plan with the best shares of all queries that ask for them (T-FITSHARES)."""
+    """Return the plan with best shares where queries ask (T-FITSHARES)."""
     if all(query.best is None or query.best.found is not None for query in plan.queries):
         return plan
     from recordwise.session.shares import best_shares

@@ -248,7 +248,7 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _refuse(refused: Refused, send: Send) -> None:
-    """Answer with the reason and close the connection: an unread body is not waited for."""
+    """Answer with the reason and close without reading the body."""
     body = json.dumps({"problem": refused.words}).encode()
     headers = HEADERS | {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
     listed = [(name.encode(), value.encode()) for name, value in headers.items()]

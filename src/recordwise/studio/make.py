@@ -221,7 +221,7 @@ class Case:
         )
 
     def withins(self, reference: Reference, positions: Sequence[Fraction]) -> list[Fraction]:
-        """Return a statistic's error at each position: the plan's own ratio between statistics is kept."""
+        """Return a statistic's error at each position, in the plan's ratio."""
         main = self.references[self.main]
         if reference is main:
             return list(positions)

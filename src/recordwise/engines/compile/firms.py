@@ -223,7 +223,7 @@ class FirmCells:
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
 
     def at_total(self, tree: exp.Expr, measure: str) -> exp.Expr:
-        """Rewrite a record's loss, given its cell's total, for a firm that leaves the cell."""
+        """Rewrite a record's loss for a firm that leaves its cell."""
         value = exp.cast(column(measure), exp.DType.DOUBLE)
 
         def known(node: exp.Expr) -> exp.Expr:

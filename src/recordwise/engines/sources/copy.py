@@ -61,7 +61,7 @@ def _select_columns(source: Relation, schema: Schema) -> Any:
 
 
 def method_of(kind: type) -> CopyMethod:
-    """Return how a kind of source is copied; its module is imported now."""
+    """Import and return what copies a kind of source."""
     if kind is Relation:
         return CopyMethod(_relation_head, _relation_batches)
     if kind is ArrowFiles:

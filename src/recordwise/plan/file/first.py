@@ -227,7 +227,7 @@ def with_sizes(wishes: Wishes, path: Path, out: Path) -> Wishes:
 
 
 def roles_of(found: Sequence[SourceColumn], wishes: Wishes | None = None) -> Roles:
-    """Return each column's role, by what the owner said, its name and its declared type."""
+    """Return each column's role, by the owner's word, name and type."""
     said = wishes or Wishes()
     usable = [each for each in found if each.kind != OTHER]
     firms = [each.name for each in usable if FIRM.search(each.name) and each.kind in (INTEGER, TEXT, UNKNOWN)]

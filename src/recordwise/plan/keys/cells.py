@@ -221,7 +221,7 @@ class Cells(Protocol):
         """Whether they have a digest."""
 
     def covers(self, groups: tuple[Group, ...]) -> bool:
-        """Whether every group of a table is a column or can be derived from one."""
+        """Whether every group of a table can be read from the columns."""
 
     def bound(self, groups: tuple[Group, ...], schema: Schema) -> "Cells":
         """The cells of one table, in the declared types of its groups."""

@@ -169,7 +169,7 @@ _LIMITED = _Limited()
 
 @cache
 def _matrix_libraries() -> list[tuple[Any, Any]]:
-    """How the threads of OpenBLAS are read and set, where numpy and scipy bring it."""
+    """How the threads of numpy's and scipy's OpenBLAS are set."""
     folders = [Path(str(module.__file__)).parent for module in (np, scipy)]
     named = [folder.with_name(f"{folder.name}.libs") for folder in folders] + [each / ".dylibs" for each in folders]
     found = []

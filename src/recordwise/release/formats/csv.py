@@ -236,7 +236,7 @@ class Csv:
 
 
 def label_line(privacy_label: str) -> bytes:
-    """Return the comment above the header of what is not private; nothing for what is."""
+    """Return the comment above the header of what is not private."""
     return b"" if privacy_label == PRIVATE else f"# {privacy_label}\n".encode()
 
 

@@ -80,7 +80,7 @@ class PageTable:
 
     @property
     def telling(self) -> tuple[str, ...]:
-        """The keys that are shown: those with one code for all cells are left out."""
+        """The keys that are shown: those with more than one code."""
         return tuple(self.described.telling_keys()) or self.keys
 
     def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from recordwise.policy.meaning import likely_log_odds, power_beside_delta
 from recordwise.policy.policy import Policy, example_date, tests_of
 
 AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
-LARGEST_TOLD_APART = 2**53
-"""Browsers compute with floats."""
+LARGEST_TOLD_APART = 2**53 - 1
+"""Browsers compute with floats, which are 2**53 for the number above it too."""
 MISSING = "not known"
 ANOTHER = "any other"
 
@@ -54,7 +54,8 @@ class Question:
     def to_json(self) -> dict[str, Any]:
         options = [[option.label, option.value] for option in self.options]
         form = {"name": self.name, "label": self.label, "kind": self.kind, "signed": self.signed, "options": options}
-        return form | {"step": [self.step.numerator, self.step.denominator]}
+        bound = LARGEST_TOLD_APART if self.kind == NUMBER else None
+        return form | {"step": [self.step.numerator, self.step.denominator], "bound": bound}
 
 
 def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[str] = ()) -> tuple[Question, ...]:

@@ -138,9 +138,9 @@ def payload(view: View) -> dict[str, Any]:
     """The data the script needs in addition to the formulas."""
     release = view.release
     names = [figure.measure.name for figure in view.figures]
-    bounds = {name: float(view.published.measure(name).bound) for name in names}
+    bounds = {name: {"bound": float(view.published.measure(name).bound)} for name in names}
     return {
-        "fields": [each.to_json() | {"bound": bounds.get(each.name)} for each in view.questions],
+        "fields": [each.to_json() | bounds.get(each.name, {}) for each in view.questions],
         "start": view.start,
         "figures": [figure.to_json() for figure in view.figures],
         "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},

@@ -137,8 +137,6 @@
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) throw new Misread("Write a number such as 1200 or 1,200.5.");
     const value = Number(plain);
     if (value < 0 && field.kind === "amount" && !field.signed) throw new Misread("It cannot be below 0.");
-    if (field.kind === "number" && Math.abs(value) > 2 ** 53)
-      throw new Misread("It can be at most 9,007,199,254,740,992 here; recordwise loss takes longer numbers.");
     if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be at most " + grouped(field.bound, 2) + ".");
     return value;
   };
