@@ -77,7 +77,10 @@ def test_the_record_a_page_starts_with_answers_every_question_of_any_policy(seed
 def test_no_number_can_be_typed_that_a_browser_cannot_tell_from_its_neighbors() -> None:
     largest = {
         field.name: field.to_json()["bound"]
-        for policy in (constant(1).where(compare("area", ">=", 2**53)), constant(1).where(among("code", [1, 2**53 - 1])))
+        for policy in (
+            constant(1).where(compare("area", ">=", 2**53)),
+            constant(1).where(among("code", [1, 2**53 - 1])),
+        )
         for field in questions_of(policy, {})
     }
     assert largest == {"area": 2**53 - 1, "code": None}

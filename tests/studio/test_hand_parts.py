@@ -310,27 +310,32 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("user", "other"), [(os.getuid(), False), (0, False), (64_999, True)])
+OWNER, OTHER, NOBODY = guard.Asker
+
+
+@pytest.mark.parametrize(("user", "found"), [(os.getuid(), OWNER), (0, OWNER), (64_999, OTHER)])
 @pytest.mark.parametrize("ends", ENDS)
 def test_the_user_of_a_connection_is_the_one_at_its_far_end(
-    user: int, other: bool, ends: str, tmp_path: Path, monkeypatch: Patch
+    user: int, found: guard.Asker, ends: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp", tmp_path / "tcp6"))
     (tmp_path / "tcp").write_text(LISTED)
     with (tmp_path / ends).open("a") as listed:
         listed.write(ENDS[ends].format(user))
-    assert guard.is_other_user((guard.HOST, 40000), 8123) == other
-    assert guard.is_other_user(("127.0.0.2", 40000), 8123)
-    assert guard.is_other_user(None, 8123)
-    assert guard.is_other_user((guard.HOST, 40001), 8123), "an end that was closed is nobody's"
-    assert not guard.is_other_user((guard.HOST, 40002), 8123), (
-        "where not even our own end is listed, nothing can be seen"
-    )
+    assert guard.asker((guard.HOST, 40000), 8123) is found
+    assert guard.asker(("127.0.0.2", 40000), 8123) is OTHER
+    assert guard.asker(None, 8123) is OTHER
+    assert guard.asker((guard.HOST, 40001), 8123) is NOBODY, "the far end was closed"
+    assert guard.asker((guard.HOST, 40002), 8123) is NOBODY, "our own end was closed too"
+    assert guard.asker((guard.HOST, 40000), 8124) is OWNER, "where the studio itself is not listed, nothing can be seen"
     (tmp_path / "tcp").write_text(LISTED)
     (tmp_path / "tcp6").write_text("")
-    assert guard.is_other_user((guard.HOST, 40000), 8123), "who is in neither list hides"
+    assert guard.asker((guard.HOST, 40000), 8123) is NOBODY, "who is in neither list hides"
+    without_ours = "".join(line for line in LISTED.splitlines(True) if " 1: " not in line)
+    (tmp_path / "tcp").write_text(without_ours + ENDS["tcp"].format(os.getuid()))
+    assert guard.asker((guard.HOST, 40000), 8123) is NOBODY, "only the end of who asked is listed"
     (tmp_path / "tcp").unlink()
-    assert not guard.is_other_user((guard.HOST, 40000), 8123)
+    assert guard.asker((guard.HOST, 40000), 8123) is OWNER
 
 
 def test_another_window_is_told_its_address_once() -> None:

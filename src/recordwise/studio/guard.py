@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from enum import Enum
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -109,20 +110,33 @@ CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 """Linux's lists of connections, with the user whose process holds each end; those of IPv6 can be with IPv4's addresses."""
 HERE = ("0100007F", "0000000000000000FFFF00000100007F")
 """127.0.0.1 in each of them."""
+LISTENING = "0A"
 
 
-def is_other_user(client: tuple[str, int] | None, server: int) -> bool:
-    """Return whether a connection is another user's of this machine, but for root's; False where none can be seen.
+class Asker(Enum):
+    """Who is at the far end of a connection."""
 
-    Who hides its end, or has closed it before being asked, counts as another user.
+    OWNER = "the studio's user, or root"
+    OTHER = "another user of this machine"
+    NOBODY = "who closed it since, so that no answer can arrive"
+
+
+def asker(client: tuple[str, int] | None, server: int) -> Asker:
+    """Return who asks; the owner where the machine does not list its connections.
+
+    A connection that is not among those listed was closed: what was sent on it may be anybody's.
     """
     if client is None or client[0] != HOST:
-        return True
-    rows = [line.split() for each in CONNECTIONS for line in _lines(each)]
-    if not any(_joins(row, server, client[1]) for row in rows):
-        return False
-    users = {int(row[7]) for row in rows if _joins(row, client[1], server) and row[9] != "0"}
-    return not users or not users <= {0, os.getuid()}
+        return Asker.OTHER
+    # A list is not read at one moment, so a connection that is missing is looked for twice.
+    for _ in range(2):
+        rows = [line.split() for each in CONNECTIONS for line in _lines(each)]
+        if not any(_listens(row, server) for row in rows):
+            return Asker.OWNER
+        users = {int(row[7]) for row in rows if _joins(row, client[1], server) and row[9] != "0"}
+        if users and any(_joins(row, server, client[1]) for row in rows):
+            return Asker.OWNER if users <= {0, os.getuid()} else Asker.OTHER
+    return Asker.NOBODY
 
 
 def _lines(listed: Path) -> list[str]:
@@ -130,6 +144,12 @@ def _lines(listed: Path) -> list[str]:
         return listed.read_text().splitlines()[1:]
     except OSError:
         return []
+
+
+def _listens(row: list[str], port: int) -> bool:
+    """Return whether a row is the studio's own, at which connections arrive."""
+    here, at = row[1].split(":")
+    return here in HERE and int(at, 16) == port and row[3] == LISTENING
 
 
 def _joins(row: list[str], near: int, far: int) -> bool:
@@ -179,9 +199,11 @@ class Guard:
 
     def _other_user(self, scope: Message) -> Refused | None:
         """Refuse other users, whatever they send: the address was on the command line of a browser, which all can read."""
-        if not is_other_user(scope["client"], self.access.port):
+        found = asker(scope["client"], self.access.port)
+        if found is Asker.OWNER:
             return None
-        self.warn()
+        if found is Asker.OTHER:
+            self.warn()
         return Refused(status=403, words="The studio belongs to another user of this machine.")
 
     def _wrong_host(self, sent: dict[str, list[str]]) -> Refused | None:
