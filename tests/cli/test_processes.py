@@ -41,6 +41,41 @@ def test_a_release_in_a_pipe_is_quiet(folder, warm):
     assert looked_up.stderr == ""
 
 
+def answered(folder, answer, *words):
+    """A command whose standard input and error are a terminal; what it shows there, and what it prints in a pipe."""
+    terminal, theirs = os.openpty()
+    command = [sys.executable, "-m", "recordwise", *words]
+    options = {"cwd": folder, "env": os.environ | {"PYTHONPATH": str(SOURCE)}, "start_new_session": True}
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True, **options) as begun:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(terminal, 4096):
+                shown += part
+                if b"[y/N]" in shown and answer:
+                    os.write(terminal, answer)
+                    answer = b""
+        except OSError:
+            pass  # The other end is closed: the command has ended.
+        printed = begun.stdout.read()
+    os.close(terminal)
+    return begun.returncode, " ".join(shown.decode().split()), printed
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="this system has no terminals of its own")
+@pytest.mark.parametrize("answer", [b"n\n", b"\x04", b"y\n"])
+def test_the_cost_is_shown_and_confirmed_on_the_terminal_while_standard_output_goes_elsewhere(folder, answer):
+    code, shown, printed = answered(folder, answer, "release", "plan.toml", "--out", "out", "--json")
+    assert "Losses at example records" in shown.partition("Charge this to small.ledger and publish?")[0]
+    if answer == b"y\n":
+        assert (code, json.loads(printed)["folder"]) == (0, "out")
+    else:
+        assert (code, printed) == (2, "")
+        assert shown.endswith("recordwise: not confirmed. Nothing was spent.")
+        assert not (folder / "out").exists()
+
+
 @pytest.mark.process
 def test_a_refused_budget_ends_with_3(folder):
     text = (folder / "plan.toml").read_text().replace("rho = 2\nat", "rho = 0.01\nat")

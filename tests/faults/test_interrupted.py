@@ -219,6 +219,20 @@ def test_a_callback_that_fails_after_the_charge_does_not_lose_the_release(folder
 
 
 @pytest.mark.process
+def test_a_charged_release_whose_report_cannot_be_written_says_that_it_is_complete(folder: Path) -> None:
+    """Standard output cannot write a letter of the folder's name, or is closed."""
+    begun = [sys.executable, "-m", "recordwise", "release", "plan.toml", "--yes", "--out"]
+    letters = environment() | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([*begun, "таблицы"], cwd=folder, env=letters, capture_output=True)
+    told = done.stderr.decode(errors="replace").splitlines()[-1]
+    assert (done.returncode, "is complete and charged" in told, "(UnicodeEncodeError)" in told) == (2, True, True)
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *begun, "closed", "--again", "--json"]
+    done = subprocess.run(closed, cwd=folder, env=environment(), stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert verify(folder / "small.ledger", against=[folder / "таблицы", folder / "closed"]) == []
+
+
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_report_that_cannot_be_printed_does_not_hide_that_the_release_is_made(folder, more: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
@@ -124,19 +124,24 @@ def say(text: str) -> None:
 
 @contextmanager
 def reporting(done: str) -> Iterator[None]:
-    """Print the report of what cannot be undone; where standard output does not take it, say that it is done."""
+    """Print the report of what cannot be undone; where standard output does not take it, say that it is done.
+
+    It may be closed (then Python has none), full, or unable to write a letter.
+    """
     try:
         yield
-        sys.stdout.flush()
-    except OSError as error:
-        say(f"recordwise: {done} Its report could not be printed ({error.strerror}).")
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError, AttributeError) as error:
+        why = error.strerror if isinstance(error, OSError) else type(error).__name__
+        say(f"recordwise: {done} Its report could not be printed ({why}).")
         _end_output()
         raise typer.Exit(BAD_INPUT) from None
 
 
 def _end_output() -> None:
     """Let Python end although standard output takes nothing."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -148,10 +153,18 @@ def require_terminal(left: str) -> None:
 
 
 def ask_first(question: str, left: str) -> None:
-    """Ask on the terminal; for a no, end the command and say what is left as it was."""
-    if not typer.confirm(question, err=True):
+    """Ask on the terminal; without a yes, end the command and say what is left as it was."""
+    try:
+        # Whatever else is shown of the question goes there too: a blank of it would be printed before a JSON object.
+        with redirect_stdout(sys.stderr):
+            agreed, code = typer.confirm(question, err=True), BAD_INPUT
+    except typer.Abort as error:
+        # Nothing was typed but Ctrl-D or Ctrl-C, so the question's line has not ended.
+        agreed, code = False, INTERRUPTED if isinstance(error.__context__, KeyboardInterrupt) else BAD_INPUT
+        say("")
+    if not agreed:
         say(f"recordwise: not confirmed. {left}")
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(code)
 
 
 P = ParamSpec("P")

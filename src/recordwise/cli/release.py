@@ -1,8 +1,10 @@
 """``recordwise release PLAN --out DIR``: publishes a plan, once."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -194,7 +196,7 @@ UNSPENT = "Nothing was spent."
 
 
 def confirm(file: "PlanFile") -> None:
-    """Show the cost and ask; refuse without a terminal."""
+    """Show the cost where the question is asked, on standard error; refuse without a terminal."""
     from recordwise.cli import screen
     from recordwise.cli.check import show_losses
     from recordwise.planning.check import check
@@ -204,9 +206,10 @@ def confirm(file: "PlanFile") -> None:
     if found.refusal is not None:
         say(f"recordwise: {for_plan(str(found.refusal), file.path, set_words(file))}")
         raise typer.Exit(BUDGET_REFUSED)
-    show_losses(found)
-    for warning in found.warnings:
-        screen.note(warning)
+    with redirect_stdout(sys.stderr):
+        show_losses(found)
+        for warning in found.warnings:
+            screen.note(warning)
     ask_first(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", UNSPENT)
 
 
