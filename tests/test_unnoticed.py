@@ -275,7 +275,7 @@ def test_crosswalks_of_a_release_are_passed_on(given: list[str] | None, monkeypa
     def noted(file: object, crosswalk: list[str]) -> None:
         raise PassedOnError(file, crosswalk)
 
-    monkeypatch.setattr(releasing, "load_with_parameters", lambda plan, given: "plan")
+    monkeypatch.setattr(releasing, "load_with_parameters", lambda plan, given, **more: "plan")
     monkeypatch.setattr(releasing, "with_stage", lambda file, *given, **more: file)
     monkeypatch.setattr(releasing, "with_crosswalk", noted)
     with pytest.raises(PassedOnError) as found:

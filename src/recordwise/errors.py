@@ -320,7 +320,8 @@ class BudgetError(RecordwiseError):
             why = f"it could not be proved to fit ({reason})"
         else:
             # Where both look alike, the difference says how far they are apart.
-            short = f"{left:.6g} is" if f"{left:.6g}" != f"{needed:.6g}" else f"{needed - left:.2g} less is"
+            less = f"{needed - left:.2g}" if needed > left else "slightly"
+            short = f"{left:.6g} is" if f"{left:.6g}" != f"{needed:.6g}" else f"{less} less is"
             why = f"for {record or 'every record'} it needs {reason} {needed:.6g} and {short} left"
         self.summary = f"the budget does not cover {query}: {why}.{most and f' {most}'} Nothing was spent."
         advice = "".join(f"\n{line}" for line in ways) or " Add noise or drop the query."

@@ -39,6 +39,14 @@ def test_confidential_records_are_a_look_for_a_terminal(folder, run, monkeypatch
     assert run(*words).exit_code == 2
     assert not (folder / "small.ledger").exists()
     monkeypatch.setattr(screen, "on_terminal", lambda: True)
+    for file, problem in (
+        (folder / "page.pdf", "must end in"),
+        (folder / "plan.toml", "must end in"),
+        (folder / "none" / "page.md", "does not exist"),
+    ):
+        refused = run(*words, "--to", file)
+        assert (refused.exit_code, problem in refused.stderr) == (2, True)
+    assert not (folder / "small.ledger").exists(), "nothing was looked at for a page that cannot be written"
     assert run(*words, "--to", folder / "page.md").exit_code == 0
     assert "CONFIDENTIAL" in (folder / "page.md").read_text()
     assert stat.S_IMODE((folder / "page.md").stat().st_mode) == 0o600

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError
+from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError, DrawingError, LedgerError
+from recordwise.ledger import entries
 from recordwise.ledger.entries import drawing, is_drawn_now, remove_dead
 from session.test_twice import asked, kinds, on
 
@@ -116,6 +117,31 @@ def test_the_lock_is_held_while_noise_is_drawn_and_is_gone_afterwards(place, mon
     assert not any(".drawing-" in path.name for path in place.parent.iterdir())
 
 
+def test_a_lock_that_somebody_else_keeps_is_waited_for_only_so_long(place, monkeypatch):
+    """As where the ledger was replaced by a copy while a process drew: the charge is refused, and nothing is spent."""
+    monkeypatch.setattr(entries, "LONGEST_LOOK", 0.05)
+    told = r"another process draws its noise.* Nothing was spent"
+    with drawing(os.path.realpath(place), 3), on(place) as opened, pytest.raises(LedgerError, match=told):
+        opened.run(asked(), refuse_repeat=True, keep=True)
+    assert kinds(place) == []
+    with on(place) as opened:
+        opened.run(asked(), refuse_repeat=True, keep=True)
+    assert kinds(place) == ["charged", "released"]
+
+
+def test_tables_left_by_another_ledger_of_this_name_do_not_hide_a_failed_draw(place, monkeypatch):
+    from recordwise.session import publisher
+
+    def broken(*args, **more):
+        raise MemoryError
+
+    monkeypatch.setattr(publisher, "publish_table", broken)
+    entries.tables_of(os.path.realpath(place), 3).mkdir(parents=True)
+    with on(place) as opened, pytest.raises(DrawingError):
+        opened.run(asked(), refuse_repeat=True, keep=True)
+    assert kinds(place) == ["charged", "failed"]
+
+
 FORKS = """
 import os, signal, sys
 from recordwise.ledger.entries import drawing, is_drawn_now, remove_dead
@@ -196,8 +222,10 @@ def test_a_lock_that_was_taken_for_a_dead_one_before_it_was_locked_is_made_again
     plain, looked = fcntl.flock, []
 
     def flock(handle, how):
-        if how == fcntl.LOCK_EX and len(looked) < 3:
-            looked.append(remove_dead(str(place)))
+        if how == fcntl.LOCK_EX | fcntl.LOCK_NB and len(looked) < 3:
+            with monkeypatch.context() as others:
+                others.setattr(fcntl, "flock", plain)
+                looked.append(remove_dead(str(place)))
         return plain(handle, how)
 
     monkeypatch.setattr(fcntl, "flock", flock)

@@ -257,6 +257,21 @@ def test_looks_that_are_no_longer_mentioned_are_detected(tmp_path) -> None:
     assert "states other facts" in problem
 
 
+def test_a_version_that_notes_more_facts_accuses_no_release_of_one_that_noted_fewer(tmp_path, monkeypatch) -> None:
+    from recordwise.release import tables
+    from recordwise.session import publisher
+
+    monkeypatch.setattr(publisher, "facts_of", lambda form: tables.facts_of(form, tables.FACTS[:3]))
+    with employers({"id": [1], "county": ["01"], "emp": [3]}, "county", ledger=tmp_path / "l") as opened:
+        asked = rw.query().group_by("county", keys=["01"]).sum("emp", rw.Gaussian(sigma=3))
+        opened.run(asked).save(tmp_path / "out", formats=["parquet"])
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    path = tmp_path / "out" / "release.json"
+    for name, found in (("hierarchies", 0), ("tuned_on", 1)):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: []}))
+        assert len(verify(tmp_path / "l", against=[tmp_path / "out"])) == found
+
+
 def test_codes_that_moved_in_a_list_are_detected(tmp_path) -> None:
     """The list says which counties a state has, and so what readers are told of the state."""
     places = rw.Hierarchy.of(

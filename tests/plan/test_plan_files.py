@@ -330,3 +330,7 @@ def test_records_are_no_list_of_their_own_keys(source, listed, tmp_path):
         rw.load_plan(plan)
     plan.write_text(OWN_LIST.format(source=source, listed="cells.csv"))
     assert rw.load_plan(plan).dataset == "shops"
+    # Nor are those of the release that it revises, which may be named beside the plan.
+    assert rw.load_plan(plan, old_records=tmp_path / "shops.csv").dataset == "shops"
+    with pytest.raises(PlanFileError, match=r"keys\.cells\.file: is the table of records itself"):
+        rw.load_plan(plan, old_records=tmp_path / "cells.csv")

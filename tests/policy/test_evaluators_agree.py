@@ -125,6 +125,13 @@ def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as
         assert "::" not in text
 
 
+LARGE: dict[str, list[int | str]] = {
+    "id::DOUBLE": [0, 5, 2**53, 2**60, 2**60 + 256, 2**60 - 128, -(2**60), "1e300", "-1e300", 2**63 - 1024],
+    "id::BIGINT": [0, 5, 2**53, 2**60, 2**60 + 1, 2**60 - 1, -(2**60), 2**63 - 1, 2**63 - 1000],
+}
+"""Numbers of which not all are floats, in a column of floats and in one of integers."""
+
+
 def test_gaps_and_numbers_beyond_two_to_the_53_mean_in_duckdb_what_they_mean_here() -> None:
     """A comparison with NULL is false and never NULL, a NULL amount is no amount of 0, whole numbers are not rounded."""
     connection = duckdb.connect()
@@ -137,6 +144,29 @@ def test_gaps_and_numbers_beyond_two_to_the_53_mean_in_duckdb_what_they_mean_her
     assert column(constant(1).where(among("size", [7], inside=False))) == [0, 1]
     assert column(constant(1).where(among("id", [2**53 + 1]))) == [0, 1]
     assert column(constant(1).where(compare("id", ">", 2**53))) == [0, 1]
+    for kind, values in LARGE.items():
+        rows = ", ".join(f"({value})" for value in ("NULL", *values))
+        connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT {kind} AS id FROM (VALUES {rows}) AS rows(id)")
+        held = connection.sql("SELECT id FROM t").to_arrow_table()
+        for value in (
+            2**53 + 1,
+            2**60 - 1,
+            2**60,
+            2**60 + 1,
+            2**60 + 128,
+            1152921504606847000,
+            2**63 - 1,
+            2**63 - 1000,
+        ):
+            tests = [among("id", [value, 5]), among("id", [value], inside=False), among("id", [value, 2**60])]
+            tests += [compare("id", order, value) for order in ("<", "<=", ">", ">=")]
+            for sign in tests + [~each for each in tests]:
+                assert column(constant(1).where(sign)) == [
+                    round(each) for each in constant(1).where(sign).loss(held)
+                ], sign
+    connection.execute(
+        f"CREATE OR REPLACE TABLE t AS SELECT * FROM (VALUES (NULL, {2**53}), (3, {2**53 + 1})) AS rows(size, id)"
+    )
     missing, present = column(gaussian_sum("size", sigma=1))
     assert math.isnan(missing)
     assert present == 4.5

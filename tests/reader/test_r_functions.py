@@ -183,3 +183,12 @@ def test_cells_without_a_code_count_and_awkward_codes_are_named_alike(rscript: s
     """
     parts, whole, named = run(rscript, SHOW + code, folder)
     assert (parts, named) == (whole, 1)
+
+
+def test_cells_by_whole_numbers_are_in_their_order(rscript: str, tmp_path: Path) -> None:
+    code = rw.Column(name="code", type="integer")
+    numbers = [1, 2, 10, 100_000]
+    with employers({"id": [1, 2], "code": [1, 10], "emp": [5, 7]}, columns={"code": code}, dataset="y") as session:
+        by = rw.query().group_by("code", keys=numbers).sum("emp", rw.Gaussian(sigma=3))
+        folder = session.run(by, rng=Seeded(1)).save(tmp_path / "out", formats=["parquet", "csv", "r"])
+    assert run(rscript, SHOW + 'show(as.numeric(rw_total("sum_emp", by = "code")$label))', folder) == numbers

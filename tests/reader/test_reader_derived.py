@@ -322,6 +322,19 @@ def test_formulas_are_those_of_fuller() -> None:
         assert abs(exact) == pytest.approx(1.959963984540054 * np.sqrt(n / (n - 2) * np.sum(at**2)), rel=1e-9)
 
 
+def test_only_the_ratios_of_weights_count() -> None:
+    """Those of inverse variances in cents are tiny; a column that does not vary does not vary under any weights."""
+    x, noisy = np.arange(1.0, 13), np.random.default_rng(2).normal(0, 1, 12)
+    weights = np.linspace(1, 3, 12)
+    response = made(3 * x + noisy, np.eye(12), of="digest:pay")
+    found = [response.regress({"x": x}, weights=scale * weights) for scale in (1, 1e-18, 1e-310, 1e22, 1e300)]
+    assert [each.slopes[0] for each in found] == pytest.approx([found[0].slopes[0]] * 5, rel=1e-9)
+    assert [each.sds[0] for each in found] == pytest.approx([found[0].sds[0]] * 5, rel=1e-9)
+    for scale in (1e-18, 1, 1e22):
+        with pytest.raises(ParameterError, match="do not vary"):
+            response.regress({"x": np.full(12, 0.1)}, weights=scale * weights)
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_errors_that_cells_share_leave_no_slope_without_an_error(alone: bool) -> None:
     """What they share moves the intercept alone; its variance, taken off that of the slope, would leave less than nothing."""

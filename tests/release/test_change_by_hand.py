@@ -138,6 +138,12 @@ def test_cells_are_joined_by_all_keys_in_order_and_a_renamed_one_takes_its_later
     cells, rows, earlier = _join_cells(now, before, ["code"], {"code": {"a": "b"}})
     assert cells.to_pydict() == {"code": ["b", None], PRESENCE: [BOTH, BOTH]}
     assert (rows.tolist(), earlier.tolist()) == ([0, 1], [1, 0])
+    names = ["row", "_row"]
+    cells, rows, earlier = _join_cells(now.rename_columns(names[:1]), before.rename_columns(names[:1]), names[:1], {})
+    assert (rows.tolist(), earlier.tolist()) == ([-1, 0, 1], [1, -1, 0])
+    two = pa.table({"row": ["a", "b"], "_row": ["x", "y"]})
+    cells, rows, earlier = _join_cells(two, two, names, {"_row": {"x": "y", "y": "x"}})
+    assert (cells.select(names).to_pydict()["row"], earlier.tolist()) == (["a", "a", "b", "b"], [-1, 0, 1, -1])
     cells, rows, earlier = _join_cells(now, before, [], {})
     assert (cells.to_pydict(), rows.tolist(), earlier.tolist()) == ({PRESENCE: [BOTH]}, [0], [0])
 

@@ -120,6 +120,17 @@ def test_the_sheet_that_adds_up_offers_as_many_tables_as_formulas_have_room_for(
         assert whole.longest_formula() > xlsx.LONGEST_FORMULA
 
 
+@pytest.mark.parametrize("room", [xlsx.LONGEST_FORMULA, 200])
+def test_the_contents_link_to_the_sheet_that_adds_up_only_if_it_has_room(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xlsx, "LONGEST_FORMULA", room)
+    book = openpyxl.load_workbook(one_variable().export(tmp_path / "book.xlsx", format="xlsx"))
+    listed = [row[0] for row in book["Contents"].iter_rows(min_row=5, values_only=True) if row[0]]
+    assert set(listed) <= set(book.sheetnames)
+    assert (xlsx.AREA in listed) == (xlsx.AREA in book.sheetnames) == (room > 200)
+
+
 @pytest.mark.costly
 def test_a_table_goes_to_a_second_sheet_when_the_first_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     table = next(each for each in rich().content().tables if each.data.num_rows == 6)

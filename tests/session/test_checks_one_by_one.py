@@ -141,6 +141,8 @@ def test_a_refusal_by_a_hair_says_by_how_much() -> None:
     plan = planned(BY.count(rw.Gaussian(rho="0.1")).sum("emp", rw.Gaussian(sigma=10_000)))
     found = refused(plan, constant("0.1"))
     assert "it needs loss 0.1 and 5e-09 less is left" in str(found)
+    closer = refused(planned(BY.count(rw.Gaussian(sigma=1))), constant("0.49999999999999999999"))
+    assert "it needs loss 0.5 and slightly less is left" in str(closer)
     assert "it needs loss 0.1 and 0.09 is left" in str(
         refused(planned(BY.count(rw.Gaussian(rho="0.1"))), constant("0.09"))
     )

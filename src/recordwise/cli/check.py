@@ -169,7 +169,10 @@ def explain(
     import json
 
     from recordwise.planning.explain import explain as explained
+    from recordwise.planning.page import require_page
 
+    if to is not None:
+        require_page(to)
     file = load_with_parameters(plan, given)
     if records is not None:
         for_owner(data)

@@ -197,11 +197,13 @@ def read_goals(session: "Session", file: "PlanFile", options: SimpleNamespace) -
     )
 
 
-def load_with_parameters(path: Path, given: list[str] | None, *, budget: str | None = None) -> "PlanFile":
-    """The plan, read and checked with the given values of its parameters, and with another budget if one is given."""
+def load_with_parameters(
+    path: Path, given: list[str] | None, *, budget: str | None = None, old_records: Path | None = None
+) -> "PlanFile":
+    """The plan, read and checked with the given values of its parameters, and with what else the options gave."""
     from recordwise.plan.file.read import load_plan
 
-    return load_plan(path, parameters=given_values(given), budget=budget)
+    return load_plan(path, parameters=given_values(given), budget=budget, old_records=old_records)
 
 
 def given_values(given: list[str] | None) -> dict[str, str]:

@@ -100,7 +100,7 @@ def release(
             parameter="--resume", problem="draws nothing and --again draws a new release", advice="Give one of them."
         )
     folders = {"refine": refine, "carry": carry, "revise": revise, "tier_of": tier_of}
-    file = with_stage(load_with_parameters(plan, given), old_records, **folders)
+    file = with_stage(load_with_parameters(plan, given, old_records=old_records), old_records, **folders)
     file = with_crosswalk(file, crosswalk or [])
     before = [load_release(folder) for folder in file.earlier]
     # The page shows the change since the period whose noise is carried on.

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import time
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, ParameterError
+from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, LedgerError, ParameterError
 from recordwise.ledger.chain import Chain, Event
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, bands_from_json
@@ -25,6 +26,8 @@ from recordwise.policy.series import Head, Series, Step, declared_budget, period
 
 DRAWING_SUFFIX, UNFINISHED_SUFFIX = ".drawing-", ".unfinished-"
 _held: set[int] = set()
+LONGEST_LOOK = 10.0
+"""Seconds for which a look may hold the lock of a charge that is about to be made."""
 
 
 def tables_of(ledger: str, charge: int) -> Path:
@@ -36,7 +39,14 @@ def tables_of(ledger: str, charge: int) -> Path:
 def drawing(ledger: str, charge: int) -> Iterator[None]:
     """Hold the lock of a charge; enter before committing it."""
     place = _lock_of(ledger, charge)
-    handle = _locked(place)
+    try:
+        handle = _locked(place)
+    except BlockingIOError:
+        raise LedgerError(
+            path=ledger,
+            problem=f"has no charge {charge} yet, but another process draws its noise",
+            advice="Was the ledger replaced by a copy? End that process first. Nothing was spent.",
+        ) from None
     _held.add(handle)
     try:
         yield
@@ -52,15 +62,21 @@ def drawing(ledger: str, charge: int) -> Iterator[None]:
 
 def _locked(place: Path) -> int:
     """Return a locked file under this name: whoever found it between making and locking took it for a dead one."""
+    last = time.monotonic() + LONGEST_LOOK
     while True:
         handle = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
         try:
-            # Those who only look let go at once.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(handle), os.stat(place)):
                 return handle
         except FileNotFoundError:
             pass
+        except BlockingIOError:
+            # Those who only look let go at once; whoever holds it longer draws for another ledger of this name.
+            if time.monotonic() > last:
+                os.close(handle)
+                raise
+            time.sleep(0.001)
         except BaseException:
             os.close(handle)
             raise

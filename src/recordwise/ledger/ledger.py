@@ -14,6 +14,7 @@ only by an entry that states the old one and a reason, never below what is spent
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -527,11 +528,14 @@ class Ledger:
             terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
             terms |= {"refuse_repeat": refuse_repeat, "refines": refines, "step": step, "tier_of": tier_of}
             charge = self.charge(policy, **terms, locks=locks)
+            kept = tables_of(self.real_path, charge.sequence) if self.on_disk else None
+            # One that is there before anything was drawn is of another ledger, which had this name.
+            foreign = kept is not None and os.path.lexists(kept)
             try:
                 yield charge
             except BaseException as error:
                 # Drawn tables that are on the disk can be finished: their charge led to something.
-                if not (self.on_disk and tables_of(self.real_path, charge.sequence).is_dir()):
+                if kept is None or foreign or not kept.is_dir():
                     with suppress(LedgerError):
                         self.record_failure(charge, kind=type(error).__name__)
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
@@ -631,8 +635,10 @@ class Ledger:
         record = witness_words(witness, verdict.witness, self.budget, after)
         raise BudgetError(query=query, witness=witness, needed=needed, left=left, reason=part, record=record)
 
-    def record_release(self, charge: Charge, *, digest: str, privacy_label: str, facts: str | None = None) -> Head:
-        """Record that a charge led to a release with this digest; ``facts`` is that of what it says about itself."""
+    def record_release(
+        self, charge: Charge, *, digest: str, privacy_label: str, facts: Mapping[str, Any] | None = None
+    ) -> Head:
+        """Record that a charge led to a release with this digest; ``facts`` has that of what it says about itself."""
         body = {"charge": charge.sequence, "digest": digest, "mark": privacy_label}
         return self._close(charge, "released", body if facts is None else {**body, "facts": facts})
 

@@ -17,8 +17,18 @@ YEARS = 10
 FALSE_ALARM = 0.05
 
 
-PAGES = (".html", ".htm", ".md", ".markdown", ".txt")
-"""Endings of a page for people; .json and .csv hold its numbers."""
+PAGES, DATA = (".html", ".htm", ".md", ".markdown", ".txt"), (".json", ".csv")
+"""Endings of a page for people, and of its numbers."""
+
+
+def require_page(file: Path) -> None:
+    """Refuse a file to which no page can be written; call this before records are looked at."""
+    if file.suffix.lower() not in (*PAGES, *DATA):
+        raise ParameterError(parameter="path", problem=f"must end in {', '.join(PAGES)}, .json or .csv")
+    if file.exists():
+        raise OutputError(folder=str(file), problem="already exists", advice="Choose a new file.")
+    if not file.absolute().parent.is_dir():
+        raise OutputError(folder=str(file), problem="lies in a folder that does not exist", advice="Make it first.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,12 +265,9 @@ class Explanation(Result):
             The file.
         """
         file = Path(path)
-        if file.suffix.lower() in (".json", ".csv"):
+        require_page(file)
+        if file.suffix.lower() in DATA:
             return Result.save(self, file)
-        if file.suffix.lower() not in PAGES:
-            raise ParameterError(parameter="path", problem=f"must end in {', '.join(PAGES)}, .json or .csv")
-        if file.exists():
-            raise OutputError(folder=str(file), problem="already exists", advice="Choose a new file.")
         owner_only(file, self.data)
         file.write_text(self.html() if file.suffix.lower() in (".html", ".htm") else self.markdown(), encoding="utf-8")
         return file

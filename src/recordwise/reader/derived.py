@@ -476,6 +476,9 @@ def _noisy(response: Answer, covariates: Mapping[str, Any], weights: Sequence[fl
     given = np.ones(size) if weights is None else np.asarray(weights, np.float64)
     if given.shape != (size,) or not np.all(np.isfinite(given) & (given > 0)):
         raise ParameterError(parameter="weights", problem=f"must be {size} positive numbers")
+    # Only their ratios count: the inverse of a variance in cents is as good as in millions.
+    given = given / given.max()
+    given = given / given.mean()
     none = np.zeros((size, size))
     columns = np.array([_value(each) for each in covariates.values()]).T
     return Noisy(

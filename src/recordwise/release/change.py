@@ -123,6 +123,13 @@ def renamed_cells(cells: pa.Table, renamed: Renaming) -> pa.Table:
     return cells
 
 
+def numbered_cells(cells: pa.Table, renamed: Renaming) -> tuple[pa.Table, IntArray]:
+    """Return ``renamed_cells`` and the row that each had."""
+    numbers = "row" + "".join(cells.column_names)
+    kept = renamed_cells(cells.append_column(numbers, pa.array(np.arange(cells.num_rows))), renamed)
+    return kept.select(cells.column_names), np.asarray(numpy_of(kept.column(numbers)), np.int64)
+
+
 def rows_in(cells: pa.Table, listed: pa.Table, keys: Sequence[str], rows: IntArray) -> IntArray:
     """Return the row of each cell in a list, of whose cells the rows are given; -1 where it is not listed."""
     numbers, known = row_numbers(cells, listed, by=keys)
@@ -592,13 +599,12 @@ def _join_cells(ours: pa.Table, theirs: pa.Table, keys: Sequence[str], renamed: 
         one = np.zeros(1, np.int64)
         return pa.table({PRESENCE: [BOTH]}), one, one
     names = list(keys)
-    kept = renamed_cells(theirs.select(names).append_column("_row", pa.array(np.arange(theirs.num_rows))), renamed)
-    own = np.asarray(numpy_of(kept.column("_row")), np.int64)
+    kept, own = numbered_cells(theirs.select(names), renamed)
     now, before = np.arange(ours.num_rows), rows_in(ours, kept, names, own)
     left = np.flatnonzero(rows_in(kept, ours, names, now) < 0)
     # Cells without a single counterpart are listed by the codes they had.
     gone = np.setdiff1d(np.arange(theirs.num_rows), own)
-    parts = [ours.select(names), kept.select(names).take(pa.array(left)), theirs.select(names).take(pa.array(gone))]
+    parts = [ours.select(names), kept.take(pa.array(left)), theirs.select(names).take(pa.array(gone))]
     rows = np.concatenate([now, np.full(len(left) + len(gone), -1)])
     earlier = np.concatenate([before, own[left], gone])
     joined = pa.concat_tables(parts, promote_options="default")

@@ -28,7 +28,7 @@ from recordwise.release.tables import (
     PRIVATE,
     ReleasedTable,
     digest_of,
-    facts_digest,
+    facts_of,
     name_columns,
     parts_from_json,
     with_names,
@@ -210,7 +210,7 @@ def recover(ledger: "Ledger", charge: "Charge") -> Release:
         # The tables were not recorded yet: they carry the head of the chain at their charge.
         if found.head != charge.head:
             raise _foreign(ledger, place)
-        facts = facts_digest(found.published.form)
+        facts = facts_of(found.published.form)
         head = ledger.record_release(charge, digest=found.digest, privacy_label=found.privacy_label, facts=facts)
         return replace(found, head=head)
     if closed.kind != "released" or closed.body.get("digest") != found.digest:

@@ -70,13 +70,17 @@ FACTS = (
     "follows",
     "declared_elsewhere",
 )
-"""Entries of release.json that are final when it is recorded, besides the dataset, plan, schema and budget of the ledger."""
+"""Entries of release.json that are final when it is recorded, besides the dataset, plan, schema and budget of the ledger.
+
+The ledger notes them with their digest, so that a later version may add to them.
+"""
 
 
-def facts_digest(form: Mapping[str, Any]) -> str:
+def facts_of(form: Mapping[str, Any], names: Sequence[str] = FACTS) -> dict[str, Any]:
     """Return the digest of what only release.json says, such as lists of codes and the level of intervals."""
-    told = {name: form[name] for name in FACTS if name in form}
-    return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    told = {name: form[name] for name in names if name in form}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return {"of": list(names), "digest": digest}
 
 
 def column_digest(column: pa.ChunkedArray) -> str:

@@ -27,7 +27,7 @@ from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
 from recordwise.release.published import Published
 from recordwise.release.staging import file_problems
-from recordwise.release.tables import digest_of, facts_digest, without_fits, without_names
+from recordwise.release.tables import digest_of, facts_of, without_fits, without_names
 
 KINDS = ("opened", "looked", "preflight", "charged", "reserved", "released", "failed")
 
@@ -226,7 +226,7 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
     # Ledgers of earlier versions do not have this digest.
     if "facts" in entry.body:
         pairs["release.json states other facts, such as lists of codes or the level of intervals,"] = (
-            facts_digest(release.form),
+            facts_of(release.form, entry.body["facts"]["of"]),
             entry.body["facts"],
         )
     # Ledgers of earlier versions state the schema once instead of with each charge.

@@ -14,7 +14,7 @@ from recordwise.ledger.ledger import Ledger, staying_lines
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.combined import carried_from
 from recordwise.mechanisms.registry import mechanism_from_json
-from recordwise.plan.arrays import numpy_of, table_digest
+from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import CellMechanism, Run, cell_key, firm_policy
 from recordwise.plan.describe import plan_json, table_name
 from recordwise.plan.expressions import Field, Group, Prefix
@@ -27,7 +27,7 @@ from recordwise.plan.statistics import CountUnits, Drawable, ExactTable
 from recordwise.plan.statistics.totals import SumSteps
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import CARRY, REVISE, START, Renaming, Series, Step, columns_key, renaming
-from recordwise.release.change import renamed_cells, rows_in
+from recordwise.release.change import numbered_cells, rows_in
 from recordwise.release.draw import PreparedStatistic, PreparedTable
 from recordwise.release.release import Release
 from recordwise.release.tables import PagePart, page_parts
@@ -141,9 +141,8 @@ def _places(cells: pa.Table, earlier: pa.Table, renamed: Renaming) -> IntArray:
     if not cells.num_columns:
         return np.zeros(1, np.int64)
     names = cells.column_names
-    known = earlier.select(names).append_column("_row", pa.array(np.arange(earlier.num_rows)))
-    known = renamed_cells(known, renamed)
-    return rows_in(cells, known, names, np.asarray(numpy_of(known.column("_row")), np.int64))
+    known, rows = numbered_cells(earlier.select(names), renamed)
+    return rows_in(cells, known, names, rows)
 
 
 def read_following(plan: Plan, following: Following, ledger: Ledger, *, private: bool | None = None) -> CarriedStage:

@@ -366,7 +366,11 @@ class PlanFile:
 
 @own_argument_errors
 def load_plan(
-    path: str | Path, *, parameters: Mapping[str, str | int] | None = None, budget: str | None = None
+    path: str | Path,
+    *,
+    parameters: Mapping[str, str | int] | None = None,
+    budget: str | None = None,
+    old_records: str | Path | None = None,
 ) -> PlanFile:
     """Read and check a plan file.
 
@@ -376,6 +380,8 @@ def load_plan(
         path: The TOML file.
         parameters: The values of ``${name}`` in its texts, such as ``{"year": 2026}``.
         budget: Another budget, as a plan file writes it after ``budget =``.
+        old_records: Records of the release that will be carried on or revised, where the file does not name them: like the
+            source, they must not serve as a list of keys.
 
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
@@ -390,7 +396,7 @@ def load_plan(
     root = replace(root, value=values.substitute(root.value))
     values.check_used()
     with hiding(values.hidden):
-        found = _read_plan(file, root)
+        found = _read_plan(file, root, [] if old_records is None else [str(Path(old_records).absolute())])
     problems = root.problems.in_order()
     if problems or found is None:
         raise PlanFileError(path=str(path), problems=problems)
@@ -444,13 +450,13 @@ class Reading:
         return not missing and all(value is not None for value in read.values())
 
 
-def _refuse_records_as_keys(root: Node, folder: Path) -> None:
+def _refuse_records_as_keys(root: Node, folder: Path, more: Sequence[str]) -> None:
     """Report lists of keys, codes or sizes that are among the files of records: what they list would be told for nothing."""
     records: set[tuple[int, int]] | None = None
     for path, name in _named_files(root.value):
         listed = _file_marks(folder, name)
         if listed and records is None:
-            records = set().union(*(_file_marks(folder, each) for each in _record_names(root.value)))
+            records = set().union(*(_file_marks(folder, each) for each in (*_record_names(root.value), *more)))
         if not listed.isdisjoint(records or ()):
             root.problems.add(
                 path,
@@ -486,8 +492,8 @@ def _named_files(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple
         yield from _named_files(each, (*path, name))
 
 
-def _read_plan(file: Path, root: Node) -> PlanFile | None:
-    _refuse_records_as_keys(root, file.resolve().parent)
+def _read_plan(file: Path, root: Node, more_records: Sequence[str]) -> PlanFile | None:
+    _refuse_records_as_keys(root, file.resolve().parent, more_records)
     read = Reading(root.entries(SECTIONS), file.resolve().parent)
     if not read.complete():
         return None

@@ -262,7 +262,8 @@ class Rows:
         check_cell_count(table.num_rows)
         for name, column in zip(table.column_names, table.columns):
             check_key_type(name, column.type)
-            if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+            plain = plain_column(column)
+            if pa.types.is_floating(plain.type) and pc.any(pc.is_nan(plain)).as_py():
                 raise KeysError(column=f"'{name}'", problem="has keys that are not a number (NaN)")
         return cls(pa.table({name: encode_column(table.column(name)) for name in table.column_names}))
 

@@ -340,7 +340,8 @@ def condition_sql(condition: Condition) -> E:
             return _never_null(listed if inside else exp.not_(listed))
         case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
             whole_bound = exp.Literal.number(int(bound))
-            return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
+            compared = ORDERS[order](this=column_sql(column), expression=whole_bound)
+            return _never_null(_corrected(compared, column, order, bound))
         case Compare(column, order, bound):
             order, near = float_comparison(order, bound)
             left = as_double(column_sql(column))
@@ -378,9 +379,18 @@ def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
             parameter=f"values of '{column.name}'",
             problem="mix text, numbers and booleans, which no SQL column can",
         )
-    literals = [value_sql(value) for value in values if not _unreadable(value)]
-    if literals:
-        return exp.Paren(this=exp.In(this=column_sql(column), expressions=literals))
+    readable = [value for value in values if not _unreadable(value)]
+    plain = [value_sql(value) for value in readable if not _is_rounded(value)]
+    rounded = [value_sql(value) for value in readable if _is_rounded(value)]
+    tests: list[exp.Expr] = [exp.In(this=column_sql(column), expressions=plain)] if plain else []
+    if rounded:
+        # A column of floats equals the float next to such a number, which is another number.
+        exactly = exp.In(this=_whole(column), expressions=[each.copy() for each in rounded])
+        unknown = exp.Is(this=column_sql(column), expression=exp.null())
+        near = exp.In(this=column_sql(column), expressions=rounded)
+        tests += [exp.and_(near, exp.or_(_never_null(exactly), unknown))]
+    if tests:
+        return exp.Paren(this=exp.or_(*tests) if len(tests) > 1 else tests[0])
     return exp.Paren(this=exp.and_(exp.not_(exp.Is(this=column_sql(column), expression=exp.null())), exp.false()))
 
 
@@ -390,6 +400,28 @@ def _unreadable(value: Value) -> bool:
     No integer or decimal column holds it and no float is read as it, so it never occurs.
     """
     return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
+
+
+def _is_rounded(value: Value) -> bool:
+    """Return whether the number is written as an integer, which a column of floats is compared with as another number."""
+    return (
+        isinstance(value, Fraction) and value.denominator == 1 and abs(value) < LARGEST_WHOLE and float(value) != value
+    )
+
+
+def _whole(column: ConditionColumn) -> E:
+    """Return a column as integers, NULL where they are too small for it."""
+    return exp.TryCast(this=column_sql(column), to=exp.DataType(this=exp.DType.BIGINT))
+
+
+def _corrected(test: E, column: ConditionColumn, order: str, bound: Fraction) -> E:
+    """Return a comparison that holds for floats too, which are compared with the float next to the bound."""
+    near = int(float(bound))
+    if near == bound or abs(near) >= LARGEST_WHOLE:
+        return test
+    at_near = _never_null(exp.EQ(this=_whole(column), expression=exp.Literal.number(near)))
+    passes = (near > bound) == order.startswith(">")
+    return exp.Paren(this=exp.or_(test, at_near) if passes else exp.and_(test, exp.not_(at_near)))
 
 
 def _never_null(test: E) -> E:

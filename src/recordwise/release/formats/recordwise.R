@@ -47,7 +47,7 @@ rw_total <- function(name, where = list(), by = NULL, folder = rw_folder, table 
   if (nrow(cells) == 0) stop("no cell has all of these codes")
   label <- if (is.null(by)) rep("total", nrow(cells)) else cells[[by]]
   # A cell without a code counts too; tapply would leave it out. The file does not tell it from one whose code is empty.
-  label[is.na(label)] <- "(no code)"
+  if (anyNA(label)) label[is.na(label)] <- "(no code)"
   value <- tapply(cells[[name]], label, sum)
   sd <- sqrt(tapply(cells[[paste0(name, "_sd")]]^2, label, sum))
   half <- telling[[chosen]]$halves[[name]]

@@ -345,8 +345,8 @@ class _Writer:
         self.input = book.add_format({"num_format": "@", "bg_color": "#FFF6CC", "border": 4})
         self.number = book.add_format({"num_format": "#,##0.##"})
         self.named = any(VALUE_SIGN in name for name in content.words.labels)
-        self.adds = any(map(_may_be_summed, content.tables))
         self.sheets = named_sheets(content)
+        self.area = Area.of(content, {table.name: name for name, (table, start, _) in self.sheets if not start})
         self.marks: list[str] = []
         """The names of areas so far: unlike those of sheets they have no blanks or signs, so that two may become one."""
 
@@ -359,9 +359,8 @@ class _Writer:
             self._codes()
         for name, (table, start, count) in self.sheets:
             self._table(name, table, start, count)
-        area = Area.of(self.content, {table.name: name for name, (table, start, _) in self.sheets if not start})
-        if area is not None:
-            self._area(area)
+        if self.area is not None:
+            self._area(self.area)
 
     def _sheet(self, name: str) -> Any:
         """Return a new sheet that prints as wide as a page."""
@@ -428,7 +427,7 @@ class _Writer:
     def _contents(self) -> None:
         rows = [[name, table.title] for name, (table, _, _) in self.sheets]
         about = "This sheet has one table: the sheets of the workbook."
-        rows += [[AREA, "Add up cells of your own choice, with the error of the sum"]] if self.adds else []
+        rows += [[AREA, "Add up cells of your own choice, with the error of the sum"]] if self.area is not None else []
         sheet = self._add_sheet(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
         sheet.set_column(0, 0, 32)
         sheet.set_column(1, 1, 90)
