@@ -1,5 +1,6 @@
 """Fixtures for every folder: the engines, by one parameter."""
 
+import functools
 import gc
 import os
 import subprocess
@@ -11,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import typer.testing
 
 # Before numpy is imported: with a worker on each core, threads of its linear algebra would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -30,6 +32,8 @@ NEEDS = {
 """Which marker a test gets by the fixtures that it uses; Spark is recognized by a parameter too."""
 CASES: Counter[tuple[str, str]] = Counter()
 """Of each test, by what they need, as far as they are collected."""
+typer.testing._get_command = functools.cache(typer.testing._get_command)  # type: ignore[attr-defined]
+"""The command line is made of its forty commands once, and not for each of the thousands that tests run."""
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
 
