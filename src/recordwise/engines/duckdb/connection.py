@@ -100,16 +100,18 @@ class Connection:
 
         64-bit, without NULLs, read in batches.
         """
-        parts, taken = [np.empty(0, dtype=np.uint64)], 0
+        # Memory that was not written yet takes no room, and each batch leaves its own for the next.
+        held, taken = np.empty(at_most, dtype=np.uint64), 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb", copy=False)).to_arrow_reader(BATCH_ROWS):
-                parts.append(numpy_of(batch.column(0)).view(np.uint64))
-                taken += batch.num_rows
+                first, taken = taken, taken + batch.num_rows
                 if taken > at_most:
                     return None
+                held[first:taken] = numpy_of(batch.column(0)).view(np.uint64)
+                del batch
         except duckdb.Error as error:
             raise failure(error) from None
-        return np.concatenate(parts)
+        return held[:taken]
 
     def close(self) -> None:
         """Close the connection and delete everything it holds, including spilled pages."""
@@ -147,10 +149,11 @@ BLOCK = 1 << 18
 
 def all_different(numbers: Numbers) -> bool:
     """Whether no two of at most 2^32 numbers are equal."""
-    left = numbers
+    # Every round writes the places that it reads, so that one memory serves all.
+    places, left = np.empty(1 << _place_bits(numbers), dtype=np.uint32), numbers
     with ThreadPoolExecutor(2) as pool:
         for spread in SPREADS:
-            found = _remaining_numbers(left, spread, pool)
+            found = _remaining_numbers(left, spread, places, pool)
             if found is None:
                 return False
             left = found
@@ -158,20 +161,28 @@ def all_different(numbers: Numbers) -> bool:
     return not np.any(ordered[1:] == ordered[:-1])
 
 
-def _remaining_numbers(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
+def _place_bits(numbers: Numbers) -> int:
+    """How many leading bits tell the places of a round apart."""
+    return min(numbers.size.bit_length() + 1, MOST_BITS)
+
+
+def _remaining_numbers(
+    numbers: Numbers, spread: np.uint64, places: Indices, pool: ThreadPoolExecutor
+) -> Numbers | None:
     """Return the numbers without a slot, or None on a duplicate."""
-    bits = min(numbers.size.bit_length() + 1, MOST_BITS)
-    # Only places that were written are read.
-    keeper = np.empty(1 << bits, dtype=np.uint32)
+    shift, keeper = np.uint64(64 - _place_bits(numbers)), places[: 1 << _place_bits(numbers)]
 
     def slots(part: slice) -> IntArray:
-        return np.asarray(((numbers[part] * spread) >> np.uint64(64 - bits)).view(np.int64))
+        product = numbers[part] * spread
+        product >>= shift
+        return product.view(np.int64)
 
     def keep(part: slice) -> None:
         keeper[slots(part)] = _indices(part)
 
     def left(part: slice) -> Numbers | None:
-        kept = keeper[slots(part)]
+        # Every slot is a place: looking up without a test of bounds is faster.
+        kept = np.take(keeper, slots(part), mode="clip")
         other = np.flatnonzero(kept != _indices(part))
         found = numbers[part][other]
         return None if np.any(numbers[kept[other]] == found) else found
