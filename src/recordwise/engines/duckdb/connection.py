@@ -52,7 +52,11 @@ class Connection:
             "disabled_optimizers": TRUSTING,
         }
         try:
-            self.duckdb = duckdb.connect(":memory:", config=settings)
+            with ThreadPoolExecutor(1) as pool:
+                # DuckDB opens without the interpreter, which meanwhile loads what writes statements.
+                opening = pool.submit(duckdb.connect, ":memory:", config=settings)
+                exp.null().sql(dialect="duckdb")
+                self.duckdb = opening.result()
             self._lock(files)
         except duckdb.Error as error:
             self._spill.cleanup()
