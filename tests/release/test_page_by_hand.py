@@ -229,10 +229,10 @@ def test_packed_cells_say_how_they_are_packed() -> None:
     assert body[:8] == packed_codes(np.array([0, 1]), 4)
     assert Digits.read(body[8:], 2).values() == [1.5, -2]
     assert packed_cells([]) == ""
-    assert zlib.decompress(compress(b"abc" * 50)) == b"abc" * 50
-    head, more = replace(page, parents=np.array([2, 0])).pack()
+    assert zlib.decompress(compress([b"abc"] * 50)) == b"abc" * 50
+    head, parts = replace(page, parents=np.array([2, 0])).pack()
     assert head["parents"] == 1
-    assert more.endswith(packed_codes(np.array([2, 0]), 4))
+    assert b"".join(parts).endswith(packed_codes(np.array([2, 0]), 4))
 
 
 def test_a_table_has_its_interval_and_fit_on_the_page_and_the_ends_of_a_fit_unless_it_is_large() -> None:

@@ -9,9 +9,10 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -130,21 +131,25 @@ class PageTable:
         parts = [packed_numbers(self.data.column(name)).planes() for name in variable.columns]
         return [*parts, packed_codes(self._status_codes(variable.name), 1)] if variable.status else parts
 
-    def pack(self) -> tuple[dict[str, Any], bytes]:
-        """What the compressed cells say about themselves, and their bytes."""
+    def pack(self) -> tuple[dict[str, Any], Iterator[bytes]]:
+        """What the compressed cells say about themselves, and their bytes in order."""
         keys, parts = [], list[bytes]()
         for name, labels in zip(self.keys, self.labels):
             found = pc.dictionary_encode(self.data.column(name).combine_chunks(), null_encoding="encode")
             values = _texts(found.dictionary)
             keys.append({"values": values, "labels": [labels.get(value or "") for value in values] if labels else None})
             parts.append(packed_codes(numpy_of(found.indices), 4))
+        head = {"rows": self.data.num_rows, "keys": keys} | ({} if self.parents is None else {"parents": 1})
+        return head, chain(parts, self._numbers())
+
+    def _numbers(self) -> Iterator[bytes]:
+        """The bytes after the keys: while one variable is taken, the next are packed."""
         with ThreadPoolExecutor() as pool:
             for packed in pool.map(self._pack, self.variables):
-                parts += packed
-        parts += [] if self.parents is None else [packed_codes(self.parents, 4)]
-        parts += [column.planes() for column in self.past]
-        head = {"rows": self.data.num_rows, "keys": keys} | ({} if self.parents is None else {"parents": 1})
-        return head, b"".join(parts)
+                yield from packed
+        if self.parents is not None:
+            yield packed_codes(self.parents, 4)
+        yield from (column.planes() for column in self.past)
 
 
 def page_cells(
@@ -213,11 +218,12 @@ def _length(sample: PageTable, count: int) -> float:
 
     The compression sees that each column's bytes have particular frequencies, but not in as few as a sample has.
     """
-    head, body = sample.pack()
+    head, parts = sample.pack()
+    body = b"".join(parts)
     rows = max(1, int(sample.data.num_rows))
     planes = (body[start : start + rows] for start in range(0, len(body), rows))
-    taken = sum(len(compress(plane)) for plane in planes)
-    return (len(compress(_json(head))) + taken * count / rows) * 4 / 3
+    taken = sum(len(compress([plane])) for plane in planes)
+    return (len(compress([_json(head)])) + taken * count / rows) * 4 / 3
 
 
 def rows_that_fit(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
@@ -258,14 +264,14 @@ def _order(table: ReleasedTable) -> pa.Array:
     return pc.array_sort_indices(table.data.column(table.variables[0]).combine_chunks(), order="descending")
 
 
-def compress(raw: bytes) -> bytes:
-    """Return the bytes in the format of zlib.
+def compress(*parts: Iterable[bytes]) -> bytes:
+    """Return the bytes of all parts in the format of zlib.
 
     Runs are shortened and bytes coded by frequency, but no repeated strings are searched: digits of noisy numbers
     have none, so the result is smaller than the usual one, in a third of the time.
     """
     coder = zlib.compressobj(strategy=zlib.Z_RLE)
-    return coder.compress(raw) + coder.flush()
+    return b"".join([*(coder.compress(each) for each in chain(*parts)), coder.flush()])
 
 
 def packed_cells(tables: Sequence[PageTable]) -> str:
@@ -274,8 +280,7 @@ def packed_cells(tables: Sequence[PageTable]) -> str:
         return ""
     heads, bodies = zip(*(table.pack() for table in tables))
     head = _json(heads)
-    raw = len(head).to_bytes(4, "little") + head + b"".join(bodies)
-    return base64.b64encode(compress(raw)).decode()
+    return base64.b64encode(compress([len(head).to_bytes(4, "little"), head], *bodies)).decode()
 
 
 def _json(form: Any) -> bytes:
