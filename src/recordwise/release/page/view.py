@@ -67,6 +67,8 @@ class View:
     meaning: MeaningTable | None
     """Epsilon and power where all noise is discrete Gaussian on a lattice."""
     results: Results
+    reaches: Mapping[str, Any]
+    """How far each measure is hidden, where the laws of its noise are known."""
     periods: tuple[Period, ...] = ()
     """The periods of the series so far, with this one; empty outside a series."""
 
@@ -94,6 +96,7 @@ def view_of(release: "Release", files: Mapping[str, str], content: Content | Non
         questions = questions_of(release.policy, labels, published.categories)
         start = start_record(release.policy, questions)
         figures, meaning = _figures(release, start, content), _meaning(release)
+        reaches = reaches_json(release.values)
         tables, packed = cells.result()
     return View(
         release=release,
@@ -110,6 +113,7 @@ def view_of(release: "Release", files: Mapping[str, str], content: Content | Non
         content=content,
         meaning=meaning,
         results=results,
+        reaches=reaches,
         periods=published.series.periods,
     )
 
@@ -153,7 +157,7 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
-        "reaches": reaches_json(release.values),
+        "reaches": view.reaches,
         "units": {name: view.content.words.unit(name) for name in names if view.content.words.unit(name)},
         **view.firm_columns.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
