@@ -298,6 +298,29 @@ def test_a_connection_that_cannot_be_opened_leaves_no_folder(monkeypatch: pytest
     assert cleaned == [True]
 
 
+def test_an_interrupt_while_a_connection_opens_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(exp, "null", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Connection(files=(), memory_limit="100MB", threads=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_are_fetched_stay_when_the_next_ones_are() -> None:
+    made = Connection(files=(), memory_limit="100MB", threads=1)
+    try:
+        asked = [exp.select(exp.cast(exp.Literal.number(each), exp.DType.BIGINT).as_("n")) for each in (3, 5)]
+        first, second = (made.fetch_numbers(each, at_most=9) for each in asked)
+        assert (first is not None and first.tolist(), second is not None and second.tolist()) == ([3], [5])
+    finally:
+        made.close()
+
+
 @pytest.mark.parametrize(
     ("least", "most", "held", "near"),
     [

@@ -58,8 +58,10 @@ class Connection:
                 exp.null().sql(dialect="duckdb")
                 self.duckdb = opening.result()
             self._lock(files)
-        except duckdb.Error as error:
+        except BaseException as error:
             self._spill.cleanup()
+            if not isinstance(error, duckdb.Error):
+                raise
             raise failure(error) from None
 
     def _lock(self, files: Sequence[Path]) -> None:
