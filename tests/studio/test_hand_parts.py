@@ -1,8 +1,10 @@
 """What the studio hands over and serves, part by part: years of a budget, code, lines, routes and idle time."""
 
+import errno
 import importlib
 import json
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -310,7 +312,11 @@ ENDS = {
 }
 
 
-OWNER, OTHER, NOBODY = guard.Asker
+OWNER, OTHER, UNKNOWN = guard.Asker
+
+
+def asker(far: int, host: str = guard.HOST) -> guard.Asker:
+    return guard.asker((host, far), 8123, listed=True)
 
 
 @pytest.mark.parametrize(("user", "found"), [(os.getuid(), OWNER), (0, OWNER), (64_999, OTHER)])
@@ -322,20 +328,43 @@ def test_the_user_of_a_connection_is_the_one_at_its_far_end(
     (tmp_path / "tcp").write_text(LISTED)
     with (tmp_path / ends).open("a") as listed:
         listed.write(ENDS[ends].format(user))
-    assert guard.asker((guard.HOST, 40000), 8123) is found
-    assert guard.asker(("127.0.0.2", 40000), 8123) is OTHER
-    assert guard.asker(None, 8123) is OTHER
-    assert guard.asker((guard.HOST, 40001), 8123) is NOBODY, "the far end was closed"
-    assert guard.asker((guard.HOST, 40002), 8123) is NOBODY, "our own end was closed too"
-    assert guard.asker((guard.HOST, 40000), 8124) is OWNER, "where the studio itself is not listed, nothing can be seen"
+    assert asker(40000) is found
+    assert asker(40000, "127.0.0.2") is OTHER
+    assert guard.asker(None, 8123, listed=True) is OTHER
+    assert asker(40001) is UNKNOWN, "the far end was closed"
+    assert asker(40002) is UNKNOWN, "our own end was closed too"
     (tmp_path / "tcp").write_text(LISTED)
     (tmp_path / "tcp6").write_text("")
-    assert guard.asker((guard.HOST, 40000), 8123) is NOBODY, "who is in neither list hides"
+    assert asker(40000) is UNKNOWN, "who is in neither list hides"
     without_ours = "".join(line for line in LISTED.splitlines(True) if " 1: " not in line)
     (tmp_path / "tcp").write_text(without_ours + ENDS["tcp"].format(os.getuid()))
-    assert guard.asker((guard.HOST, 40000), 8123) is NOBODY, "only the end of who asked is listed"
+    assert asker(40000) is UNKNOWN, "only the end of who asked is listed"
     (tmp_path / "tcp").unlink()
-    assert guard.asker((guard.HOST, 40000), 8123) is OWNER
+    assert asker(40000) is UNKNOWN, "a list that is gone lists nobody"
+
+
+def test_a_machine_lists_connections_or_not_from_the_start(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp", tmp_path / "tcp6"))
+    assert not guard.is_listed(8123), "there is no list"
+    (tmp_path / "tcp").write_text(LISTED)
+    assert guard.is_listed(8123)
+    assert not guard.is_listed(8124)
+    assert guard.asker((guard.HOST, 40000), 8124, listed=False) is OWNER, "where nothing is listed nothing can be seen"
+    assert guard.asker(("127.0.0.2", 40000), 8124, listed=False) is OTHER
+
+
+@pytest.mark.parametrize("why", [errno.EMFILE, errno.ENFILE, errno.EACCES, errno.ENOMEM])
+def test_a_list_that_cannot_be_read_admits_nobody(why: int, tmp_path: Path, monkeypatch: Patch) -> None:
+    """Another user can take all the files that a process may open."""
+
+    def read_text(_: Path) -> str:
+        raise OSError(why, os.strerror(why))
+
+    monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp",))
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert asker(40000) is UNKNOWN
+    with pytest.raises(OSError, match=re.escape(os.strerror(why))):
+        guard.is_listed(8123)
 
 
 def test_another_window_is_told_its_address_once() -> None:

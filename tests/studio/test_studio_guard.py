@@ -156,6 +156,33 @@ def test_another_user_is_refused_with_token_and_cookie(studio: Running, way: str
     studio.access.used = True
 
 
+TAKEN = """
+import os, resource, socket, sys
+from recordwise.studio.guard import asker, is_listed
+listening = socket.create_server(("127.0.0.1", 0))
+port = listening.getsockname()[1]
+listed = is_listed(port)
+asking = socket.create_connection(("127.0.0.1", port))
+answering, client = listening.accept()
+print(asker(client, port, listed=listed).name)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+taken = []
+try:
+    while True:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+print(asker(client, port, listed=listed).name)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
+def test_who_asks_when_no_file_can_be_opened_is_not_taken_for_the_owner() -> None:
+    found = subprocess.run([sys.executable, "-c", TAKEN], capture_output=True, check=True, text=True).stdout
+    assert found.split() == ["OWNER", "UNKNOWN"]
+
+
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the users of connections")
 def test_the_owner_who_leaves_early_is_not_called_another_user(studio: Running) -> None:
@@ -241,7 +268,8 @@ def test_a_body_of_unknown_length_is_refused(length: str | None) -> None:
     sent = {"host": [access.host], "origin": [access.origin]} | ({} if length is None else {"content-length": [length]})
     headers = [(name.encode(), each.encode("utf-8")) for name, values in sent.items() for each in values]
     scope = {"type": "http", "method": "POST", "path": "/session", "headers": headers, "client": (HOST, 2)}
-    refused = Guard(app=None, access=access, seen=lambda: None, warn=lambda: None).refusal(scope)  # type: ignore[arg-type]
+    guarding = Guard(app=None, access=access, seen=lambda: None, warn=lambda: None, listed=False)  # type: ignore[arg-type]
+    refused = guarding.refusal(scope)
     assert refused is not None
     assert refused.status == 411
 

@@ -49,7 +49,7 @@ def scope(method: str = "GET", path: str = "/about", **changed: Any) -> dict[str
 
 
 def guarding(app: Any, seen: Callable[[], None] = lambda: None, warn: Callable[[], None] = lambda: None) -> Guard:
-    return Guard(app=app, access=access(), seen=seen, warn=warn)
+    return Guard(app=app, access=access(), seen=seen, warn=warn, listed=False)
 
 
 def refused(*given: Any, **changed: Any) -> int | None:

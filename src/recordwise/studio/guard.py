@@ -118,31 +118,47 @@ class Asker(Enum):
 
     OWNER = "the studio's user, or root"
     OTHER = "another user of this machine"
-    NOBODY = "who closed it since, so that no answer can arrive"
+    UNKNOWN = "who closed it since, so that no answer can arrive, or whose end cannot be looked up"
 
 
-def asker(client: tuple[str, int] | None, server: int) -> Asker:
+def is_listed(server: int) -> bool:
+    """Return whether this machine lists who is connected to a port.
+
+    Only Linux does. Asked once, before anybody is answered: no later failure to read the lists may pass for a machine that has none.
+    """
+    return any(_listens(row, server) for row in _rows())
+
+
+def asker(client: tuple[str, int] | None, server: int, *, listed: bool) -> Asker:
     """Return who asks; the owner where the machine does not list its connections.
 
     A connection that is not among those listed was closed: what was sent on it may be anybody's.
     """
     if client is None or client[0] != HOST:
         return Asker.OTHER
+    if not listed:
+        return Asker.OWNER
     # A list is not read at one moment, so a connection that is missing is looked for twice.
     for _ in range(2):
-        rows = [line.split() for each in CONNECTIONS for line in _lines(each)]
-        if not any(_listens(row, server) for row in rows):
-            return Asker.OWNER
+        try:
+            rows = _rows()
+        except OSError:
+            return Asker.UNKNOWN
         users = {int(row[7]) for row in rows if _joins(row, client[1], server) and row[9] != "0"}
         if users and any(_joins(row, server, client[1]) for row in rows):
             return Asker.OWNER if users <= {0, os.getuid()} else Asker.OTHER
-    return Asker.NOBODY
+    return Asker.UNKNOWN
+
+
+def _rows() -> list[list[str]]:
+    return [line.split() for each in CONNECTIONS for line in _lines(each)]
 
 
 def _lines(listed: Path) -> list[str]:
+    """Return the lines of a list, none if there is none."""
     try:
         return listed.read_text().splitlines()[1:]
-    except OSError:
+    except FileNotFoundError:
         return []
 
 
@@ -168,6 +184,8 @@ class Guard:
     """Called for each request that is let in with a cookie: the studio is in use."""
     warn: Callable[[], None]
     """Called for each request of another user of this machine."""
+    listed: bool
+    """Whether this machine lists who is connected to the studio."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it without reading its body."""
@@ -199,7 +217,7 @@ class Guard:
 
     def _other_user(self, scope: Message) -> Refused | None:
         """Refuse other users, whatever they send: the address was on the command line of a browser, which all can read."""
-        found = asker(scope["client"], self.access.port)
+        found = asker(scope["client"], self.access.port, listed=self.listed)
         if found is Asker.OWNER:
             return None
         if found is Asker.OTHER:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ExtraError, ParameterError, RecordwiseError
 from recordwise.studio.desk import Desk
-from recordwise.studio.guard import HOST, Access, App, Guard
+from recordwise.studio.guard import HOST, Access, App, Guard, is_listed
 from recordwise.studio.page import page_html, static_files
 from recordwise.studio.worker import UNEXPECTED
 
@@ -75,7 +75,7 @@ class Serving:
 
 
 def application(serving: Serving) -> App:
-    """Return the application behind its guard."""
+    """Return the application behind its guard; its port listens already."""
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -92,7 +92,8 @@ def application(serving: Serving) -> App:
 
     listed = [Route(path, _answering(serving, function), methods=[method]) for method, path, function in ROUTES]
     app = Starlette(routes=listed, lifespan=lifespan)
-    return Guard(app=app, access=serving.access, seen=serving.seen, warn=serving.warn)
+    listed = is_listed(serving.access.port)
+    return Guard(app=app, access=serving.access, seen=serving.seen, warn=serving.warn, listed=listed)
 
 
 def _answering(serving: Serving, function: "Callable[[Serving, Request], Any]") -> "Callable[[Request], Any]":
