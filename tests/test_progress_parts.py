@@ -75,6 +75,20 @@ def test_a_bar_that_closes_early_never_opens(monkeypatch: Patch) -> None:
     assert bar.seen == []
 
 
+@pytest.mark.parametrize("failure", [OSError, ValueError("I/O operation on closed file."), AttributeError])
+def test_a_bar_whose_terminal_is_gone_ends_no_work(failure: Any, monkeypatch: Patch) -> None:
+    timers, bar = Timers(monkeypatch), Bar()
+
+    def gone(*_: Any) -> None:
+        raise failure
+
+    with progress._display(bar, "first", 1.0):
+        timers.made[0].function()
+        bar.show = bar.close = gone  # type: ignore[method-assign]
+        progress.tell("second", 0.5)
+    assert bar.seen == ["open", ("first", 0.0)]
+
+
 @pytest.mark.parametrize("what", ["_start", "close"])
 def test_a_bar_opens_and_closes_under_its_lock(what: str, monkeypatch: Patch) -> None:
     timers, bar = Timers(monkeypatch), Bar()

@@ -225,8 +225,8 @@ class _Late:
     def show(self, doing: str, share: float) -> None:
         self._latest = (doing, share)
         if self._open:
-            # A terminal that is gone ends no work.
-            with suppress(OSError):
+            # A terminal or cell that is gone ends no work: what was charged and drawn is still handed over.
+            with suppress(Exception):
                 self._bar.show(doing, share)
 
     def close(self) -> None:
@@ -234,7 +234,7 @@ class _Late:
         with self._lock:
             self._closed = True
             if self._open:
-                with suppress(OSError):
+                with suppress(Exception):
                     self._bar.close()
 
 
