@@ -1,6 +1,7 @@
 """What is shown of progress: when a bar opens and closes, what its line says, and whom a part belongs to."""
 
 import importlib
+import io
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -87,6 +88,19 @@ def test_a_bar_whose_terminal_is_gone_ends_no_work(failure: Any, monkeypatch: Pa
         bar.show = bar.close = gone  # type: ignore[method-assign]
         progress.tell("second", 0.5)
     assert bar.seen == ["open", ("first", 0.0)]
+
+
+def closed_stream() -> io.StringIO:
+    made = io.StringIO()
+    made.close()
+    return made
+
+
+@pytest.mark.parametrize("stream", [None, closed_stream()])
+def test_without_standard_error_work_is_done_and_nothing_is_shown(stream: Any, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert not progress.is_terminal(stream)
+    assert progress.reported(lambda: 7)() == 7
 
 
 @pytest.mark.parametrize("what", ["_start", "close"])

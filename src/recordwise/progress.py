@@ -173,7 +173,15 @@ def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextMana
         return nullcontext()
     if in_notebook():
         return _display(NotebookBar(), doing, after)
-    return _display(TerminalBar(), doing, after) if sys.stderr.isatty() else nullcontext()
+    return _display(TerminalBar(), doing, after) if is_terminal(sys.stderr) else nullcontext()
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a standard stream is a terminal; a closed or missing one is none."""
+    try:
+        return stream is not None and bool(stream.isatty())
+    except ValueError:
+        return False
 
 
 def in_notebook() -> bool:

@@ -215,6 +215,49 @@ def test_exit_codes_are_in_order_and_those_of_the_command() -> None:
     assert failing.epilog("check").endswith("\n\nExample: recordwise check plan.toml")
 
 
+# Standard streams that are closed or full.
+
+
+def test_nothing_is_said_where_there_is_no_standard_error(monkeypatch: Patch, capsys: Captured) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    failing.say("a sentence")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stderr"])
+def test_nobody_confirms_without_standard_input_or_error(closed: str, monkeypatch: Patch, capsys: Captured) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(sys, closed, None)
+    with pytest.raises(typer.Exit) as stopped:
+        failing.require_terminal("Nothing was spent.")
+    assert stopped.value.exit_code == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_without_standard_output_there_is_no_terminal(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert not screen.on_terminal()
+
+
+def test_what_cannot_be_printed_outside_of_a_command_is_a_sentence(
+    interrupts: Any, monkeypatch: Patch, capsys: Captured
+) -> None:
+    ended_output: list[bool] = []
+    monkeypatch.setattr(failing, "_end_output", lambda: ended_output.append(True))
+    monkeypatch.setattr(sys, "argv", ["recordwise", "--help"])
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(SystemExit) as stopped:
+        failing.run(full)
+    assert (stopped.value.code, ended_output) == (2, [True])
+    assert capsys.readouterr() == ("", "recordwise: a file: No space left on device\n")
+    monkeypatch.setattr(sys, "argv", ["recordwise", "check", "--debug"])
+    with pytest.raises(OSError, match="No space left"):
+        failing.run(full)
+
+
 # An interrupt that a library turns into something else.
 
 

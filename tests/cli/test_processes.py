@@ -41,6 +41,25 @@ def test_a_release_in_a_pipe_is_quiet(folder, warm):
     assert looked_up.stderr == ""
 
 
+@pytest.mark.process
+def test_a_stream_that_is_closed_ends_no_command(folder):
+    def closing(streams, *words):
+        begun = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-m", "recordwise", *words]
+        own = os.environ | {"PYTHONPATH": str(SOURCE)}
+        return subprocess.run(begun, cwd=folder, env=own, timeout=120, text=True, capture_output=True)
+
+    asked = closing("<&-", "release", "plan.toml", "--out", "out")
+    assert asked.returncode == 2
+    assert "so nobody can confirm; pass --yes. Nothing was spent." in asked.stderr
+    done = closing("2>&-", "release", "plan.toml", "--out", "out", "--yes")
+    assert done.returncode == 0
+    assert done.stdout.startswith("\nPublished in out\n")
+    assert closing(">&-", "ask", "out", "emp").returncode == 0
+    if Path("/dev/full").exists():
+        helped = closing(">/dev/full", "--help")
+        assert (helped.returncode, helped.stderr) == (2, "recordwise: a file: No space left on device\n")
+
+
 def answered(folder, answer, *words):
     """A command whose standard input and error are a terminal; what it shows there, and what it prints in a pipe."""
     terminal, theirs = os.openpty()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.progress import is_terminal
 
 if TYPE_CHECKING:
     from recordwise.cli.screen import Tell
@@ -455,7 +456,7 @@ def init(
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
     found = declared_columns(given, headed=headed)
     said = {"unit": unit, "sum": sums, "by": by, "keys": keys, "tuned_on": [tuned_on] if tuned_on else None}
-    if sys.stdin.isatty() and not look:
+    if is_terminal(sys.stdin) and not look:
         said = ask_missing(said, found, asked=not (hierarchy or sizes))
     wishes = wishes_of(said, steps or [], hierarchy or [], sizes, out, found)
     wishes.check(found, source["source"])
@@ -564,7 +565,7 @@ def _key_lists(given: list[str], by: list[str]) -> tuple[list[Path], dict[str, t
 def confirm_header(file: str) -> bool:
     """Ask whether the first line, not shown, holds names."""
     question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
-    return sys.stdin.isatty() and typer.confirm(question)
+    return is_terminal(sys.stdin) and typer.confirm(question)
 
 
 def note_look(ledger: Path, dataset: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from recordwise.errors import AlreadyReleasedError, BudgetError, PlanFileError, RecordwiseError
+from recordwise.progress import is_terminal
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -88,6 +89,13 @@ def run(command: Callable[[], object]) -> None:
         if ended.code != INTERRUPTED:
             say(f"recordwise: {STOPPED}")
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        # Help is printed outside of any command, perhaps to a full disk.
+        if "--debug" in sys.argv:
+            raise
+        say(f"recordwise: {message(error)}")
+        _end_output()
+        sys.exit(BAD_INPUT)
 
 
 def _mark_handled() -> None:
@@ -118,6 +126,9 @@ def plain_float(text: str | float) -> float:
 
 def say(text: str) -> None:
     """Print a line on standard error, if anybody can still read it: nothing that is done depends on that."""
+    if sys.stderr is None:
+        # Print would take that for standard output.
+        return
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
@@ -147,7 +158,7 @@ def _end_output() -> None:
 
 def require_terminal(left: str) -> None:
     """End a command that nobody can confirm, and say what is left as it was."""
-    if not sys.stdin.isatty():
+    if sys.stderr is None or not is_terminal(sys.stdin):
         say(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}")
         raise typer.Exit(BAD_INPUT)
 

@@ -10,7 +10,7 @@ import typer
 
 from recordwise.cli.failing import say
 from recordwise.exact.text import share_text
-from recordwise.progress import listening, shown
+from recordwise.progress import is_terminal, listening, shown
 from recordwise.progress import steps as told
 
 PIPE_WIDTH = 100
@@ -18,7 +18,7 @@ Tell = Callable[[str], object]
 
 
 def on_terminal() -> bool:
-    return sys.stdout.isatty()
+    return is_terminal(sys.stdout)
 
 
 def heading(text: str) -> None:
@@ -101,7 +101,7 @@ def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
     """Report progress by a bar, or in a pipe by a line for each step, unless ``quiet``."""
     if quiet:
         yield lambda _: None
-    elif sys.stderr.isatty():
+    elif is_terminal(sys.stderr):
         with shown("starting", after=0.0):
             yield told(steps)
     else:
