@@ -49,6 +49,20 @@ def test_confidential_records_are_noted_in_the_ledger(folder, run_json, terminal
 
 
 @pytest.mark.parametrize(
+    "given",
+    [
+        ("--records", "none.csv"),
+        ("--records", "plan.toml"),
+        ("--records", "establishments.parquet", "--against", "nothing"),
+    ],
+)
+def test_what_cannot_be_opened_or_asked_is_no_look(folder, run, terminal, given, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert run("plan", "evaluate", "plan.toml", "--draws", 1, *given).exit_code == 2
+    assert not (folder / "small.ledger").exists()
+
+
+@pytest.mark.parametrize(
     "given", [(), ("--records", "establishments.parquet"), ("--records", "establishments.parquet", "--json")]
 )
 def test_confidential_numbers_go_to_a_terminal_only(folder, run, given, monkeypatch):

@@ -84,6 +84,15 @@ def test_a_rehearsal_of_confidential_records_is_a_look_and_its_folder_is_its_own
     assert "were viewed before this release (1 look: rehearse 1)" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "plan.toml"])
+def test_records_that_cannot_be_opened_are_no_look(folder, run, terminal, name):
+    result = run("rehearse", folder / "plan.toml", "--out", folder / "made", "--records", folder / name)
+    assert result.exit_code == 2
+    assert "No record was read" in " ".join(result.stderr.split())
+    assert not (folder / "small.ledger").exists()
+    assert not (folder / "made").exists()
+
+
 def test_a_look_that_cannot_be_noted_does_not_happen(folder, run, terminal):
     (folder / "small.ledger").write_text("no ledger")
     result = run(

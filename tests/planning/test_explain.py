@@ -134,9 +134,17 @@ def test_generated_records_leave_source_and_ledger_alone(page: Any, plan: Path) 
 
 
 def test_confidential_records_are_a_look_that_the_ledger_notes_first(tmp_path: Path) -> None:
+    """Also where validation refuses a value; a file that cannot be opened was not looked at."""
     (tmp_path / "plan.toml").write_text(PLAN)
-    with pytest.raises(rw.errors.RecordwiseError):
-        explain(tmp_path / "plan.toml", records=tmp_path / "missing.parquet")
+    (tmp_path / "of.unknown").write_text("id,county,emp\n1,A,4\n")
+    (tmp_path / "other.csv").write_text("id,county\n1,A\n")
+    for name in ("missing.parquet", "missing.csv", "of.unknown", "other.csv"):
+        with pytest.raises(rw.errors.RecordwiseError):
+            explain(tmp_path / "plan.toml", records=tmp_path / name)
+        assert not (tmp_path / "shops.ledger").exists(), name
+    (tmp_path / "wrong.csv").write_text("id,county,emp\n1,A,-4\n")
+    with pytest.raises(rw.errors.DataError):
+        explain(tmp_path / "plan.toml", records=tmp_path / "wrong.csv")
     ledger = Ledger.existing(tmp_path / "shops.ledger")
     assert ledger.looks() == {"explain": 1}
     ledger.close()

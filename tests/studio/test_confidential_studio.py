@@ -13,6 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -93,10 +96,15 @@ def handed(folder: Path) -> dict[str, Any]:
         return {"trade": trade, "exact": exact} | answered(studio, "POST", "/handover", {"state": state, "save": True})
 
 
-def test_a_look_is_entered_before_the_records_are_opened(tmp_path: Path) -> None:
+def test_a_look_is_entered_before_a_record_is_read_and_not_where_none_can_be(tmp_path: Path) -> None:
     write_plan(tmp_path, rows=5, short=True)
     (tmp_path / "broken.parquet").write_text("no records")
     with command(tmp_path, "--records", "broken.parquet") as studio:
+        assert stage(studio)["stage"] == "failed"
+    assert not (tmp_path / "small.ledger").exists()
+    records = pq.read_table(tmp_path / "records.parquet")
+    csv.write_csv(records.drop(["emp"]).append_column("emp", pa.array([-1] * 5)), tmp_path / "wrong.csv")
+    with command(tmp_path, "--records", "wrong.csv") as studio:
         assert stage(studio)["stage"] == "failed"
     assert looks(tmp_path) == {"studio": 1}
 

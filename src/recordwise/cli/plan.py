@@ -358,6 +358,16 @@ def evaluate(options: SimpleNamespace) -> None:
     if options.rows is not None and options.records is None:
         options.data = "synthetic"
     file = open_plan(options.plan_file, options.plot, options.given, data=options.data)
+    # Read before any record: what cannot be asked is no look.
+    asked: dict[str, Any] = {
+        "metric": read_metric(options.metric),
+        "by": read_by(options.by),
+        "baselines": {
+            name: read_baseline(name, file, options.clamp_to, options.clamped_rho)
+            for name in named_baselines(options.baseline or ())
+        },
+        "fit": read_fit(options.fit, file),
+    }
     with ExitStack() as stack:
         if options.rows is None and options.records is None:
             session = stack.enter_context(Session.from_plan(file, data=options.data))
@@ -366,13 +376,7 @@ def evaluate(options: SimpleNamespace) -> None:
         found = evaluated(
             session,
             file,
-            metric=read_metric(options.metric),
-            by=read_by(options.by),
-            baselines={
-                name: read_baseline(name, file, options.clamp_to, options.clamped_rho)
-                for name in named_baselines(options.baseline or ())
-            },
-            fit=read_fit(options.fit, file),
+            **asked,
             tables=options.table or (),
             statistics=options.statistic or (),
             draws=options.draws,

@@ -95,7 +95,7 @@ def explain(
     made = min(usual_rows(file.plan), GENERATED) if rows is None and records is None else rows
     step("generating records" if records is None else "opening records")
     with on_other_records(file, records=records, rows=made, seed=seed, data=data, command="explain") as (_, session):
-        # A look at confidential records was noted in the plan's ledger before they were opened.
+        # A look at confidential records was noted in the plan's ledger before one was read.
         view = session.owner.view(data="synthetic")
         step("expected errors")
         cells = Cells.of(file, view)

@@ -66,8 +66,8 @@ def on_other_records(
         records: A file of records; generated unless given.
         rows: How many records to generate; by default ten for each cell of the largest table, from 10,000 to a million.
         seed: The seed of generated records.
-        data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before they
-            are opened, whatever file they are in.
+        data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before one is
+            read, whatever file they are in.
         command: What the look is called in the ledger.
         revision: That of the series.
 
@@ -80,14 +80,15 @@ def on_other_records(
     if records is not None and rows is not None:
         raise ParameterError(parameter="rows", problem="is for generated records", advice="Leave it out.")
     origin, sized = read_origin(data), replace(file, plan=with_sizes(file.plan))
-    if records is not None and origin not in NO_LOOK:
-        enter_look(file, command)
     with tempfile.TemporaryDirectory(prefix="recordwise-rehearsal-") as made:
         source = Path(made) / "records.parquet" if records is None else Path(records)
         if records is None:
             write_records(sized, source, usual_rows(sized.plan) if rows is None else rows, seed=seed)
         changed = _in_rehearsal(sized, source, Path(made) / "rehearsal.ledger", revision)
         with Session.from_plan(changed) as session:
+            # Opened for names and types alone: what cannot be opened was not looked at.
+            if records is not None and origin not in NO_LOOK:
+                enter_look(file, command)
             yield changed, session
 
 
@@ -384,7 +385,7 @@ def _rehearsed(
         if name not in formats
     ]
     with clock("counting losses and cells"):
-        # A look at the records was noted in the plan's ledger before they were opened; this ledger is thrown away.
+        # A look at the records was noted in the plan's ledger before one was read; this ledger is thrown away.
         view = session.owner.view(data="synthetic")
         losses = losses_by_size(view, done.policy, file.plan.schema)
         covered = session.owner.preflight(*queries)
