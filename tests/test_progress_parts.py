@@ -85,7 +85,7 @@ def test_a_bar_whose_terminal_is_gone_ends_no_work(failure: Any, monkeypatch: Pa
 
     with progress._display(bar, "first", 1.0):
         timers.made[0].function()
-        bar.show = bar.close = gone  # type: ignore[method-assign]
+        bar.show = bar.close = gone  # type: ignore[assignment, method-assign]
         progress.tell("second", 0.5)
     assert bar.seen == ["open", ("first", 0.0)]
 

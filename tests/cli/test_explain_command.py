@@ -39,10 +39,17 @@ def test_confidential_records_are_a_look_for_a_terminal(folder, run, monkeypatch
     assert run(*words).exit_code == 2
     assert not (folder / "small.ledger").exists()
     monkeypatch.setattr(screen, "on_terminal", lambda: True)
+    (folder / "out").mkdir()
+    (folder / "out" / "release.json").touch()
+    (folder / "dangling.html").symlink_to(folder / "out" / "new.html")
+    (folder / "linked").symlink_to(folder / "out")
     for file, problem in (
         (folder / "page.pdf", "must end in"),
         (folder / "plan.toml", "must end in"),
         (folder / "none" / "page.md", "does not exist"),
+        (folder / "dangling.html", "already exists"),
+        (folder / "out" / "page.html", "the folder of a release"),
+        (folder / "linked" / "page.html", "the folder of a release"),
     ):
         refused = run(*words, "--to", file)
         assert (refused.exit_code, problem in refused.stderr) == (2, True)

@@ -15,8 +15,9 @@ import typer
 
 from recordwise.cli import options
 from recordwise.cli import plan as planning
-from recordwise.errors import AlreadyReleasedError, BudgetError, ParameterError, PlanFileError
+from recordwise.errors import AlreadyReleasedError, BudgetError, OutputError, ParameterError, PlanFileError
 from recordwise.plan.expressions import Prefix
+from recordwise.planning.result import Result
 from recordwise.policy import gaussian_sum
 
 Patch = pytest.MonkeyPatch
@@ -416,6 +417,26 @@ def test_figures_are_drawn_into_three_kinds_of_files(name: str, monkeypatch: Pat
     with pytest.raises(ParameterError, match=r"d\.gif is not a \.png"):
         options.open_plan(Path("p"), [Path(name), Path("d.gif")], None, data="public")
     assert asked == []
+
+
+def test_what_is_confidential_is_not_saved_in_the_folder_of_a_release(tmp_path: Path) -> None:
+    class Found(Result):
+        data = "confidential"
+
+        def to_json(self) -> dict[str, Any]:
+            return {"emp": 5}
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "release.json").touch()
+    (tmp_path / "link.json").symlink_to(tmp_path / "out" / "new.json")
+    with pytest.raises(OutputError, match="lies in the folder of a release"):
+        options.open_plan(Path("p"), [tmp_path / "out" / "drawn.svg"], None, data="past")
+    with pytest.raises(OutputError, match="lies in the folder of a release"):
+        Found().save(tmp_path / "out" / "found.json")
+    with pytest.raises(ParameterError, match="already exists"):
+        Found().save(tmp_path / "link.json")
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["release.json"]
+    assert Found().save(tmp_path / "found.json").read_text() == '{"emp": 5}'
 
 
 @pytest.mark.parametrize(

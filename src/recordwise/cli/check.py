@@ -172,7 +172,7 @@ def explain(
     from recordwise.planning.page import require_page
 
     if to is not None:
-        require_page(to)
+        require_page(to, "synthetic" if records is None else data)
     file = load_with_parameters(plan, given)
     if records is not None:
         for_owner(data)
@@ -254,20 +254,13 @@ def preflight(
 def check_new_file(path: Path) -> None:
     """Refuse a file that exists or lies in a release's folder."""
     from recordwise.errors import OutputError
+    from recordwise.planning.result import outside_releases
 
     if os.path.lexists(path):
         raise OutputError(folder=str(path), problem="exists already", advice="Name a new file with --to.")
     if not path.absolute().parent.is_dir():
         raise OutputError(folder=str(path), problem="lies in a folder that does not exist", advice="Make it first.")
-    folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
-    if any(
-        (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")
-    ):
-        raise OutputError(
-            folder=str(path),
-            problem="lies in the folder of a release, which is published",
-            advice="Name another folder.",
-        )
+    outside_releases(path)
 
 
 @contextmanager

@@ -236,10 +236,14 @@ def fits(options: SimpleNamespace) -> dict[str, bool | None]:
 def open_plan(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
     """Return the checked plan; refuse bad plot files and confidential pipes."""
     from recordwise.errors import ParameterError
+    from recordwise.plan.schema import NO_LOOK
+    from recordwise.planning.result import outside_releases
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
+        if data not in NO_LOOK:
+            outside_releases(each)
     file = load_with_parameters(path, given)
     for_owner(data)
     return file

@@ -1,5 +1,6 @@
 """The page that explains a plan: its parts in words and tables, as Markdown and as HTML."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 from recordwise.errors import OutputError, ParameterError
 from recordwise.exact.text import coarse_share_text, digits_text, share_text
 from recordwise.plan.schema import NO_LOOK
-from recordwise.planning.result import Result, Rows, owner_only
+from recordwise.planning.result import Result, Rows, outside_releases, owner_only
 from recordwise.policy.meaning import presence_words
 
 YEARS = 10
@@ -21,14 +22,16 @@ PAGES, DATA = (".html", ".htm", ".md", ".markdown", ".txt"), (".json", ".csv")
 """Endings of a page for people, and of its numbers."""
 
 
-def require_page(file: Path) -> None:
-    """Refuse a file to which no page can be written; call this before records are looked at."""
+def require_page(file: Path, data: str) -> None:
+    """Refuse a file to which no page of such data can be written; call this before records are looked at."""
     if file.suffix.lower() not in (*PAGES, *DATA):
         raise ParameterError(parameter="path", problem=f"must end in {', '.join(PAGES)}, .json or .csv")
-    if file.exists():
+    if os.path.lexists(file):
         raise OutputError(folder=str(file), problem="already exists", advice="Choose a new file.")
     if not file.absolute().parent.is_dir():
         raise OutputError(folder=str(file), problem="lies in a folder that does not exist", advice="Make it first.")
+    if data not in NO_LOOK:
+        outside_releases(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +268,7 @@ class Explanation(Result):
             The file.
         """
         file = Path(path)
-        require_page(file)
+        require_page(file, self.data)
         if file.suffix.lower() in DATA:
             return Result.save(self, file)
         owner_only(file, self.data)

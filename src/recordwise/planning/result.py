@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from recordwise.errors import ParameterError
+from recordwise.errors import OutputError, ParameterError
 from recordwise.exact import text
 from recordwise.plan.schema import NO_LOOK
 
@@ -80,6 +80,19 @@ def owner_only(path: Path, data: str) -> None:
         path.chmod(0o600)
 
 
+def outside_releases(path: Path) -> None:
+    """Refuse a confidential file in the folder of a release."""
+    folders = dict.fromkeys((*path.absolute().parents, *path.resolve().parents))
+    if any(
+        (folder / name).exists() for folder in folders for name in ("release.json", "datapackage.json", "policy.json")
+    ):
+        raise OutputError(
+            folder=str(path),
+            problem="lies in the folder of a release, which is published",
+            advice="Name another folder.",
+        )
+
+
 class Result:
     """What planning found; confidential if the records are."""
 
@@ -122,8 +135,10 @@ class Result:
             The file.
         """
         file = Path(path)
-        if file.exists():
+        if os.path.lexists(file):
             raise ParameterError(parameter=str(file), problem="already exists", advice="Choose a new file.")
+        if self.data not in NO_LOOK:
+            outside_releases(file)
         owner_only(file, self.data)
         with file.open("w", newline="", encoding="utf-8") as opened:
             if file.suffix.lower() == ".json":

@@ -124,7 +124,7 @@ class Asker(Enum):
 def is_listed(server: int) -> bool:
     """Return whether this machine lists who is connected to a port.
 
-    Only Linux does. Asked once, before anybody is answered: no later failure to read the lists may pass for a machine that has none.
+    Only Linux does. Asked once, before anybody is answered: no later failure to read the lists may pass for their absence.
     """
     return any(_listens(row, server) for row in _rows())
 

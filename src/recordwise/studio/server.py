@@ -92,8 +92,8 @@ def application(serving: Serving) -> App:
 
     listed = [Route(path, _answering(serving, function), methods=[method]) for method, path, function in ROUTES]
     app = Starlette(routes=listed, lifespan=lifespan)
-    listed = is_listed(serving.access.port)
-    return Guard(app=app, access=serving.access, seen=serving.seen, warn=serving.warn, listed=listed)
+    shown = is_listed(serving.access.port)
+    return Guard(app=app, access=serving.access, seen=serving.seen, warn=serving.warn, listed=shown)
 
 
 def _answering(serving: Serving, function: "Callable[[Serving, Request], Any]") -> "Callable[[Request], Any]":

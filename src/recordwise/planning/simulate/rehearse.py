@@ -66,8 +66,8 @@ def on_other_records(
         records: A file of records; generated unless given.
         rows: How many records to generate; by default ten for each cell of the largest table, from 10,000 to a million.
         seed: The seed of generated records.
-        data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before one is
-            read, whatever file they are in.
+        data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before one
+            is read, whatever file they are in.
         command: What the look is called in the ledger.
         revision: That of the series.
 
