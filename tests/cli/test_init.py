@@ -408,6 +408,8 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
         (("--sum", "sales=5", "--by", "county", "--sizes", "shops.csv"), "--sizes names the table of records itself"),
         (("--tuned-on", "confidential"), "--tuned-on is not a valid choice"),
         (("--sum", "sales=5", "--sum", "sales=7"), "--sum names 'sales' twice"),
+        (("--by", "county", "--by", "county", "--keys", "county=001"), "--by names 'county' twice"),
+        (("--unit", "UTILITYID", "--unit", "UTILITYID"), "--unit names 'UTILITYID' twice"),
         (("--sum", "sales=5", "--step", "sales=2", "--step", "sales=3"), "--step names 'sales' twice"),
     ],
 )

@@ -95,6 +95,8 @@ def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books
     assert "interrupted. No partial files were left behind" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     assert is_kept(folder) == (stage == "writing files")
+    told = "The release was drawn and is kept in small.ledger.unfinished-2: finish it with --resume.\n"
+    assert (told in done.stderr) == (stage == "writing files")
     assert kinds(folder) == ["opened", *BOOKED[stage]]
     assert verify(folder / "small.ledger") == []
 
@@ -271,7 +273,7 @@ def interrupted_at_random(folder: Path, moments: int) -> list[int]:
         saved = (folder / "out").exists()
         # The last: Python itself ends so when the signal comes while it shuts down, all work done.
         assert codes[-1] in ((0, 130, -signal.SIGINT) if saved else (130,))
-        assert all(name == "out" or name.startswith("small.ledger.unfinished-") for name in left_over(folder))
+        assert all(name == "out" or name.startswith("small.ledger.unfinished-") for name in left_over(folder)), left_over(folder)
         if saved:
             assert verify(folder / "small.ledger", against=[folder / "out"]) == []
             (folder / "out").rename(folder.parent / f"kept-{len(codes)}")

@@ -191,8 +191,9 @@ def ends_well(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         try:
             return command(*args, **kwargs)
-        except KeyboardInterrupt:
-            say(f"recordwise: {STOPPED}")
+        except KeyboardInterrupt as stopped:
+            # A command may say what it left to be finished.
+            say(" ".join(("recordwise:", STOPPED, *map(str, stopped.args))))
             raise typer.Exit(INTERRUPTED) from None
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise

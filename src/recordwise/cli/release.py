@@ -3,8 +3,8 @@
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,7 +221,7 @@ def publish_and_save(
     from recordwise.session import Session
 
     queries, stage = file.plan.queries, stage_releases(file)
-    with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
+    with telling_kept(file), screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(
             *queries,
             confidence=file.confidence,
@@ -241,6 +241,28 @@ def publish_and_save(
         done = save_release(with_history(done, before), file, out, recoverable=waiting)
         session.unfinished.finish(*queries, **stage)
     return done
+
+
+@contextmanager
+def telling_kept(file: "PlanFile") -> Iterator[None]:
+    """Let an interrupt say which drawn tables it left."""
+    before = kept_tables(file.ledger)
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = sorted(kept_tables(file.ledger) - before)
+        told = [f"The release was drawn and is kept in {name}: finish it with --resume." for name in kept]
+        raise KeyboardInterrupt(*told) from None
+
+
+def kept_tables(ledger: Path) -> set[str]:
+    """Return the folders of drawn tables next to a ledger."""
+    from recordwise.ledger.entries import UNFINISHED_SUFFIX
+
+    real = ledger.resolve()
+    begun = f"{real.name}{UNFINISHED_SUFFIX}"
+    listed = os.listdir(real.parent) if real.parent.is_dir() else []
+    return {name for name in listed if name.startswith(begun) and name.removeprefix(begun).isdecimal()}
 
 
 def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":

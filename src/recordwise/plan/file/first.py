@@ -147,7 +147,11 @@ class Wishes:
         self._check_lists(source)
 
     def _check_roles(self) -> None:
-        """Refuse a column of two roles; only one of several columns of an id may be grouped by."""
+        """Refuse a column of two roles or named twice; only one of several columns of an id may be grouped by."""
+        for option, names in (("--unit", self.unit), ("--by", self.by)):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ParameterError(parameter=option, problem=f"names '{name}' twice")
         grouped = (*self.by, *(each.levels[-1] for each in self.code_lists))
         for option, names, other, others in (
             ("--sum", tuple(self.sums), "grouped by", grouped),
