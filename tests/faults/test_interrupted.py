@@ -4,12 +4,14 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +21,7 @@ from build import PLAN, write_records
 from recordwise.cli import app
 from recordwise.cli.failing import ALREADY
 from recordwise.ledger.ledger import Ledger
+from recordwise.release.files import forget
 from recordwise.release.verify import verify
 from warm_process import Warm
 
@@ -249,6 +252,22 @@ def test_a_report_that_cannot_be_printed_does_not_hide_that_the_release_is_made(
         assert done.returncode == 2
         assert done.stderr == "recordwise: a file: No space left on device\n"
     assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
+def test_an_interrupt_while_kept_tables_are_removed_leaves_none(tmp_path, monkeypatch) -> None:
+    (tmp_path / "small.ledger.unfinished-2").mkdir()
+    remove, signals = shutil.rmtree, [KeyboardInterrupt()]
+
+    def interrupted(path: Path, **options: bool) -> None:
+        if signals:
+            raise signals.pop()
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    ledger, charge = SimpleNamespace(real_path=str(tmp_path / "small.ledger")), SimpleNamespace(sequence=2)
+    with pytest.raises(KeyboardInterrupt):
+        forget(ledger, charge)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def interrupted_after(folder: Path, seconds: float) -> int:

@@ -230,8 +230,12 @@ def forget(ledger: "Ledger", charge: "Charge") -> None:
     """Remove the stored tables, their name first, once saved."""
     place = recoverable_folder(ledger, charge)
     gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
-    with suppress(OSError):
-        os.rename(place, gone)
+    try:
+        with suppress(OSError):
+            os.rename(place, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+    finally:
+        # Nothing is left where an interrupt comes in between.
         shutil.rmtree(gone, ignore_errors=True)
 
 
