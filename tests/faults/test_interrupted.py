@@ -292,7 +292,9 @@ def interrupted_at_random(folder: Path, moments: int) -> list[int]:
         saved = (folder / "out").exists()
         # The last: Python itself ends so when the signal comes while it shuts down, all work done.
         assert codes[-1] in ((0, 130, -signal.SIGINT) if saved else (130,))
-        assert all(name == "out" or name.startswith("small.ledger.unfinished-") for name in left_over(folder)), left_over(folder)
+        assert all(name == "out" or name.startswith("small.ledger.unfinished-") for name in left_over(folder)), (
+            left_over(folder)
+        )
         if saved:
             assert verify(folder / "small.ledger", against=[folder / "out"]) == []
             (folder / "out").rename(folder.parent / f"kept-{len(codes)}")
