@@ -134,7 +134,10 @@ def asker(client: tuple[str, int] | None, server: int, *, listed: bool) -> Asker
 
     A connection that is not among those listed was closed: what was sent on it may be anybody's.
     """
-    if client is None or client[0] != HOST:
+    if client is None:
+        # Closed before its address could be asked for.
+        return Asker.UNKNOWN
+    if client[0] != HOST:
         return Asker.OTHER
     if not listed:
         return Asker.OWNER
