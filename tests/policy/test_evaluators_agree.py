@@ -126,8 +126,11 @@ def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as
 
 
 LARGE: dict[str, list[int | str]] = {
-    "id::DOUBLE": [0, 5, 2**53, 2**60, 2**60 + 256, 2**60 - 128, -(2**60), "1e300", "-1e300", 2**63 - 1024],
+    "id::DOUBLE": [0, 5, 2**53, 2**60, 2**60 + 256, 2**60 - 128, -(2**60), "1e300", "-1e300", 2**63 - 1024, 2**63, "1e23"],
     "id::BIGINT": [0, 5, 2**53, 2**60, 2**60 + 1, 2**60 - 1, -(2**60), 2**63 - 1, 2**63 - 1000],
+    "id::UBIGINT": [0, 5, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1],
+    "id::HUGEINT": [0, 5, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, 10**23, -(2**63) - 1],
+    "id::FLOAT": [0, 5, 2**24, 2**24 + 2, 2**60, 2**60 + 2**37, 2**63, "1e23"],
 }
 """Numbers of which not all are floats, in a column of floats and in one of integers."""
 
@@ -149,14 +152,22 @@ def test_gaps_and_numbers_beyond_two_to_the_53_mean_in_duckdb_what_they_mean_her
         connection.execute(f"CREATE OR REPLACE TABLE t AS SELECT {kind} AS id FROM (VALUES {rows}) AS rows(id)")
         held = connection.sql("SELECT id FROM t").to_arrow_table()
         for value in (
+            2**24 + 1,
             2**53 + 1,
             2**60 - 1,
             2**60,
             2**60 + 1,
             2**60 + 128,
             1152921504606847000,
+            2**60 + 2**36 + 1,
             2**63 - 1,
             2**63 - 1000,
+            2**63,
+            2**63 + 1,
+            -(2**63) - 1,
+            10**22,
+            10**23,
+            10**40,
         ):
             tests = [among("id", [value, 5]), among("id", [value], inside=False), among("id", [value, 2**60])]
             tests += [compare("id", order, value) for order in ("<", "<=", ">", ">=")]

@@ -4,6 +4,7 @@ For losses of millions of records inside DuckDB or Spark. The dialects do not ag
 constant is written as a double with an exponent.
 """
 
+import math
 import sys
 from collections.abc import Iterable
 from fractions import Fraction
@@ -339,9 +340,8 @@ def condition_sql(condition: Condition) -> E:
             listed = members_sql(column, values)
             return _never_null(listed if inside else exp.not_(listed))
         case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
-            whole_bound = exp.Literal.number(int(bound))
-            compared = ORDERS[order](this=column_sql(column), expression=whole_bound)
-            return _never_null(_corrected(compared, column, order, bound))
+            compared = ORDERS[order](this=column_sql(column), expression=exp.Literal.number(int(bound)))
+            return _never_null(_corrected(compared, column, order, int(bound)))
         case Compare(column, order, bound):
             order, near = float_comparison(order, bound)
             left = as_double(column_sql(column))
@@ -380,18 +380,24 @@ def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
             problem="mix text, numbers and booleans, which no SQL column can",
         )
     readable = [value for value in values if not _unreadable(value)]
-    plain = [value_sql(value) for value in readable if not _is_rounded(value)]
-    rounded = [value_sql(value) for value in readable if _is_rounded(value)]
-    tests: list[exp.Expr] = [exp.In(this=column_sql(column), expressions=plain)] if plain else []
+    # Doubles are on a list of their own: next to them an engine compares whole numbers as doubles, too.
+    plain, doubles, rounded = list[Value](), list[Value](), dict[int, list[int]]()
+    for value in readable:
+        if isinstance(value, Fraction) and not _is_whole(value):
+            doubles.append(value)
+        elif isinstance(value, Fraction) and (near := _neighbors(int(value))):
+            rounded[int(value)] = near
+        else:
+            plain.append(value)
+    tests: list[exp.Expr] = [_among(column, map(value_sql, each)) for each in (plain, doubles) if each]
     if rounded:
         # A column of floats equals the float next to such a number, which is another number.
-        exactly = exp.In(this=_whole(column), expressions=[each.copy() for each in rounded])
-        unknown = exp.Is(this=column_sql(column), expression=exp.null())
-        near = exp.In(this=column_sql(column), expressions=rounded)
-        tests += [exp.and_(near, exp.or_(_never_null(exactly), unknown))]
+        others = {near for each in rounded.values() for near in each} - set(rounded)
+        tests.append(exp.and_(_any_of(column, rounded), exp.not_(_any_of(column, sorted(others)))))
     if tests:
         return exp.Paren(this=exp.or_(*tests) if len(tests) > 1 else tests[0])
-    return exp.Paren(this=exp.and_(exp.not_(exp.Is(this=column_sql(column), expression=exp.null())), exp.false()))
+    # False, and NULL where the column is.
+    return exp.Paren(this=exp.and_(exp.Is(this=column_sql(column), expression=exp.null()), exp.null()))
 
 
 def _unreadable(value: Value) -> bool:
@@ -399,29 +405,48 @@ def _unreadable(value: Value) -> bool:
 
     No integer or decimal column holds it and no float is read as it, so it never occurs.
     """
-    return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
+    return isinstance(value, Fraction) and not _is_whole(value) and not float_members([value])
 
 
-def _is_rounded(value: Value) -> bool:
-    """Return whether the number is written as an integer, which a column of floats is compared with as another number."""
-    return (
-        isinstance(value, Fraction) and value.denominator == 1 and abs(value) < LARGEST_WHOLE and float(value) != value
-    )
+def _is_whole(value: Value) -> bool:
+    """Return whether the value is written as an integer."""
+    return isinstance(value, Fraction) and value.denominator == 1 and abs(value) < LARGEST_WHOLE
 
 
-def _whole(column: ConditionColumn) -> E:
-    """Return a column as integers, NULL where they are too small for it."""
-    return exp.TryCast(this=column_sql(column), to=exp.DataType(this=exp.DType.BIGINT))
+def _neighbors(value: int) -> list[int]:
+    """Return the floats that engines may compare with in place of a whole number, doubles before singles."""
+    double = float(value)
+    # Engines round what has more than 64 bits twice.
+    around = [double] if abs(value) < 2**63 else [double, *(math.nextafter(double, end) for end in (-INF, INF))]
+    found = dict.fromkeys([*map(int, around), _single(value), _single(int(double))])
+    return [] if _single(value) == value else [near for near in found if near != value]
 
 
-def _corrected(test: E, column: ConditionColumn, order: str, bound: Fraction) -> E:
+def _single(value: int) -> int:
+    """Return the float of 32 bits next to a whole number, even where two are as near."""
+    shift = max(0, value.bit_length() - SINGLE_BITS)
+    return round(Fraction(value, 1 << shift)) << shift
+
+
+def _among(column: ConditionColumn, listed: Iterable[E]) -> E:
+    return exp.In(this=column_sql(column), expressions=list(listed))
+
+
+def _any_of(column: ConditionColumn, wholes: Iterable[int]) -> E:
+    return _among(column, map(exp.Literal.number, wholes))
+
+
+def _corrected(test: E, column: ConditionColumn, order: str, bound: int) -> E:
     """Return a comparison that holds for floats too, which are compared with the float next to the bound."""
-    near = int(float(bound))
-    if near == bound or abs(near) >= LARGEST_WHOLE:
-        return test
-    at_near = _never_null(exp.EQ(this=_whole(column), expression=exp.Literal.number(near)))
-    passes = (near > bound) == order.startswith(">")
-    return exp.Paren(this=exp.or_(test, at_near) if passes else exp.and_(test, exp.not_(at_near)))
+    nears = _neighbors(bound)
+    # A double that is no single is another number in a column of singles, whose own neighbors come after it.
+    for single in (False, True):
+        own = [near for near in nears if (_single(near) == near) == single]
+        passing = [near for near in own if (near > bound) == order.startswith(">")]
+        failing = [near for near in own if near not in passing]
+        test = exp.Paren(this=exp.or_(test, _any_of(column, passing))) if passing else test
+        test = exp.Paren(this=exp.and_(test, exp.not_(_any_of(column, failing)))) if failing else test
+    return test
 
 
 def _never_null(test: E) -> E:
@@ -468,10 +493,11 @@ def value_sql(value: Value) -> E:
         return exp.true() if value.value else exp.false()
     if isinstance(value, str):
         return exp.Literal.string(value)
-    if value.denominator == 1 and abs(value) < LARGEST_WHOLE:
-        return exp.Literal.number(int(value))
-    return number(float(value))
+    return exp.Literal.number(int(value)) if _is_whole(value) else number(float(value))
 
 
-LARGEST_WHOLE = 2**63
+LARGEST_WHOLE = 2**126
 """Below this, an integer is written as one, and an integer column is compared without rounding."""
+SINGLE_BITS = 24
+"""The precision of floats of 32 bits."""
+INF = math.inf
