@@ -19,6 +19,7 @@ from recordwise.cli import audit, check, ledger, published, release, screen
 from recordwise.errors import OutputError, ParameterError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.entries import PeriodState
+from recordwise.plan.file.read import PlannedStage
 from recordwise.policy import Policy, constant, gaussian_sum
 
 Patch = pytest.MonkeyPatch
@@ -242,6 +243,24 @@ def test_pairs_of_codes_need_their_step(tmp_path: Path, monkeypatch: Patch) -> N
             release.with_crosswalk(carried, [wrong])
     found: Any = release.with_crosswalk(carried, ["a=b.csv", "c=d.csv"])
     assert found.stage.crosswalk == {"a": "pairs of b.csv", "c": "pairs of d.csv"}
+
+
+def test_old_records_need_their_step() -> None:
+    """They were ignored without it, and the release was charged in full."""
+
+    @dataclass(frozen=True)
+    class File:
+        stage: Any = None
+        source: Any = ("now",)
+
+    for stage in (None, PlannedStage(tier_of=Path("a"))):
+        file: Any = File(stage)
+        with pytest.raises(ParameterError, match=r"--old-records is for --carry and --revise\. Nothing was spent\."):
+            release.with_stage(file, Path("old"), carry=None, revise=None)
+        assert release.with_stage(file, None, carry=None, revise=None) is file
+    planned: Any = File(PlannedStage(carry=Path("a"), old_records=("planned",)))
+    found: Any = release.with_stage(planned, Path("old"), carry=None, revise=None)
+    assert (found.stage.carry, found.stage.old_records) == (Path("a"), ("old",))
 
 
 def test_a_folder_must_be_new_and_writable(tmp_path: Path) -> None:

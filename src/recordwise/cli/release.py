@@ -129,11 +129,17 @@ def with_stage(file: "PlanFile", old_records: Path | None, **folders: Path | Non
     from recordwise.plan.sources import Csv
 
     named: dict[str, Any] = {name: folder for name, folder in folders.items() if folder is not None}
-    if not named:
+    if not named and old_records is None:
         return file
+    if not named and (file.stage is None or file.stage.old_records is None):
+        raise ParameterError(
+            parameter="--old-records",
+            problem="is for --carry and --revise",
+            advice="Nothing was spent. Name the folder of the earlier release, too.",
+        )
     known = {} if file.stage is None else {name: getattr(file.stage, name) for name in STAGES}
     same = [name for name, folder in named.items() if known.get(name) and known[name].resolve() == folder.resolve()]
-    if len(named) > 1 or (any(known.values()) and not same):
+    if len(named) > 1 or (named and any(known.values()) and not same):
         raise ParameterError(
             parameter=f"--{next(iter(named)).replace('_', '-')}",
             problem="and [stage] of the plan name different folders"
