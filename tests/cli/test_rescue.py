@@ -73,3 +73,20 @@ def test_a_release_that_no_folder_takes_is_told_to_be_lost(folder, run, monkeypa
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
     assert "The charge stands and the release is lost" in done.stderr
+
+
+def test_tables_that_another_ledger_left_are_refused_before_the_charge_and_kept(folder, run) -> None:
+    """Removed as the own ones, or taken for them, they would cost their release or this one."""
+    left = folder / "small.ledger.unfinished-2"
+    left.mkdir()
+    (left / "tables").write_text("those of another release")
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert "has small.ledger.unfinished-2 next to it" in done.stderr
+    assert "Nothing was spent" in done.stderr
+    assert (left / "tables").read_text() == "those of another release"
+    assert not (folder / "out").exists()
+    left.rename(folder / "elsewhere")
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []

@@ -129,17 +129,16 @@ def test_a_lock_that_somebody_else_keeps_is_waited_for_only_so_long(place, monke
     assert kinds(place) == ["charged", "released"]
 
 
-def test_tables_left_by_another_ledger_of_this_name_do_not_hide_a_failed_draw(place, monkeypatch):
-    from recordwise.session import publisher
-
-    def broken(*args, **more):
-        raise MemoryError
-
-    monkeypatch.setattr(publisher, "publish_table", broken)
-    entries.tables_of(os.path.realpath(place), 3).mkdir(parents=True)
-    with on(place) as opened, pytest.raises(DrawingError):
+def test_tables_left_by_another_ledger_of_this_name_are_refused_before_the_charge(place):
+    left = entries.tables_of(os.path.realpath(place), 3)
+    left.mkdir(parents=True)
+    with on(place) as opened:
+        with pytest.raises(LedgerError, match=r"unfinished-3 next to it.*Nothing was spent"):
+            opened.run(asked(), refuse_repeat=True, keep=True)
+        assert kinds(place) == []
+        left.rmdir()
         opened.run(asked(), refuse_repeat=True, keep=True)
-    assert kinds(place) == ["charged", "failed"]
+    assert kinds(place) == ["charged", "released"]
 
 
 FORKS = """

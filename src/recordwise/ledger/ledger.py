@@ -158,6 +158,10 @@ AMEND = (
     "Nothing was spent: a budget is a promise. State it as before, or change it in public, which every later release says: "
     "recordwise ledger amend PLAN --reason TEXT."
 )
+MOVE_TABLES = (
+    "Nothing was spent. Move that folder elsewhere, and the ledger it belongs to, or restore that ledger and finish its release "
+    "by --resume."
+)
 LONGEST_REASON = 500
 ONE_TIER = (
     "Nothing was drawn. A tier is made once, with all its tables: those who see several lose more than each of them says. Finish "
@@ -483,12 +487,23 @@ class Ledger:
             if now[2] and tier_of is None and (taken := self._taken(query)) is not None:
                 body["uses"] = taken
             event = self._chain.append("charged", body)
+            self._refuse_left_tables(event)
             if revisions:
                 self._chain.append(RESERVED, reserve_body(event, revisions))
             if locks is not None and self.on_disk:
                 locks.enter_context(drawing(self.real_path, event.sequence))
         self._summed = (event.digest, after)
         return as_charge(event)
+
+    def _refuse_left_tables(self, event: Event) -> None:
+        """Refuse a charge, in its transaction, whose tables another ledger left."""
+        place = tables_of(self.real_path, event.sequence)
+        if self.on_disk and os.path.lexists(place):
+            raise LedgerError(
+                path=self.path,
+                problem=f"has {place.name} next to it, where another ledger of this name left the tables of a release",
+                advice=MOVE_TABLES,
+            )
 
     def charge_of(self, release: Identity) -> Charge | None:
         """The latest charge for a release, whichever version wrote it."""
@@ -529,13 +544,11 @@ class Ledger:
             terms |= {"refuse_repeat": refuse_repeat, "refines": refines, "step": step, "tier_of": tier_of}
             charge = self.charge(policy, **terms, locks=locks)
             kept = tables_of(self.real_path, charge.sequence) if self.on_disk else None
-            # One that is there before anything was drawn is of another ledger, which had this name.
-            foreign = kept is not None and os.path.lexists(kept)
             try:
                 yield charge
             except BaseException as error:
                 # Drawn tables that are on the disk can be finished: their charge led to something.
-                if kept is None or foreign or not kept.is_dir():
+                if kept is None or not kept.is_dir():
                     with suppress(LedgerError):
                         self.record_failure(charge, kind=type(error).__name__)
                 if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
