@@ -68,11 +68,11 @@ def test_what_is_no_pair_of_codes_is_refused(pairs: Any) -> None:
 
 
 def test_groups_of_a_list_are_the_same_on_both_sides_and_name_other_columns() -> None:
-    found = read_crosswalk({"code": [("a", "b")]}, {"place": {"p": "south", "q": "south"}})
-    assert found.columns["place"] == ({"p": "south", "q": "south"}, {"p": "south", "q": "south"})
+    found = read_crosswalk({"code": [("a", "b")]}, {"place": ({"p": "south"}, {"q": "south"})})
+    assert found.columns["place"] == ({"p": "south"}, {"q": "south"})
     assert set(found.columns) == {"code", "place"}
     with pytest.raises(ParameterError, match="both name 'code'"):
-        read_crosswalk({"code": [("a", "b")]}, {"code": {"a": "x"}})
+        read_crosswalk({"code": [("a", "b")]}, {"code": ({"a": "x"}, {"a": "x"})})
 
 
 PAIRS = Crosswalk(columns={"code": ({1: "one", 2: "one"}, {5: "one"})})

@@ -1,6 +1,8 @@
 """Changes between releases: values and variances add up, cells come and go by public lists, split codes are added up."""
 
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -258,3 +260,54 @@ def test_changes_are_saved_with_names_in_any_format_and_added_up_by_groups_of_a_
     assert joined["B"]["emp_change"] == later - earlier
     with pytest.raises(ParameterError, match="name no format"):
         now.change(before).save(tmp_path / "other", formats=["ods"])
+
+
+def by_code(folder: Path, name: str, kind: str, codes: list[Any]) -> rw.Release:
+    """A release by a column of codes of a type."""
+    values = pa.array(codes, pa.int64() if kind == "integer" else pa.string())
+    found = pa.table({"id": range(len(codes)), "code": values, "emp": [5 + each for each in range(len(codes))]})
+    column = rw.Column(name="code", type=kind, null="category") if None in codes else kind
+    with rw.Session(
+        found,
+        unit="id",
+        measures={"emp": 1},
+        columns={"code": column},
+        tuned_on="synthetic",
+        ledger=folder / name,
+        max_outside="accept",
+    ) as session:
+        return session.run(rw.query().group_by("code", keys=codes).sum("emp", rw.Gaussian(sigma=2), alias="emp"))
+
+
+def test_codes_of_a_crosswalk_are_read_in_the_type_of_their_column(tmp_path) -> None:
+    """Pairs from a file are text, and a column of whole numbers never holds text."""
+    before, now = (by_code(tmp_path, f"l{first}", "integer", [first, 2]) for first in (9, 1))
+    for pairs in ([("9", "1")], [(9, 1)], [(9.0, 1.0)]):
+        assert now.change(before, crosswalk={"code": pairs})["code"][PRESENCE].to_pylist() == [BOTH, BOTH]
+    assert now.change(before, groups={"code": {"9": "a", "1": "a", "2": "b"}})["code"]["code"].to_pylist() == ["a", "b"]
+    texts = by_code(tmp_path, "texts", "text", ["1", "2"])
+    assert texts.change(before, crosswalk={"code": [("9", "1")]})["code"][PRESENCE].to_pylist() == [BOTH, BOTH]
+    with pytest.raises(ParameterError, match="no whole number"):
+        now.change(before, crosswalk={"code": [("nine", "1")]})
+
+
+def test_a_crosswalk_without_effect_is_refused(tmp_path) -> None:
+    before, now = (by_code(tmp_path, f"l{first}", "integer", [first, 2]) for first in (9, 1))
+    for given in ({"code": [("7", "8")]}, {"naics": [("9", "1")]}):
+        with pytest.raises(ParameterError, match=r"crosswalk of '(code|naics)' has no code that occurs"):
+            now.change(before, crosswalk=given)
+    with pytest.raises(ParameterError, match=r"groups of 'code' have no code that occurs"):
+        now.change(before, groups={"code": {"7": "a"}})
+
+
+def test_keys_that_changed_their_type_are_refused_by_name(tmp_path) -> None:
+    before, now = by_code(tmp_path, "whole", "integer", [1, 2]), by_code(tmp_path, "text", "text", ["1", "2"])
+    with pytest.raises(ParameterError, match="has 'code' of code as whole number, and this release as text"):
+        now.change(before)
+
+
+def test_a_crosswalk_next_to_a_list_of_no_code_alone(tmp_path) -> None:
+    before, now = by_code(tmp_path, "none", "text", [None]), by_code(tmp_path, "some", "text", ["2", None])
+    found = now.change(before, crosswalk={"code": [("9", "2")]})["code"]
+    assert found["code"].to_pylist() == ["2", None]
+    assert found[PRESENCE].to_pylist() == [ONLY_NOW, BOTH]

@@ -26,9 +26,9 @@ from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
 from recordwise.policy import Measure, constant, gaussian_sum
 from recordwise.policy.series import Series, later_code, renaming
+from recordwise.release.change import whole_code
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
-from recordwise.session.carried import _whole_code
 
 CELLS = ["01", "02", "03"]
 CARRY = Fraction(4, 5)
@@ -671,9 +671,9 @@ def test_best_shares_stay_those_of_the_first_period(tmp_path):
 
 @pytest.mark.parametrize("code", [1.9, True, [1], math.inf, math.nan, 2**63, "1.5", object])
 def test_a_code_of_whole_numbers_is_read_whole_or_refused(code, tmp_path):
-    assert _whole_code("7") == _whole_code(7.0) == _whole_code(np.int64(7)) == 7
+    assert whole_code("7") == whole_code(7.0) == whole_code(np.int64(7)) == 7
     with pytest.raises((ValueError, TypeError, OverflowError)):
-        _whole_code(code)
+        whole_code(code)
 
 
 def test_a_series_that_carries_noise_too_long_is_told_to_begin_again(monkeypatch):

@@ -56,12 +56,14 @@ class Crosswalk:
         return [name for name in keys if name in self.columns]
 
 
-def read_crosswalk(given: Mapping[str, Any], groups: Mapping[str, Mapping[Any, str]] | None = None) -> Crosswalk:
+def read_crosswalk(
+    given: Mapping[str, Any], groups: Mapping[str, tuple[Mapping[Any, str], Mapping[Any, str]]] | None = None
+) -> Crosswalk:
     """Return a crosswalk from pairs of earlier and later codes, or from the groups of a list.
 
-    ``{"naics": [("454110", "455110"), ...]}``; groups have one name in both releases.
+    ``{"naics": [("454110", "455110"), ...]}``; groups have the codes of both releases.
     """
-    both = {name: (dict(codes), dict(codes)) for name, codes in (groups or {}).items()}
+    both = dict(groups or {})
     if shared := [name for name in both if name in given]:
         raise ParameterError(parameter="groups", problem=f"and the crosswalk both name '{shared[0]}'")
     return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()} | both)
@@ -73,6 +75,27 @@ def code_pairs(given: Any) -> list[tuple[Any, Any]]:
     # Two letters are a text and no pair.
     pairs = [tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else () for pair in listed]
     return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 and None not in pair for pair in pairs) else []
+
+
+def typed_codes(name: str, codes: Iterable[Any], kind: pa.DataType) -> list[Any]:
+    """Return codes in the type of their column, as files have text."""
+    read = whole_code if pa.types.is_integer(kind) else str if pa.types.is_string(kind) else None
+    try:
+        return list(codes) if read is None else [read(code) for code in codes]
+    except (ValueError, TypeError, OverflowError):
+        raise ParameterError(
+            parameter=f"crosswalk of '{name}'",
+            problem="has a code that is no whole number, as those of the column are",
+            advice="Write codes as they are.",
+        ) from None
+
+
+def whole_code(code: Any) -> int:
+    """Return a code of a column of whole numbers, as text or as a number; nothing is cut off."""
+    found = int(code)
+    if isinstance(code, bool) or (not isinstance(code, str) and found != code) or not -(2**63) <= found < 2**63:
+        raise ValueError(f"{type(code).__name__} is no whole number of 64 bits")
+    return found
 
 
 def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
@@ -104,7 +127,8 @@ def _common_codes(data: pa.Table, keys: Sequence[str], pairs: Crosswalk, side: i
             common = pairs.columns[name][side]
             distinct = column.combine_chunks().dictionary_encode()
             texts = pa.array(
-                [None if each is None else common.get(each, str(each)) for each in distinct.dictionary.to_pylist()]
+                [None if each is None else common.get(each, str(each)) for each in distinct.dictionary.to_pylist()],
+                pa.string(),
             )
             column = texts.take(distinct.indices)
         columns[name] = column
@@ -414,7 +438,9 @@ def change(
 ) -> Change:
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
-    pairs = read_crosswalk(crosswalk or {}, groups or {})
+    pairs = read_crosswalk(
+        _checked_crosswalk(now, before, crosswalk or {}), _checked_groups(now, before, groups or {})
+    )
     step = now.published.step if _follows(now, before) else None
     level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
@@ -448,6 +474,42 @@ def change(
         dataset=now.published.dataset,
         **({"noise": "The later one carries noise of the earlier one."} if _follows(now, before) else {}),
     )
+
+
+def _checked_crosswalk(now: "Release", before: "Release", given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a crosswalk in the types of its columns; refuse one without effect."""
+    found: dict[str, Any] = {}
+    for name, codes in given.items():
+        pairs = code_pairs(codes)
+        sides = [_typed_side(release, name, [pair[at] for pair in pairs]) for at, release in enumerate((before, now))]
+        if pairs and not any(occurs for _, occurs in sides):
+            raise ParameterError(
+                parameter=f"crosswalk of '{name}'", problem="has no code that occurs in a column of this name"
+            )
+        found[name] = list(zip(*(side for side, _ in sides)))
+    return found
+
+
+def _checked_groups(now: "Release", before: "Release", given: Mapping[str, Mapping[Any, str]]) -> dict[str, Any]:
+    """Return groups of codes in the types of their columns; refuse those without effect."""
+    found: dict[str, Any] = {}
+    for name, groups in given.items():
+        listed = dict(groups)
+        sides = [_typed_side(release, name, list(listed)) for release in (before, now)]
+        if not any(occurs for _, occurs in sides):
+            raise ParameterError(
+                parameter=f"groups of '{name}'", problem="have no code that occurs in a column of this name"
+            )
+        found[name] = tuple(dict(zip(side, listed.values())) for side, _ in sides)
+    return found
+
+
+def _typed_side(release: "Release", name: str, codes: Sequence[Any]) -> tuple[list[Any], bool]:
+    """Return codes in the type of a release's column, and whether one occurs."""
+    columns = [table.data.column(name) for table in release.tables if name in table.keys]
+    typed = typed_codes(name, codes, columns[0].type) if columns else list(codes)
+    listed = {code for column in columns for code in pc.unique(column).to_pylist()}
+    return typed, any(code in listed for code in typed)
 
 
 def _check(now: "Release", before: "Release") -> None:
@@ -550,6 +612,7 @@ def _change_table(
     """Return the changes of a table; ``step`` is that of a release which follows the earlier one."""
     keys = now.keys
     used = pairs.of(keys)
+    _check_types(now, before, [name for name in keys if name not in used])
     kept = [each for each in variables if each.additive or not used]
     ours, theirs = now.data, before.data
     if used:
@@ -567,6 +630,19 @@ def _change_table(
         columns |= _differences(own, first, second, level, rules)
         levels[each.name] = level if each.gaussian else max(0.0, 2 * level - 1)
     return pa.table(columns), levels
+
+
+def _check_types(now: "ReleasedTable", before: "ReleasedTable", names: Sequence[str]) -> None:
+    """Refuse keys of another type than before, whose codes cannot be compared."""
+    for name in names:
+        kinds = [each.data.schema.field(name).type for each in (before, now)]
+        if kinds[0] != kinds[1]:
+            words = [type_name(kind) for kind in kinds]
+            raise ParameterError(
+                parameter="previous",
+                problem=f"has '{name}' of {now.name} as {words[0]}, and this release as {words[1]}",
+                advice="Declare the column alike in both plans, or give a crosswalk of its codes.",
+            )
 
 
 def _carried_alone(

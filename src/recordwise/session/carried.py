@@ -221,7 +221,7 @@ def _fresh_cells(plan: Plan, before: Plan, renamed: Renaming) -> dict[str, froze
 
 def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
     """Return the later code of each earlier code of a crosswalk, in the types of the key columns."""
-    from recordwise.release.change import code_pairs
+    from recordwise.release.change import code_pairs, whole_code
 
     made = {}
     groups = {each for table in plan.tables() for each in table.shape.groups}
@@ -245,7 +245,7 @@ def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
         )
         try:
             whole = pa.types.is_integer(listed.field(name).type)
-            read = _whole_code if whole else str
+            read = whole_code if whole else str
             codes = [(read(old), read(new)) for old, new in pairs]
         except (ValueError, TypeError, OverflowError):
             raise _refused(
@@ -253,14 +253,6 @@ def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
             ) from None
         made[name] = renaming(codes)
     return made
-
-
-def _whole_code(code: Any) -> int:
-    """Return a code of a column of whole numbers, as text or as a number; nothing is cut off."""
-    found = int(code)
-    if isinstance(code, bool) or (not isinstance(code, str) and found != code) or not -(2**63) <= found < 2**63:
-        raise ValueError(f"{type(code).__name__} is no whole number of 64 bits")
-    return found
 
 
 def _usual_name(group: Group) -> str | None:
