@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError, DrawingError, LedgerError
+from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError, LedgerError
 from recordwise.ledger import entries
 from recordwise.ledger.entries import drawing, is_drawn_now, remove_dead
 from session.test_twice import asked, kinds, on

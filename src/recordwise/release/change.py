@@ -438,9 +438,7 @@ def change(
 ) -> Change:
     """The change from ``before`` to ``now``; see ``Release.change``."""
     _check(now, before)
-    pairs = read_crosswalk(
-        _checked_crosswalk(now, before, crosswalk or {}), _checked_groups(now, before, groups or {})
-    )
+    pairs = read_crosswalk(_checked_crosswalk(now, before, crosswalk or {}), _checked_groups(now, before, groups or {}))
     step = now.published.step if _follows(now, before) else None
     level = min(each.published.confidence for each in (now, before))
     known, rules = {table.name: table for table in before.tables}, now.content().rules
