@@ -1,11 +1,13 @@
 """Whoever changes the books is found out: by the chain, or by a release that saw more."""
 
+import hashlib
 import json
 import math
 import random
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +18,7 @@ from recordwise.errors import LedgerError
 from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
+from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
 
@@ -258,10 +261,9 @@ def test_looks_that_are_no_longer_mentioned_are_detected(tmp_path) -> None:
 
 
 def test_a_version_that_notes_more_facts_accuses_no_release_of_one_that_noted_fewer(tmp_path, monkeypatch) -> None:
-    from recordwise.release import tables
-    from recordwise.session import publisher
+    from recordwise.release import files, tables
 
-    monkeypatch.setattr(publisher, "facts_of", lambda form: tables.facts_of(form, tables.FACTS[:3]))
+    monkeypatch.setattr(files, "facts_of", lambda form: tables.facts_of(form, tables.FACTS[:3]))
     with employers({"id": [1], "county": ["01"], "emp": [3]}, "county", ledger=tmp_path / "l") as opened:
         asked = rw.query().group_by("county", keys=["01"]).sum("emp", rw.Gaussian(sigma=3))
         opened.run(asked).save(tmp_path / "out", formats=["parquet"])
@@ -288,6 +290,99 @@ def test_codes_that_moved_in_a_list_are_detected(tmp_path) -> None:
     path.write_text(json.dumps(form))
     (problem,) = verify(tmp_path / "l", against=[tmp_path / "out"])
     assert "states other facts, such as lists of codes" in problem
+
+
+def saved(tmp_path: Path, *, formats: list[str], alias: str = "n", **more: Any) -> Path:
+    """A release that verifies, in a folder next to its ledger."""
+    rows = {"id": [1, 2, 3], "county": ["01", "03", "03"], "emp": [3, 4, 500]}
+    asked = rw.query().group_by("county", keys=["01", "03"]).count(rw.Gaussian(sigma=2), alias=alias)
+    asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="total")
+    asked = asked.sum("emp", rw.LogTransform(offset=100, sigma="0.1"), alias="log")
+    with employers(rows, "county", ledger=tmp_path / "l", dataset="small", **more) as opened:
+        opened.run(asked).save(tmp_path / "out", formats=formats)
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    return tmp_path / "out"
+
+
+def noticed(folder: Path, name: str, text: str) -> list[str]:
+    """Change a file and its digest in release.json, as who wants no one to notice; return what is noticed."""
+    (folder / name).write_text(text)
+    form = json.loads((folder / "release.json").read_text())
+    form["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "release.json").write_text(json.dumps(form))
+    return verify(folder.parent / "l", against=[folder])
+
+
+def smaller_paper(form: dict[str, Any]) -> None:
+    for term in form["paper"]["rho"]:
+        term[0] = "1/1000000"
+
+
+def smaller_values(form: dict[str, Any]) -> None:
+    form["values"] = None
+
+
+def fewer_firms(form: dict[str, Any]) -> None:
+    form["firms"]["parts"].pop()
+
+
+def other_lattice(form: dict[str, Any]) -> None:
+    form["lattice"] = []
+
+
+@pytest.mark.parametrize("change", [smaller_paper, smaller_values, fewer_firms, other_lattice])
+def test_losses_that_were_made_smaller_are_detected(tmp_path, change) -> None:
+    """The ledger holds the tight policy alone; what else policy.json says, it knows by its digest."""
+    folder = saved(tmp_path, formats=["parquet"])
+    form = json.loads((folder / "policy.json").read_text())
+    change(form)
+    assert any("policy.json states other losses" in each for each in noticed(folder, "policy.json", json.dumps(form)))
+
+
+def smaller_errors(form: dict[str, Any]) -> None:
+    form["accuracy"]["county"]["n"]["median_sd"] /= 10
+
+
+def no_errors(form: dict[str, Any]) -> None:
+    form["accuracy"]["county"]["n"]["median_cv"] = None
+
+
+def fewer_variables(form: dict[str, Any]) -> None:
+    del form["accuracy"]["county"]["n"]
+
+
+def no_flags(form: dict[str, Any]) -> None:
+    form["flags"] = {}
+
+
+def other_flags(form: dict[str, Any]) -> None:
+    form["flags"]["county"]["log"] = "unbiased"
+
+
+def no_parts(form: dict[str, Any]) -> None:
+    form["page"]["parts"] = []
+
+
+def no_page(form: dict[str, Any]) -> None:
+    del form["page"]
+
+
+@pytest.mark.parametrize(
+    "change", [smaller_errors, no_errors, fewer_variables, no_flags, other_flags, no_parts, no_page]
+)
+def test_errors_columns_and_parts_that_are_stated_otherwise_are_detected(tmp_path, change) -> None:
+    folder = saved(tmp_path, formats=["parquet"])
+    form = json.loads((folder / "release.json").read_text())
+    change(form)
+    (folder / "release.json").write_text(json.dumps(form))
+    assert len(verify(tmp_path / "l", against=[folder])) == 1
+
+
+def test_words_given_to_readers_later_are_no_other_statements(tmp_path) -> None:
+    folder = saved(tmp_path, formats=["parquet"])
+    named = load_release(folder).with_labels(labels={"county": "Where", "county=01": "A"}, units={"total": "people"})
+    named.consistent().basic().save(tmp_path / "named")
+    assert verify(tmp_path / "l", against=[tmp_path / "named"]) == []
 
 
 @pytest.mark.parametrize("name", ["release.json", "policy.json", "datapackage.json"])

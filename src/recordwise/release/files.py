@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -31,6 +31,7 @@ from recordwise.release.tables import (
     facts_of,
     name_columns,
     parts_from_json,
+    told_digests,
     with_names,
     without_fits,
     without_names,
@@ -210,12 +211,18 @@ def recover(ledger: "Ledger", charge: "Charge") -> Release:
         # The tables were not recorded yet: they carry the head of the chain at their charge.
         if found.head != charge.head:
             raise _foreign(ledger, place)
-        facts = facts_of(found.published.form)
+        facts = noted_facts(found)
         head = ledger.record_release(charge, digest=found.digest, privacy_label=found.privacy_label, facts=facts)
         return replace(found, head=head)
     if closed.kind != "released" or closed.body.get("digest") != found.digest:
         raise _foreign(ledger, place)
     return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
+
+
+def noted_facts(release: Release) -> dict[str, Any]:
+    """Return what the ledger notes of a release next to its digest."""
+    digests = told_digests(release.policies().form, release.tables, release.parts)
+    return {**facts_of(release.published.form), "digests": digests}
 
 
 def _foreign(ledger: "Ledger", folder: Path) -> LedgerError:

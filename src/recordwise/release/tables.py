@@ -78,9 +78,33 @@ The ledger notes them with their digest, so that a later version may add to them
 
 def facts_of(form: Mapping[str, Any], names: Sequence[str] = FACTS) -> dict[str, Any]:
     """Return the digest of what only release.json says, such as lists of codes and the level of intervals."""
-    told = {name: form[name] for name in names if name in form}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    return {"of": list(names), "digest": digest}
+    return {"of": list(names), "digest": _json_digest({name: form[name] for name in names if name in form})}
+
+
+POLICIES, TABLES, PARTS = "policy.json", "tables", "parts"
+"""The names of the digests that the ledger notes next to the facts."""
+
+
+def told_digests(
+    policies: Mapping[str, Any], tables: "Sequence[ReleasedTable]", parts: "Sequence[PagePart]"
+) -> dict[str, str]:
+    """Return digests of what else is final when a release is recorded.
+
+    All losses of policy.json, the columns of its tables as drawn, and the parts of its page without the words that
+    readers may be given later.
+    """
+    # The ledger compares both of these itself.
+    losses = {name: form for name, form in policies.items() if name not in ("mark", "tight")}
+    columns = {each.name: [each.keys, each.variables, each.flags()] for each in tables}
+    return {
+        POLICIES: _json_digest(losses),
+        TABLES: _json_digest(columns),
+        PARTS: _json_digest([each.identity() for each in parts]),
+    }
+
+
+def _json_digest(form: Any) -> str:
+    return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def column_digest(column: pa.ChunkedArray) -> str:
@@ -442,6 +466,11 @@ class PagePart:
     """Whether a record keeps its cell whatever its measures are."""
     cut_down: bool = False
     """Whether large records were only partly counted."""
+
+    def identity(self) -> list[Any]:
+        """What is the same however often it is saved: all but the curves of its noise."""
+        known = [self.table, self.statistic, self.kind, self.noise, self.measure, str(self.step)]
+        return [*known, self.stays, self.cut_down, self.policy.to_json()]
 
 
 def page_parts(plan: "Plan") -> tuple[PagePart, ...]:

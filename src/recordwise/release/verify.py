@@ -1,8 +1,12 @@
 """Verification of a ledger and the releases that refer to it."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
@@ -26,8 +30,19 @@ from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
 from recordwise.release.published import Published
+from recordwise.release.release import Release
 from recordwise.release.staging import file_problems
-from recordwise.release.tables import digest_of, facts_of, without_fits, without_names
+from recordwise.release.tables import (
+    PARTS,
+    POLICIES,
+    TABLES,
+    accuracy,
+    digest_of,
+    facts_of,
+    told_digests,
+    without_fits,
+    without_names,
+)
 
 KINDS = ("opened", "looked", "preflight", "charged", "reserved", "released", "failed")
 
@@ -225,9 +240,10 @@ def _wrong_facts(release: Published, policies: PolicyFile, entry: Event, events:
     }
     # Ledgers of earlier versions do not have this digest.
     if "facts" in entry.body:
+        noted = {name: entry.body["facts"][name] for name in ("of", "digest")}
         pairs["release.json states other facts, such as lists of codes or the level of intervals,"] = (
-            facts_of(release.form, entry.body["facts"]["of"]),
-            entry.body["facts"],
+            facts_of(release.form, noted["of"]),
+            noted,
         )
     # Ledgers of earlier versions state the schema once instead of with each charge.
     known = {
@@ -269,12 +285,55 @@ def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry:
     problems += [f"{name} carries a different privacy label than the ledger" for name in wrong]
     found = read_release(release, policies, stored)
     problems += [f"the names of codes in {name} are not its labels" for name in other_names(found, files)]
+    # What is stated of other tables is wrong with them.
+    problems = problems or _wrong_statements(found, drawn, release, policies, entry)
     content = found.content()
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file next to it")
     # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
     return problems or file_problems(folder, release.files)
+
+
+STATED = {
+    POLICIES: "policy.json states other losses than the ledger noted, as in the paper or of firms",
+    TABLES: "its columns or what is said about them are not those that were released",
+    PARTS: "what release.json says about each number, for its page, is not what was released",
+}
+
+
+def _wrong_statements(
+    found: Release, drawn: Mapping[str, pa.Table], release: Published, policies: PolicyFile, entry: Event
+) -> list[str]:
+    """Check what is stated about losses, errors and columns."""
+    wrong = ["release.json states other errors than its tables"] if _other_errors(found, release) else []
+    # Ledgers of earlier versions do not have these digests, and their releases no such entries.
+    noted = entry.body.get("facts", {}).get("digests")
+    if noted is None:
+        return wrong
+    tables = [replace(table, data=drawn[table.name]) for table in found.tables]
+    known = told_digests(policies.form, tables, found.parts)
+    wrong += [problem for name, problem in STATED.items() if name in noted and noted[name] != known[name]]
+    same = release.flags == {table.name: table.flags() for table in found.tables}
+    return wrong if same or STATED[TABLES] in wrong else [*wrong, STATED[TABLES]]
+
+
+def _other_errors(found: Release, release: Published) -> bool:
+    """Return whether stated errors are not those of the tables, which other computers may add up otherwise."""
+    for table in found.tables:
+        for name, true in accuracy(table).items():
+            stated = release.accuracy[table.name][name].to_json()
+            for kind, value in true.to_json().items():
+                told = stated[kind]
+                if (told is None) != (value is None):
+                    return True
+                if told is not None and value is not None and not math.isclose(told, value, rel_tol=ALIKE):
+                    return True
+    return False
+
+
+ALIKE = 1e-9
+"""The relative difference of errors that rounding may make."""
 
 
 def _same(each: Format, path: Path, content: Content) -> bool:
