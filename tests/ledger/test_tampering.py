@@ -19,6 +19,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
 from recordwise.release.files import load_release
+from recordwise.release.formats import xlsx
 from recordwise.release.verify import verify
 
 
@@ -383,6 +384,24 @@ def test_words_given_to_readers_later_are_no_other_statements(tmp_path) -> None:
     named = load_release(folder).with_labels(labels={"county": "Where", "county=01": "A"}, units={"total": "people"})
     named.consistent().basic().save(tmp_path / "named")
     assert verify(tmp_path / "l", against=[tmp_path / "named"]) == []
+
+
+def test_a_workbook_with_a_sheet_of_a_name_that_is_reserved_now_still_verifies(tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(xlsx, "RESERVED", xlsx.CODES)
+        rows = {"id": [1, 2], "history": ["01", "03"], "emp": [3, 4]}
+        asked = rw.query().group_by("history", keys=["01", "03"]).count(rw.Gaussian(sigma=2))
+        with employers(rows, "history", ledger=tmp_path / "l", dataset="small") as opened:
+            opened.run(asked).save(tmp_path / "out", formats=["parquet", "xlsx"])
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+
+
+def test_functions_for_r_of_another_version_still_verify_and_other_tables_do_not(tmp_path) -> None:
+    folder = saved(tmp_path, formats=["parquet", "csv", "r"])
+    text = (folder / "recordwise.R").read_text()
+    assert noticed(folder, "recordwise.R", text + "\nrw_new <- function() 1\n") == []
+    for other in (text.replace("rows = 2", "rows = 3"), text + "\nrw_release$tables <- list()\n"):
+        assert any("recordwise.R differs" in each for each in noticed(folder, "recordwise.R", other))
 
 
 @pytest.mark.parametrize("name", ["release.json", "policy.json", "datapackage.json"])

@@ -172,18 +172,32 @@ class RFunctions:
         return next((line.removeprefix(LABEL) for line in lines if line.startswith(LABEL)), "")
 
     def same(self, content: Content, path: Path) -> bool:
-        return path.read_text(encoding="utf-8") == _r_file(content)
+        """Return whether the file has this content; its functions may be of another version."""
+        written = path.read_text(encoding="utf-8")
+        about, known = _r_pieces(content)
+        lines = written.split("\n")
+        once = all(sum(line.startswith(start) for line in lines) == 1 for start in (LABEL, *SET_IN_R))
+        return once and all(f"\n{piece}\n" in written for piece in (about, known))
 
 
 def _r_file(content: Content) -> str:
     text = files("recordwise.release.formats").joinpath("recordwise.R").read_text(encoding="utf-8")
+    # Titles and codes are put in at once, so that none is taken for a place of the other.
+    pieces = dict(zip(("# ABOUT", "# TABLES"), _r_pieces(content)))
+    return re.sub("^(# ABOUT|# TABLES)$", lambda found: pieces[found[0]], text, flags=re.MULTILINE)
+
+
+SET_IN_R = ("rw_release$confidence <-", "rw_release$tables <-")
+"""How lines begin that set what the functions know of a release."""
+
+
+def _r_pieces(content: Content) -> tuple[str, str]:
+    """What the file says about this release: its title and label, and its tables."""
     tables = ",\n".join(f"  {_r_text(each.name)} = {_r_table(each)}" for each in content.tables)
     title = content.title.replace("\n", " ").replace("\r", " ")
     about = f"# {title}\n{LABEL}{content.privacy_label}"
-    known = f"rw_release$confidence <- {content.confidence!r}\nrw_release$tables <- list(\n{tables}\n)"
-    # Titles and codes are put in at once, so that none is taken for a place of the other.
-    pieces = {"# ABOUT": about, "# TABLES": known}
-    return re.sub("^(# ABOUT|# TABLES)$", lambda found: pieces[found[0]], text, flags=re.MULTILINE)
+    known = f"{SET_IN_R[0]} {content.confidence!r}\n{SET_IN_R[1]} list(\n{tables}\n)"
+    return about, known
 
 
 def _r_table(table: DescribedTable) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from statistics import NormalDist
 from typing import IO, Any
@@ -275,26 +276,28 @@ class Xlsx:
 
     def same(self, content: Content, path: Path) -> bool:
         """Return whether each table's sheets hold its rows."""
-
-        numbers, sheets = sheets_of(path), named_sheets(content)
-        if any(name not in numbers for name, _ in sheets):
-            # Sheets of earlier versions are named after files.
-            sheets = named_sheets(content, by_file=True)
-        for name, (each, start, count) in sheets:
-            rows = meaningful(each.table, each.data.slice(start, count))
-            # Workbooks of earlier versions have the names of columns as heads.
-            if name not in numbers or not same_sheet(
-                path, numbers[name], rows, skip=ABOVE, heads=headings(each.columns)
-            ):
-                return False
-        return True
+        numbers = sheets_of(path)
+        # Sheets of earlier versions are named after files, and may have the name that is reserved now.
+        for reserved, by_file in product((True, False), (False, True)):
+            sheets = named_sheets(content, by_file=by_file, reserved=reserved)
+            if all(name in numbers for name, _ in sheets):
+                return all(_same_rows(path, numbers[name], part) for name, part in sheets)
+        return False
 
 
 Sheet = tuple[str, tuple[DescribedTable, int, int]]
 """The name of a sheet, and its table with the first row and the number of rows."""
 
 
-def named_sheets(content: Content, *, by_file: bool = False) -> list[Sheet]:
+def _same_rows(path: Path, number: int, part: tuple[DescribedTable, int, int]) -> bool:
+    """Return whether a sheet holds the rows of a table."""
+    each, start, count = part
+    rows = meaningful(each.table, each.data.slice(start, count))
+    # Workbooks of earlier versions have the names of columns as heads.
+    return same_sheet(path, number, rows, skip=ABOVE, heads=headings(each.columns))
+
+
+def named_sheets(content: Content, *, by_file: bool = False, reserved: bool = True) -> list[Sheet]:
     """Return the sheets of the tables, basic ones first; named in words where names of files are too long."""
     tables = list(content.tables) if by_file else basic_first(content.tables)
     names = [each.name for each in tables]
@@ -302,7 +305,7 @@ def named_sheets(content: Content, *, by_file: bool = False) -> list[Sheet]:
         names = short_titles(tables, research=RESEARCH_END)
     wanted = dict(zip((each.name for each in tables), names))
     parts = [(each, *part) for each in tables for part in sheet_ranges(each)]
-    return list(zip(sheet_names([wanted[each.name] for each, _, _ in parts]), parts))
+    return list(zip(sheet_names([wanted[each.name] for each, _, _ in parts], reserved=reserved), parts))
 
 
 def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
@@ -312,9 +315,10 @@ def sheet_ranges(table: DescribedTable) -> Iterator[tuple[int, int]]:
     return ((start, min(room, table.data.num_rows - start)) for start in starts)
 
 
-def sheet_names(wanted: Sequence[str]) -> list[str]:
+def sheet_names(wanted: Sequence[str], *, reserved: bool = True) -> list[str]:
     """Return distinct, short sheet names that Excel accepts."""
-    return distinct_names([name.translate(FORBIDDEN) or "table" for name in wanted], (*FIRST, CODES, AREA, RESERVED))
+    taken = (*FIRST, CODES, AREA, *((RESERVED,) if reserved else ()))
+    return distinct_names([name.translate(FORBIDDEN) or "table" for name in wanted], taken)
 
 
 def distinct_names(wanted: Iterable[str], taken: Iterable[str] = (), *, longest: int = LONGEST_NAME) -> list[str]:
