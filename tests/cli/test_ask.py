@@ -42,6 +42,8 @@ def test_conditions_shares_ranks_growth_and_files(folder, run, tmp_path):
     assert sum(each["value"] for each in shares["answers"]) == pytest.approx(1)
     ranked = run("ask", folder / "out", "emp", "--by", "county", "--rank", "1")
     assert "for certain among the top 1:" in " ".join(ranked.stdout.split())
+    ranked = run("ask", folder / "out", "emp", "--by", "county", "--rank", "1", "--json")
+    assert "for certain among the top 1:" in json.loads(ranked.stdout)["sentence"]
     grown = run("ask", folder / "later", "emp", "--by", "county", "--growth-from", folder / "out", "--json")
     assert grown.exit_code == 0, grown.output
     assert abs(json.loads(grown.stdout)["answers"][0]["value"]) < 0.5

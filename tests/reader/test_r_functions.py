@@ -185,6 +185,15 @@ def test_cells_without_a_code_count_and_awkward_codes_are_named_alike(rscript: s
     assert (parts, named) == (whole, 1)
 
 
+def test_a_label_of_the_letters_na_is_no_missing_label(rscript: str, folders: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text('"label","value","replicate_1"\n"NA",1,2.5\n"#",3,4\n')
+    code = f"""
+    drawn <- rw_replicates({json.dumps(str(tmp_path / "r.csv"))})
+    show(c(as.numeric(drawn$label == "NA"), drawn$value, drawn$drawn))
+    """
+    assert run(rscript, SHOW + code, folders[0]) == [1, 0, 1, 3, 2.5, 4]
+
+
 def test_cells_by_whole_numbers_are_in_their_order(rscript: str, tmp_path: Path) -> None:
     code = rw.Column(name="code", type="integer")
     numbers = [1, 2, 10, 100_000]

@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 import recordwise as rw
 from build import employers
-from recordwise.errors import ParameterError
+from recordwise.errors import OutputError, ParameterError
 from recordwise.noise import Seeded
 from recordwise.noise.laws import GeneralizedGaussian
 from recordwise.postprocess import linear
@@ -733,3 +733,23 @@ def test_totals_of_laplace_noise_are_held_by_the_law_of_their_error(
     assert drawn.method.endswith("interval by draws of the noise law")
     # Of 40,000 draws from a public seed the order statistic has a standard error of .6 %; half a step is left to the lattice.
     assert drawn.highs - drawn.values == pytest.approx(totals.highs - totals.values, rel=0.03, abs=0.5)
+
+
+def test_arguments_of_another_kind_are_refused_by_name_and_those_of_numpy_are_read(opened, tmp_path) -> None:
+    asked = rw.query().group_by("county", keys=COUNTIES).sum("emp", rw.Gaussian(sigma=5), alias="sum_emp")
+    found = rw.read(opened.run(asked).save(tmp_path / "out", formats=["parquet"]))
+    total = found.total("sum_emp", nonnegative=np.True_, query=np.int64(1))
+    assert (total.values >= 0).all()
+    for wrong in ("1", True):
+        with pytest.raises(ParameterError, match=r"query must be the number of a query, not (str|bool)"):
+            found.total("sum_emp", query=wrong)
+    ranks = found.total("sum_emp", by="county").rank()
+    with pytest.raises(ParameterError, match="count must be a whole number, not str"):
+        ranks.top("x")
+    drawn = found.total("sum_emp", by="county").replicates(20)
+    with pytest.raises(ParameterError, match="path must be the path of a new file, not int"):
+        drawn.save(5)
+    (tmp_path / "file").write_text("x")
+    for ending in ("csv", "parquet"):
+        with pytest.raises(OutputError, match=f"r.{ending} cannot be written"):
+            drawn.save(tmp_path / "file" / f"r.{ending}")

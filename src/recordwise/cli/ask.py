@@ -132,7 +132,8 @@ def _print(found: "Answer | Ranks", rank: int | None, *, verified: bool, as_csv:
     from recordwise.cli import screen
 
     if as_json:
-        typer.echo(json.dumps(found.to_json() | {"verified": verified}))
+        about = {} if rank is None else {"sentence": found.sentence(rank)}  # type: ignore[operator]
+        typer.echo(json.dumps(found.to_json() | about | {"verified": verified}))
         return
     if as_csv:
         typer.echo(_csv(found), nl=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.errors import ParameterError, expect_kind
+from recordwise.errors import OutputError, ParameterError, expect_kind
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
 from recordwise.postprocess.linear import rank_of
@@ -81,6 +81,7 @@ class Ranks:
         Returns:
             The labels that are for certain among them, and those that may be.
         """
+        expect_kind(count, Integral, parameter="count", wanted="a whole number")
         certain, possible = self.all_worst <= count, self.all_best <= count
         return (
             tuple(label for label, each in zip(self.labels, certain) if each),
@@ -558,6 +559,7 @@ class Replicates:
 
         from recordwise.release.formats.csv import label_line, without_formulas
 
+        expect_kind(path, (str, Path), parameter="path", wanted="the path of a new file")
         file = Path(path)
         if file.exists():
             raise ParameterError(parameter=f"the path {file}", problem="exists already", advice="Give a new name.")
@@ -569,13 +571,16 @@ class Replicates:
             raise ParameterError(
                 parameter="path", problem="is among the tables of a release", advice="Give it a folder: replicates/."
             )
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if file.suffix.lower() == ".csv":
-            with file.open("wb") as target:
-                target.write(label_line(self.answer.release["privacy_label"]))
-                pyarrow.csv.write_csv(without_formulas(self.table), target)
-        else:
-            pyarrow.parquet.write_table(self.table, file)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix.lower() == ".csv":
+                with file.open("wb") as target:
+                    target.write(label_line(self.answer.release["privacy_label"]))
+                    pyarrow.csv.write_csv(without_formulas(self.table), target)
+            else:
+                pyarrow.parquet.write_table(self.table, file)
+        except OSError as error:
+            raise OutputError(folder=str(file), problem=f"cannot be written ({error.strerror})") from None
         return file
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -320,7 +321,10 @@ class Question:
         **more: Any,
     ) -> "Question":
         """Read the arguments of ``total``."""
+        more |= {name: bool(more[name]) for name in FLAGS if isinstance(more.get(name), np.bool_)}
         expect_flags(**{name: more[name] for name in FLAGS if more.get(name) is not None})
+        if more.get("query") is not None:
+            expect_kind(more["query"], Integral, parameter="query", wanted="the number of a query")
         made = regions if regions is None or isinstance(regions, Regions) else Regions.of(regions, by)
         return cls(name=name, where=condition_of(where), by=by if made is None else None, regions=made, **more)
 

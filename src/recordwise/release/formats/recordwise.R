@@ -91,7 +91,9 @@ rw_growth <- function(now, before) {
 
 # Values with simulated errors: one row for each label, the value, then a column for each replicate.
 rw_replicates <- function(file) {
-  read <- read.csv(file, check.names = FALSE, colClasses = c(label = "character"), comment.char = "#")
+  # A label may be the letters NA; a value may be missing.
+  read <- read.csv(file, check.names = FALSE, colClasses = "character", comment.char = "#", na.strings = character())
+  for (name in setdiff(names(read), "label")) read[[name]] <- type.convert(read[[name]], as.is = TRUE)
   list(label = rw_texts(read$label), value = read$value, drawn = as.matrix(read[, startsWith(names(read), "replicate_"), drop = FALSE]))
 }
 
