@@ -262,9 +262,9 @@ def test_looks_that_are_no_longer_mentioned_are_detected(tmp_path) -> None:
 
 
 def test_a_version_that_notes_more_facts_accuses_no_release_of_one_that_noted_fewer(tmp_path, monkeypatch) -> None:
-    from recordwise.release import files, tables
+    from recordwise.release import release, tables
 
-    monkeypatch.setattr(files, "facts_of", lambda form: tables.facts_of(form, tables.FACTS[:3]))
+    monkeypatch.setattr(release, "facts_of", lambda form: tables.facts_of(form, tables.FACTS[:3]))
     with employers({"id": [1], "county": ["01"], "emp": [3]}, "county", ledger=tmp_path / "l") as opened:
         asked = rw.query().group_by("county", keys=["01"]).sum("emp", rw.Gaussian(sigma=3))
         opened.run(asked).save(tmp_path / "out", formats=["parquet"])

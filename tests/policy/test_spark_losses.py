@@ -17,7 +17,7 @@ from policy.test_outward import upper_policies
 from random_policies import DERIVED, random_policy, random_record
 from recordwise.engines.spark.session import strict
 from recordwise.engines.spark.store import spark_sql
-from recordwise.policy import ConditionColumn, Measure, among, gaussian_sum, split
+from recordwise.policy import ConditionColumn, Measure, among, compare, constant, gaussian_sum, split
 from recordwise.policy.evaluate.sql import terms_sql
 
 POLICIES, RECORDS = 8, 120
@@ -63,6 +63,22 @@ def test_spark_runs_the_text_that_is_published(ours) -> None:
     ours.createDataFrame(table).createOrReplaceTempView("records")
     found = ours.sql(f"SELECT {policy.to_sql('spark')} AS loss FROM records").toArrow()
     assert relative(policy.loss(table), found["loss"].to_numpy()) <= 1e-12
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT", "BIGINT", "DECIMAL(20,0)"])
+def test_spark_compares_whole_numbers_that_are_no_floats_as_we_do(ours, kind: str) -> None:
+    listed = [0, 5, 2**24, 2**53, 2**60, 2**60 + 256, 2**63 - 1024] + ([2**63, 2**63 + 1] if kind != "BIGINT" else [])
+    rows = " UNION ALL ".join(f"SELECT CAST({value} AS {kind}) AS id" for value in listed)
+    ours.sql(rows).createOrReplaceTempView("large")
+    held = ours.table("large").toArrow()
+    values = (2**24 + 1, 2**53 + 1, 2**60 + 2**36 + 1, 2**63 - 1, 2**63, 2**63 + 1, 10**23)
+    tests = [among("id", [value, 5], inside=inside) for value in values for inside in (True, False)]
+    tests += [compare("id", order, value) for value in values for order in ("<", ">=")]
+    policies = [constant(1).where(each) for each in tests]
+    named = ", ".join(f"{policy.to_sql('spark')} AS c{number}" for number, policy in enumerate(policies))
+    found = ours.sql(f"SELECT {named} FROM large").toArrow()
+    for number, policy in enumerate(policies):
+        assert found[f"c{number}"].to_pylist() == list(policy.loss(held)), (tests[number], kind)
 
 
 def test_spark_keeps_the_digits_of_losses_at_every_magnitude(ours) -> None:

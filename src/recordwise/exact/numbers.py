@@ -105,6 +105,7 @@ def float_lower(value: Fraction) -> float:
     return -float_upper(-value)
 
 
+@lru_cache(maxsize=4096)
 def fraction_text(value: Fraction) -> str:
     """Return the text of a fraction that ``read_fraction`` reads exactly."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_DECIMAL_BITS:

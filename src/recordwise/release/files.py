@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,16 +22,14 @@ from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import known_formats, privacy_labels, require_packages, require_storable
 from recordwise.release.page.history import History
 from recordwise.release.published import Published
-from recordwise.release.release import Release, SavedValues
+from recordwise.release.release import Release, SavedValues, noted_facts
 from recordwise.release.staging import remove_stale
 from recordwise.release.tables import (
     PRIVATE,
     ReleasedTable,
     digest_of,
-    facts_of,
     name_columns,
     parts_from_json,
-    told_digests,
     with_names,
     without_fits,
     without_names,
@@ -217,12 +215,6 @@ def recover(ledger: "Ledger", charge: "Charge") -> Release:
     if closed.kind != "released" or closed.body.get("digest") != found.digest:
         raise _foreign(ledger, place)
     return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
-
-
-def noted_facts(release: Release) -> dict[str, Any]:
-    """Return what the ledger notes of a release next to its digest."""
-    digests = told_digests(release.policies().form, release.tables, release.parts)
-    return {**facts_of(release.published.form), "digests": digests}
 
 
 def _foreign(ledger: "Ledger", folder: Path) -> LedgerError:

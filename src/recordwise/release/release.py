@@ -25,7 +25,15 @@ from recordwise.policy.policy import Policy
 from recordwise.policy.series import Head
 from recordwise.progress import reported
 from recordwise.release.published import Published, as_saved
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, PagePart, ReleasedTable, name_columns
+from recordwise.release.tables import (
+    NOT_PRIVATE,
+    PRIVATE,
+    PagePart,
+    ReleasedTable,
+    facts_of,
+    name_columns,
+    told_digests,
+)
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.inference import ValuePolicy
@@ -519,6 +527,12 @@ class Release:
 
         heading = element("p", element("b", f"recordwise release ({self.privacy_label})"))
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
+
+
+def noted_facts(release: Release) -> dict[str, Any]:
+    """Return what the ledger notes of a release next to its digest."""
+    digests = told_digests(release.policies().form, release.tables, release.parts)
+    return {**facts_of(release.published.form), "digests": digests}
 
 
 def write_json(content: Mapping[str, Any], path: Path) -> None:

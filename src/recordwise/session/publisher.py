@@ -37,7 +37,7 @@ from recordwise.plan.statistics import ExactTable
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.published import AboutPlan, EarlierRevision, Period, Published, PublishedSeries, Tuning
-from recordwise.release.release import Release
+from recordwise.release.release import Release, noted_facts
 from recordwise.release.tables import ReleasedTable, digest_of, external_part, page_parts
 from recordwise.session.checks import (
     check_coverage,
@@ -378,8 +378,6 @@ class Publisher:
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""
-        from recordwise.release.files import noted_facts
-
         facts = noted_facts(drawn)
         head = self.ledger.record_release(charge, digest=drawn.digest, privacy_label=drawn.privacy_label, facts=facts)
         self.ledger.settle()

@@ -271,7 +271,6 @@ class Xlsx:
         writer.fill(outline, path)
 
     def privacy_label(self, path: Path) -> str:
-
         return NOT_PRIVATE if label_of(path) == NOT_PRIVATE else PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
