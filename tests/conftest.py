@@ -18,6 +18,8 @@ import typer.testing
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A hundred commands that tests start find the package compiled, instead of compiling it each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# They write as they would anywhere: without a buffer, Python forgets what could not be written.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 import build
 from engine_choice import EVERYWHERE, Choice, as_installed, local_spark

@@ -244,7 +244,7 @@ def test_what_cannot_be_printed_outside_of_a_command_is_a_sentence(
     interrupts: Any, monkeypatch: Patch, capsys: Captured
 ) -> None:
     ended_output: list[bool] = []
-    monkeypatch.setattr(failing, "_end_output", lambda: ended_output.append(True))
+    monkeypatch.setattr(failing, "_discard", lambda _: ended_output.append(True))
     monkeypatch.setattr(sys, "argv", ["recordwise", "--help"])
 
     def full() -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -80,7 +80,10 @@ def run(command: Callable[[], object]) -> None:
     """Run a command, and report failures after an interrupt as interrupted."""
     interrupts = Interrupts()
     try:
-        command()
+        try:
+            command()
+        finally:
+            _flush(sys.stdout)
     except SystemExit as ended:
         if interrupts.seen:
             _mark_handled()
@@ -89,13 +92,23 @@ def run(command: Callable[[], object]) -> None:
         if ended.code != INTERRUPTED:
             say(f"recordwise: {STOPPED}")
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Who reads along has seen enough, as head does.
+        _discard(sys.stdout)
+        sys.exit(UNEXPECTED)
     except OSError as error:
-        # Help is printed outside of any command, perhaps to a full disk.
+        # What was printed is on no disk, perhaps a full one; help is printed outside of any command.
+        _discard(sys.stdout)
         if "--debug" in sys.argv:
             raise
+        before = error.__context__
+        if isinstance(before, SystemExit) and before.code:
+            # The command has said what went wrong.
+            sys.exit(before.code)
         say(f"recordwise: {message(error)}")
-        _end_output()
         sys.exit(BAD_INPUT)
+    finally:
+        _end_messages()
 
 
 def _mark_handled() -> None:
@@ -146,14 +159,28 @@ def reporting(done: str) -> Iterator[None]:
     except (OSError, ValueError, AttributeError) as error:
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         say(f"recordwise: {done} Its report could not be printed ({why}).")
-        _end_output()
+        _discard(sys.stdout)
         raise typer.Exit(BAD_INPUT) from None
 
 
-def _end_output() -> None:
-    """Let Python end although standard output takes nothing."""
+def _end_messages() -> None:
+    """Let what nobody reads on standard error change no exit code: Python would end with 120."""
+    try:
+        _flush(sys.stderr)
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _flush(stream: TextIO | None) -> None:
+    """Write what is left, if the stream is open."""
+    if stream is not None and not stream.closed:
+        stream.flush()
+
+
+def _discard(stream: TextIO | None) -> None:
+    """Let Python end although a stream takes nothing."""
     with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
 
 
 def require_terminal(left: str) -> None:
@@ -213,7 +240,7 @@ def _stop(error: Exception, given: Mapping[str, Any]) -> NoReturn:
     except OSError:
         # Standard output takes nothing, which may be the error.
         say(f"recordwise: {text}")
-        _end_output()
+        _discard(sys.stdout)
     raise typer.Exit(exit_code(error)) from None
 
 
