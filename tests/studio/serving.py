@@ -86,8 +86,11 @@ class Running:
 
 
 @contextmanager
-def running(desk: Any, *, idle: float = 60.0) -> Iterator[Running]:
-    """Serve a desk on a free port until the end of the block."""
+def running(desk: Any, *, idle: float = 600.0) -> Iterator[Running]:
+    """Serve a desk on a free port until the end of the block.
+
+    For each request Linux lists its connections, which can take 8 ms: ten thousand that count as no use take minutes.
+    """
     listening = socket.create_server((HOST, 0))
     serving = Serving(desk=desk, access=Access(port=listening.getsockname()[1]), idle=idle, tell=lambda _: None)
     server = uvicorn_server(serving)
