@@ -167,7 +167,8 @@ def _bare(wanted: Any) -> str:
     if get_origin(wanted) is None and isinstance(wanted, type) and wanted not in TEXTS:
         return str(wanted.__name__)
     named = get_origin(wanted)
-    if isinstance(named, type) and named.__module__ not in ("collections.abc", "builtins", "types"):
+    # Since Python 3.14 the origin of ``int | float`` is a class of typing.
+    if isinstance(named, type) and named.__module__ not in ("collections.abc", "builtins", "types", "typing"):
         return str(named.__name__)
     return kind_wanted(wanted).removeprefix("a ").removeprefix("an ")
 
