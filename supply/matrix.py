@@ -25,8 +25,10 @@ ROOT = Path(__file__).parents[1]
 FAILED, MISSING = 1, 2
 KINDS = ("newest", "oldest")
 READY = ".ready"
-SIDE_BY_SIDE = ["--workers", "4"] if sys.platform == "linux" else ["-n", "4", "--dist", "worksteal"]
-"""As in the Makefile; where forking is no way, every process collects for itself."""
+APART = ["-n", "4", "--dist", "worksteal"]
+"""Every process collects for itself: where forking is no way, and beside old libraries, which start threads when imported."""
+FORKED = ["--workers", "4"] if sys.platform == "linux" else APART
+"""As in the Makefile."""
 
 
 def project() -> dict[str, Any]:
@@ -66,8 +68,9 @@ def making(python: str, kind: str, folder: Path) -> Iterator[list[str]]:
 def testing(kind: str, folder: Path, tests: Sequence[str]) -> list[str]:
     """The command that runs the tests. Old libraries may warn about newer ones beneath them, which says nothing about us."""
     warnings = ["-W", "default::DeprecationWarning"] if kind == "oldest" else []
-    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *SIDE_BY_SIDE, *warnings]
-    return [*words, "--rootdir", str(ROOT), *tests]
+    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *warnings]
+    side_by_side = APART if kind == "oldest" else FORKED
+    return [*words, *side_by_side, "--rootdir", str(ROOT), *tests]
 
 
 def kinds(wanted: str, only: str | None) -> Sequence[str]:
