@@ -78,7 +78,8 @@ def test_a_row_does_not_depend_on_its_batch(monkeypatch):
 
 def test_a_parquet_file_holds_the_same_rows(tmp_path):
     write_establishments(tmp_path / "e.parquet", 1000, seed=5)
-    assert pq.read_table(tmp_path / "e.parquet").equals(establishments(1000, seed=5))
+    # Some versions of Arrow read the numbers of a dictionary with another width.
+    assert pq.read_table(tmp_path / "e.parquet").to_pylist() == establishments(1000, seed=5).to_pylist()
 
 
 def test_no_rows_are_refused():

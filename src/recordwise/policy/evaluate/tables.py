@@ -318,7 +318,9 @@ class Numbers:
             case Null(_, inside):
                 return self.missing if inside else ~self.missing
             case Among(_, values, inside):
-                return np.isin(self.values, self._members(values), invert=not inside) & ~self.missing
+                # With a table, numpy 2.0 fails on unsigned numbers beyond the signed ones.
+                kind = "sort" if self.values.dtype.kind == "u" else None
+                return np.isin(self.values, self._members(values), invert=not inside, kind=kind) & ~self.missing
             case Compare(_, order, bound):
                 return np.asarray(self._compare(order, bound), np.bool_) & ~self.missing
             case _:
