@@ -318,9 +318,10 @@ class Numbers:
             case Null(_, inside):
                 return self.missing if inside else ~self.missing
             case Among(_, values, inside):
+                listed, unsigned = self._members(values), self.values.dtype.kind == "u"
                 # With a table, numpy 2.0 fails on unsigned numbers beyond the signed ones.
-                kind = "sort" if self.values.dtype.kind == "u" else None
-                return np.isin(self.values, self._members(values), invert=not inside, kind=kind) & ~self.missing
+                found = np.isin(self.values, listed, invert=not inside, kind="sort" if unsigned else None)
+                return found & ~self.missing
             case Compare(_, order, bound):
                 return np.asarray(self._compare(order, bound), np.bool_) & ~self.missing
             case _:
