@@ -267,7 +267,11 @@ def kept_tables(ledger: Path) -> set[str]:
 
     real = ledger.resolve()
     begun = f"{real.name}{UNFINISHED_SUFFIX}"
-    listed = os.listdir(real.parent) if real.parent.is_dir() else []
+    try:
+        listed = os.listdir(real.parent)
+    except OSError:
+        # A folder that is missing or must not be listed only costs the hint.
+        return set()
     return {name for name in listed if name.startswith(begun) and name.removeprefix(begun).isdecimal()}
 
 
