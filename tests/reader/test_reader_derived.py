@@ -483,6 +483,8 @@ def test_growth_over_several_years_reconciles_codes(opened: Any) -> None:
     zones = {"county5": ["01001", "34001"], "region": ["a", "b"]}
     moved = now.growth("emp", first, regions=zones, complete=True, crosswalk={"county5": [("01003", "01001")]})
     assert moved.values[0] == pytest.approx(later.values[0] / earlier.values[1] - 1)
+    with pytest.raises(ParameterError, match="crosswalk of 'county5' has no code that occurs"):
+        now.growth("emp", first, by="county5", complete=True, crosswalk={"county5": {"99001": "99002"}})
     with pytest.raises(ParameterError, match="crosswalk of the codes"):
         now.growth("emp", first, regions={"county5": ["01001", "99999"], "region": ["a", "a"]})
     with pytest.raises(ParameterError, match="same period"):

@@ -22,7 +22,7 @@ from recordwise.postprocess.linear import rank_of
 from recordwise.reader.answers import SHARED_NOISE, Answer
 from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
-from recordwise.release.change import read_crosswalk
+from recordwise.release.change import code_pairs, read_crosswalk, typed_side
 from recordwise.release.release import Release
 from recordwise.release.spread import NORMAL, NORMAL_STEPS, draws_for, public_seed
 
@@ -638,6 +638,8 @@ def growth(
     pairs = read_crosswalk(crosswalk or {})
     if pairs.columns and set(pairs.columns) != {column}:
         raise ParameterError(parameter="crosswalk", problem="must be of the column of by or of the regions")
+    for listed in (crosswalk or {}).values():
+        _require_effect(str(column), code_pairs(listed), now, before)
     common = pairs.columns.get(str(column))
     later = now.total(name, where, regions=made, **options)
     _require_all(later, now)
@@ -703,6 +705,17 @@ def _require_comparable(now: Release, before: Release, name: str) -> None:
     if one == other:
         raise ParameterError(
             parameter="before", problem=f"is of the same period, {one}", advice="A revision is not growth."
+        )
+
+
+def _require_effect(
+    column: str, pairs: Sequence[tuple[Any, Any]], now: Release, before: "Sequence[ReaderRelease]"
+) -> None:
+    """Refuse a crosswalk of codes that no release has."""
+    old, new = ([pair[at] for pair in pairs] for at in (0, 1))
+    if not any(typed_side(each, column, codes)[1] for each, codes in ((now, new), *((each, old) for each in before))):
+        raise ParameterError(
+            parameter=f"crosswalk of '{column}'", problem="has no code that occurs in a column of this name"
         )
 
 

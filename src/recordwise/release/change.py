@@ -479,7 +479,7 @@ def _checked_crosswalk(now: "Release", before: "Release", given: Mapping[str, An
     found: dict[str, Any] = {}
     for name, codes in given.items():
         pairs = code_pairs(codes)
-        sides = [_typed_side(release, name, [pair[at] for pair in pairs]) for at, release in enumerate((before, now))]
+        sides = [typed_side(release, name, [pair[at] for pair in pairs]) for at, release in enumerate((before, now))]
         if pairs and not any(occurs for _, occurs in sides):
             raise ParameterError(
                 parameter=f"crosswalk of '{name}'", problem="has no code that occurs in a column of this name"
@@ -493,7 +493,7 @@ def _checked_groups(now: "Release", before: "Release", given: Mapping[str, Mappi
     found: dict[str, Any] = {}
     for name, groups in given.items():
         listed = dict(groups)
-        sides = [_typed_side(release, name, list(listed)) for release in (before, now)]
+        sides = [typed_side(release, name, list(listed)) for release in (before, now)]
         if not any(occurs for _, occurs in sides):
             raise ParameterError(
                 parameter=f"groups of '{name}'", problem="have no code that occurs in a column of this name"
@@ -502,7 +502,7 @@ def _checked_groups(now: "Release", before: "Release", given: Mapping[str, Mappi
     return found
 
 
-def _typed_side(release: "Release", name: str, codes: Sequence[Any]) -> tuple[list[Any], bool]:
+def typed_side(release: "Release", name: str, codes: Sequence[Any]) -> tuple[list[Any], bool]:
     """Return codes in the type of a release's column, and whether one occurs."""
     columns = [table.data.column(name) for table in release.tables if name in table.keys]
     typed = typed_codes(name, codes, columns[0].type) if columns else list(codes)
