@@ -1,7 +1,8 @@
 """Processes that start warm: one process imports what a release imports, and forks a child for each script it is asked to run.
 
 A child has an id, signals, a working folder, an environment and an exit code of its own, like any process; it only need not wait
-for imports. Tests of how a process starts begin a process themselves.
+for imports. Tests of how a process starts begin a process themselves. Old libraries start threads when they are imported, which no
+forked process has: beside those a child starts Python anew.
 """
 
 import gc
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 MOST = 1 << 20
+TASKS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Warm:
 def serve(asked: socket.socket) -> None:
     """Fork a child for each job; only a child leaves this loop, with its job, or all at the end."""
     preload()
+    alone = not TASKS.is_dir() or len(os.listdir(TASKS)) == 1
     asked.send(b"ready")
     while True:
         text, handles, _, _ = socket.recv_fds(asked, MOST, 2)
@@ -103,7 +106,7 @@ def serve(asked: socket.socket) -> None:
         child = os.fork()
         if not child:
             asked.close()
-            begin(job, handles)
+            begin(job, handles, warm=alone)
             return
         for handle in handles:
             os.close(handle)
@@ -113,7 +116,7 @@ def serve(asked: socket.socket) -> None:
         asked.send(json.dumps({"ended": os.waitstatus_to_exitcode(status)}).encode())
 
 
-def begin(job: dict[str, Any], handles: Sequence[int]) -> None:
+def begin(job: dict[str, Any], handles: Sequence[int], *, warm: bool) -> None:
     """Become the process that was asked for."""
     for place, handle in zip((1, 2), handles):
         os.dup2(handle, place)
@@ -121,6 +124,8 @@ def begin(job: dict[str, Any], handles: Sequence[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(job["folder"])
     os.environ.update(job["environment"])
+    if not warm:
+        os.execv(sys.executable, [sys.executable, *job["words"]])
     first, *rest = job["words"]
     if first == "-m":
         sys.argv = rest
