@@ -21,6 +21,8 @@ from studio.small_plan import write_plan
 
 Told = Iterator[tuple[str, Any]]
 TIMES = re.compile(r"\d+(?:\.\d+)? (?:s|ms|MB|GB|seconds|minutes)\b")
+REFUSED = re.compile(r"Usage: .*(Invalid value for '[^']+').*")
+"""Typer's words for a value out of bounds, which change from version to version."""
 
 
 @contextlib.contextmanager
@@ -44,7 +46,7 @@ def told(lines: list[str]) -> Told:
         result = CliRunner().invoke(app, words)
         bare = re.sub(r"\x1b\[[0-9;]*m|[─━]+", " ", result.stdout + result.stderr)
         text = TIMES.sub("#", re.sub(r"\S*/(?=[\w.]+)", "", bare))
-        yield line, [result.exit_code, " ".join(text.split())]
+        yield line, [result.exit_code, REFUSED.sub(r"\1", " ".join(text.split()))]
 
 
 def write_releases(folder: Path) -> None:

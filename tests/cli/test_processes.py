@@ -60,6 +60,20 @@ def test_a_stream_that_is_closed_ends_no_command(folder):
         assert (helped.returncode, helped.stderr) == (2, "recordwise: a file: No space left on device\n")
 
 
+@pytest.mark.process
+def test_no_file_gets_the_number_of_a_closed_stream_and_what_libraries_print_is_lost(tmp_path):
+    def begun(*calls):
+        code = ["import os, sys", "from recordwise.cli.failing import hold_streams", *calls, "kept = open('kept', 'w')"]
+        code += ["os.write(2, b'of C')", "print('of Python', file=sys.stderr)", "sys.stderr.write('of Python')"]
+        words = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", "\n".join(code)]
+        own = os.environ | {"PYTHONPATH": str(SOURCE)}
+        done = subprocess.run(words, cwd=tmp_path, env=own, timeout=60, stdout=subprocess.DEVNULL)
+        return done.returncode, (tmp_path / "kept").read_bytes()
+
+    assert begun("hold_streams()") == (0, b"")
+    assert begun() == (1, b"of C")
+
+
 def answered(folder, answer, *words):
     """A command whose standard input and error are a terminal; what it shows there, and what it prints in a pipe."""
     terminal, theirs = os.openpty()

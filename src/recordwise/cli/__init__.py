@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import document, run
+from recordwise.cli.failing import document, hold_streams, run
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -120,6 +120,7 @@ def _leave() -> None:
 
 def main() -> None:
     """Run the ``recordwise`` script, loading the file of one command alone."""
+    hold_streams()
     # Imports and files of JSON make many objects and no garbage: looking for it takes a tenth of a short command.
     gc.set_threshold(OBJECTS)
     atexit.register(_leave)

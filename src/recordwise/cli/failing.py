@@ -163,6 +163,25 @@ def reporting(done: str) -> Iterator[None]:
         raise typer.Exit(BAD_INPUT) from None
 
 
+LAST = 2
+"""The number of standard error; there is none above it."""
+
+
+def hold_streams() -> None:
+    """Take the numbers of closed standard streams, so that no file opened later is one that libraries print into.
+
+    Some print to standard error while they are imported: with none they would end the command.
+    """
+    for stream in range(1 + LAST):
+        try:
+            os.fstat(stream)
+        except OSError:
+            # The lowest number that is free.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(LAST, "w", encoding="utf-8", closefd=False)
+
+
 def _end_messages() -> None:
     """Let what nobody reads on standard error change no exit code: Python would end with 120."""
     try:
@@ -185,7 +204,7 @@ def _discard(stream: TextIO | None) -> None:
 
 def require_terminal(left: str) -> None:
     """End a command that nobody can confirm, and say what is left as it was."""
-    if sys.stderr is None or not is_terminal(sys.stdin):
+    if sys.__stderr__ is None or not is_terminal(sys.stdin):
         say(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}")
         raise typer.Exit(BAD_INPUT)
 
