@@ -33,23 +33,25 @@ def programs() -> Path | None:
     return max(usable, key=lambda folder: [int(part) for part in folder.parts if part.isdecimal()], default=None)
 
 
-def _somebody() -> dict[str, Any]:
+def _somebody() -> pwd.struct_passwd | None:
     """PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
-        return {}
+        return None
     known = {each.pw_name: each for each in pwd.getpwall()}
-    user = known.get("postgres") or known["nobody"]
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    return known.get("postgres") or known["nobody"]
 
 
 class Server:
     """Started and stopped at will; the data stays until ``remove``."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._identity = folder, _somebody()
+        self.folder, user = folder, _somebody()
         os.chmod(folder, 0o755)
-        if self._identity:
-            os.chown(folder, self._identity["user"], self._identity["group"])
+        self._become: list[str] = []
+        if user is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            # As the user, Python copies its own process first, for which there is no memory where libraries reserved much.
+            self._become = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         found = programs()
         assert found is not None
         self._programs = found
@@ -59,12 +61,13 @@ class Server:
         (folder / "data" / "pg_hba.conf").write_text(ENTRY)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(self._programs / program), *arguments]
-        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._identity)
+        command = [*self._become, str(self._programs / program), *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
 
     def start(self) -> None:
         settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
         command = [
+            *self._become,
             str(self._programs / "postgres"),
             "-D",
             str(self.folder / "data"),
@@ -74,9 +77,7 @@ class Server:
             str(PORT),
         ]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command + settings, stdout=log, stderr=log, cwd=self.folder, **self._identity
-            )
+            self._process = subprocess.Popen(command + settings, stdout=log, stderr=log, cwd=self.folder)
         deadline = time.monotonic() + 60
         while not self._answers():
             assert time.monotonic() < deadline, "the server did not start"
