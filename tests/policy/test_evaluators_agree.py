@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -183,7 +184,8 @@ def test_gaps_and_numbers_beyond_two_to_the_53_mean_in_duckdb_what_they_mean_her
             10**40,
         ):
             tests = [among("id", [value, 5]), among("id", [value], inside=False), among("id", [value, 2**60])]
-            tests += [compare("id", order, value) for order in ("<", "<=", ">", ">=")]
+            halves = (value, value + Fraction(1, 2))
+            tests += [compare("id", order, bound) for order in ("<", "<=", ">", ">=") for bound in halves]
             for sign in tests + [~each for each in tests]:
                 assert column(constant(1).where(sign)) == [
                     round(each) for each in constant(1).where(sign).loss(held)

@@ -428,6 +428,9 @@ class Policy:
     def to_sql(self, dialect: str = "duckdb") -> str:
         """The loss as a SQL expression over the record's own columns.
 
+        Missing numbers must be NULL, not NaN, and days of type DATE compared by their parts alone. A decimal is compared
+        with a bound that is not whole as the float next to it.
+
         Args:
             dialect: "duckdb" or "spark".
 

@@ -339,6 +339,12 @@ def condition_sql(condition: Condition) -> E:
         case Among(column, values, inside):
             listed = members_sql(column, values)
             return _never_null(listed if inside else exp.not_(listed))
+        case Compare(column, order, bound) if (
+            bound.denominator != 1 and MOST_WITH_FRACTIONS < abs(bound) < LARGEST_WHOLE
+        ):
+            # A whole number, as in columns of integers and of floats so large, is beyond it as it is beyond the next one.
+            rounded = math.ceil if order.startswith(">") else math.floor
+            return condition_sql(Compare(column, f"{order[0]}=", Fraction(rounded(bound))))
         case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
             compared = ORDERS[order](this=column_sql(column), expression=exp.Literal.number(int(bound)))
             return _never_null(_corrected(compared, column, order, int(bound)))
