@@ -128,7 +128,8 @@ def paragraph(value: Any) -> str:
     """The first paragraph of a docstring, on one line; a generated one (a dataclass's signature) says nothing."""
     text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("``", "`")
     generated = inspect.isclass(value) and text.startswith(f"{value.__name__}(")
-    return "" if generated else text
+    # Powers, which Markdown would read as bold text.
+    return "" if generated else re.sub(r"(`[^`]*`)|\*\*", lambda found: found[1] or r"\*\*", text)
 
 
 def sentence(value: Any) -> str:

@@ -51,6 +51,8 @@ def at_every_instruction(act: Callable[[], None]) -> Iterator[list[str]]:
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 tells instructions only if a frame asked for them before.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         yield passed
