@@ -140,6 +140,25 @@ def test_a_page_fits_its_window_asks_nobody_else_and_axe_finds_nothing_serious(
     assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
 
 
+def test_commands_are_copied_without_prompts_and_output_and_no_line_ends_within_an_option_or_formula(
+    window: Any, address: str
+) -> None:
+    page = window(360, "dark")
+    page.goto(f"{address}/worked-example.html")
+    page.locator("[data-clipboard-text]").first.wait_for(state="attached")
+    (typed,) = page.locator("[data-clipboard-text]").evaluate_all(
+        "all => all.slice(0, 1).map(b => b.dataset.clipboardText)"
+    )
+    assert typed.startswith("recordwise init farms.csv")
+    assert "Wrote" not in typed
+    for name in ("worked-example", "using-tables", "theory/series"):
+        page.goto(f"{address}/{name}.html")
+        lines = page.locator(".whole").evaluate_all("all => all.map(each => each.getClientRects().length)")
+        assert len(lines) >= 3
+        assert set(lines) <= {0, 1}
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_the_search_finds_pages_without_a_network(chromium: Any, address: str) -> None:
     context = chromium.new_context()
     page = context.new_page()
