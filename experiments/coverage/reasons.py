@@ -55,11 +55,13 @@ FIRST_RECORD = Reason(
 )
 HALF_STEP = Reason(
     mark="h",
-    words="half a lattice step is added (T-HALFSTEP)",
+    words="half a lattice step is added ([T-HALFSTEP](theory/fits.md))",
     most=1.0,
 )
 NOT_SURPRISING = Reason(
-    mark="t", words="the totals under which the fit is not surprising, none of them below 0 (T-MOVED)", most=1.0
+    mark="t",
+    words="the totals under which the fit is not surprising, none of them below 0 ([T-MOVED](theory/fits.md))",
+    most=1.0,
 )
 OWN_ANSWER = Reason(
     mark="o",
@@ -68,7 +70,7 @@ OWN_ANSWER = Reason(
 )
 NO_LESS = Reason(
     mark="f",
-    words="that of the best estimate, cut at 0 and widened to hold the value (T-CUT)",
+    words="that of the best estimate, cut at 0 and widened to hold the value ([T-CUT](theory/postprocess.md))",
     most=1.0,
 )
 REASONS = {
