@@ -4,8 +4,12 @@ import hashlib
 import json
 import math
 import random
+import re
 import shutil
 import sqlite3
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,8 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
 from recordwise.release.files import load_release
-from recordwise.release.formats import xlsx
+from recordwise.release.formats import statistical, xlsx
+from recordwise.release.formats.workbook import MAIN
 from recordwise.release.verify import verify
 
 
@@ -305,9 +310,9 @@ def saved(tmp_path: Path, *, formats: list[str], alias: str = "n", **more: Any) 
     return tmp_path / "out"
 
 
-def noticed(folder: Path, name: str, text: str) -> list[str]:
+def noticed(folder: Path, name: str, text: str | bytes) -> list[str]:
     """Change a file and its digest in release.json, as who wants no one to notice; return what is noticed."""
-    (folder / name).write_text(text)
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
     form = json.loads((folder / "release.json").read_text())
     form["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
     (folder / "release.json").write_text(json.dumps(form))
@@ -396,12 +401,71 @@ def test_a_workbook_with_a_sheet_of_a_name_that_is_reserved_now_still_verifies(t
     assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
 
 
-def test_functions_for_r_of_another_version_still_verify_and_other_tables_do_not(tmp_path) -> None:
-    folder = saved(tmp_path, formats=["parquet", "csv", "r"])
+def test_functions_for_r_of_an_earlier_version_still_verify_and_other_text_does_not(tmp_path, monkeypatch) -> None:
+    folder, source = (
+        saved(tmp_path, formats=["parquet", "csv", "r"]),
+        Path(statistical.__file__).parent / "recordwise.R",
+    )
     text = (folder / "recordwise.R").read_text()
-    assert noticed(folder, "recordwise.R", text + "\nrw_new <- function() 1\n") == []
-    for other in (text.replace("rows = 2", "rows = 3"), text + "\nrw_release$tables <- list()\n"):
+    assert noticed(folder, "recordwise.R", text.replace("\n", "\r\n")) == []
+    added = '\nrw_release[["tables"]] <- list(); system("echo")\n'
+    for other in (text.replace("rows = 2", "rows = 3"), text + added, text.replace("\n", "\r", 1), added + text):
         assert any("recordwise.R differs" in each for each in noticed(folder, "recordwise.R", other))
+    earlier = hashlib.sha256((source.read_text() + added).encode()).hexdigest()
+    monkeypatch.setattr(statistical, "R_DIGESTS", (*statistical.R_DIGESTS, earlier))
+    assert noticed(folder, "recordwise.R", text + added) == []
+    # Whoever changes the functions after a version was published adds their digest and leaves that of the version.
+    assert hashlib.sha256(source.read_bytes()).hexdigest() in statistical.R_DIGESTS
+
+
+def moved_sheet(parts: dict[str, bytes]) -> None:
+    """What readers see is another part than the honest one, which is still there."""
+    parts["xl/worksheets/forged.xml"] = re.sub(rb"<v>(\d+)</v>", rb"<v>\g<1>0</v>", parts["xl/worksheets/sheet5.xml"])
+    for name in ("xl/_rels/workbook.xml.rels", "[Content_Types].xml"):
+        parts[name] = parts[name].replace(b"sheet5.xml", b"forged.xml")
+
+
+def replaced(name: str, before: bytes, after: bytes) -> Callable[[dict[str, bytes]], None]:
+    def change(parts: dict[str, bytes]) -> None:
+        assert before in parts[name]
+        parts[name] = parts[name].replace(before, after, 1)
+
+    return change
+
+
+RELATED, SHEETS, SHOWN = "xl/_rels/workbook.xml.rels", "xl/workbook.xml", "xl/worksheets/sheet5.xml"
+FORGED = {
+    "another part": moved_sheet,
+    "another sheet": replaced(RELATED, b"sheet5.xml", b"sheet4.xml"),
+    "outside": replaced(RELATED, b'Target="worksheets/sheet5.xml"', b'Target="https://e.org" TargetMode="External"'),
+    "another workbook": replaced("_rels/.rels", b"xl/workbook.xml", b"docProps/app.xml"),
+    "another type": replaced("[Content_Types].xml", b"/docProps/app.xml", b"/docProps/application.xml"),
+    "one more sheet": replaced(SHEETS, b"</sheets>", b'<sheet name="More" sheetId="9" r:id="rId5"/></sheets>'),
+    "another name": replaced(SHEETS, b'name="Notes"', b'name="Notices"'),
+    "hidden": replaced(SHEETS, b'sheetId="5"', b'sheetId="5" state="hidden"'),
+    "another format": replaced("xl/styles.xml", b'formatCode="#,##0"', b'formatCode="#,##0&quot;0&quot;"'),
+    "one more row": replaced(SHOWN, b"</sheetData>", b'<x:row xmlns:x="%s" r="9"/></sheetData>' % MAIN[1:-1].encode()),
+    "a formula": replaced(SHOWN, b"<v>", b"<f>10*A1</f><v>"),
+    "another cell": replaced(SHOWN, b'r="C5"', b'r="C6"'),
+    "another row": replaced(SHOWN, b'<row r="5"', b'<row r="7"'),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_workbook_that_shows_other_numbers_is_detected(tmp_path, change) -> None:
+    folder = saved(tmp_path, formats=["parquet", "xlsx"])
+    with zipfile.ZipFile(folder / "small.xlsx") as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    for changed in (False, True):
+        change(parts) if changed else None
+        made = BytesIO()
+        with zipfile.ZipFile(made, "w") as book:
+            for name, text in parts.items():
+                book.writestr(name, text)
+        problems = noticed(folder, "small.xlsx", made.getvalue())
+        assert [each.endswith("small.xlsx differs from the Parquet file next to it") for each in problems] == [
+            True
+        ] * changed
 
 
 @pytest.mark.parametrize("name", ["release.json", "policy.json", "datapackage.json"])

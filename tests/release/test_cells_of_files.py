@@ -255,13 +255,14 @@ def test_cells_are_read_by_their_type() -> None:
     space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
     def read(text: str) -> Any:
-        return _cell(ElementTree.fromstring(text.replace("<c ", f"<c {space} ", 1)))
+        return _cell(ElementTree.fromstring(text.replace("<c ", f"<c {space} ", 1)), 2)
 
     assert read('<c r="B2" t="inlineStr"><is><t>x</t></is></c>') == (1, "x")
     assert read('<c r="A2"><v>2.5</v></c>') == (0, 2.5)
     assert read('<c r="C2" t="b"><v>1</v></c>') == (2, True)
     assert read('<c r="C2" t="b"><v>0</v></c>') == (2, False)
     assert read('<c r="C2" s="1"/>') == (2, None)
+    assert read('<c r="C3"><v>1</v></c>') == read('<c r="C2"><f>1+1</f></c>') == (-1, False)
     assert _stored_cells(("a", "", None, 0, math.nan, math.inf, False)) == {0: "a", 3: 0, 6: False}
 
 

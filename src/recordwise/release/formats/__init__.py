@@ -7,6 +7,7 @@ In reading order:
 - ``parquet``: in every release
 - ``csv``: safe to open in a spreadsheet
 - ``xlsx``: accessible workbooks
+- ``workbook``: how the parts of one are put together
 - ``statistical``: SAS, Stata and functions for R
 - ``sdmx_csv``: an observation on each line, as SDMX or plain
 - ``cbp``: the layout of County Business Patterns

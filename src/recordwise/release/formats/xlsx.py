@@ -31,36 +31,20 @@ from recordwise.release.content import RESEARCH_END, Content, DescribedTable, ba
 from recordwise.release.dictionary import headings
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
+from recordwise.release.formats.workbook import MAIN, label_of, sheet_file, sheets_of
 from recordwise.release.tables import NAME, NOT_PRIVATE, PRIVATE
 
 # Reading: the sheets of a workbook row by row, to compare them with tables. It needs no package.
-
-
-MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
-
-
-def label_of(path: Path) -> str:
-    """The comment in a workbook's properties."""
-    with zipfile.ZipFile(path) as book:
-        return ElementTree.fromstring(book.read("docProps/core.xml")).findtext(DESCRIPTION) or ""
-
-
-def sheets_of(path: Path) -> dict[str, int]:
-    """Return the number of each sheet of a workbook by its name."""
-    with zipfile.ZipFile(path) as book:
-        found = ElementTree.fromstring(book.read("xl/workbook.xml")).iter(f"{MAIN}sheet")
-        return {sheet.get("name", ""): number for number, sheet in enumerate(found, 1)}
 
 
 def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int, heads: Sequence[str] = ()) -> bool:
     """Return whether a sheet has exactly these rows after ``skip`` rows, below these heads or the names of columns."""
     known = (dict(enumerate(heads)), dict(enumerate(data.column_names)))
     with zipfile.ZipFile(path) as book:
-        with book.open(f"xl/worksheets/sheet{number}.xml") as file:
+        with book.open(sheet_file(number)) as file:
             if _as_written(file, data, skip, known):
                 return True
-        with book.open(f"xl/worksheets/sheet{number}.xml") as file:
+        with book.open(sheet_file(number)) as file:
             return _as_read(file, data, skip, known)
 
 
@@ -82,7 +66,7 @@ def _as_written(file: IO[bytes], data: pa.Table, skip: int, heads: Sequence[dict
         if not rest.startswith(made):
             return False
         rest, first = rest[len(made) :], first + piece.num_rows
-    return b"<row" not in rest + file.read()
+    return b"<!" not in above and not re.search(rb"<(!|([\w.-]+:)?row\b)", rest + file.read())
 
 
 def _styles(rows: bytes) -> tuple[int, int]:
@@ -125,14 +109,27 @@ def _holds(value: Any) -> bool:
 
 
 def _rows(file: Any) -> Iterator[dict[int, Any]]:
+    """Yield the cells of each row by their columns; a row or cell that programs would show elsewhere has None as one."""
+    number = 0
     for _, element in ElementTree.iterparse(file):
         if element.tag == f"{MAIN}row":
-            yield {place: value for place, value in map(_cell, element) if value is not None and value != ""}
+            number += 1
+            cells = [_cell(cell, number) for cell in element]
+            row = {place: value for place, value in cells if value is not None and value != ""}
+            placed = element.get("r", str(number)) == str(number) and len({place for place, _ in cells}) == len(cells)
+            yield row if placed else {-1: None}
             element.clear()
 
 
-def _cell(cell: ElementTree.Element) -> tuple[int, Any]:
-    place, kind = _column(cell.get("r", "")), cell.get("t")
+INSIDE: list[list[str]] = [[], [f"{MAIN}v"], [f"{MAIN}is"]]
+
+
+def _cell(cell: ElementTree.Element, row: int) -> tuple[int, Any]:
+    reference, kind = cell.get("r", ""), cell.get("t")
+    if reference != f"{reference.rstrip('0123456789')}{row}" or [each.tag for each in cell] not in INSIDE:
+        # A cell in another row, or with a formula, of which programs show what it gives.
+        return -1, False
+    place = _column(reference)
     if kind == "inlineStr":
         return place, "".join(cell.itertext())
     text = cell.findtext(f"{MAIN}v")
@@ -274,12 +271,14 @@ class Xlsx:
         return NOT_PRIVATE if label_of(path) == NOT_PRIVATE else PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
-        """Return whether each table's sheets hold its rows."""
-        numbers = sheets_of(path)
+        """Return whether each table's sheets hold its rows, and there are no other sheets than ours."""
+        found = sheets_of(path)
+        others, numbers = {*FIRST, CODES, AREA}, {name: number for number, name in enumerate(found, 1)}
         # Sheets of earlier versions are named after files, and may have the name that is reserved now.
         for reserved, by_file in product((True, False), (False, True)):
             sheets = named_sheets(content, by_file=by_file, reserved=reserved)
-            if all(name in numbers for name, _ in sheets):
+            names = [*FIRST, *(name for name, _ in sheets)]
+            if sorted(names) == sorted(name for name in found if name not in others or name in FIRST):
                 return all(_same_rows(path, numbers[name], part) for name, part in sheets)
         return False
 
@@ -493,7 +492,7 @@ class _Writer:
     def fill(self, outline: BytesIO, path: Path) -> None:
         """Copy the workbook with its tables' rows in place of placeholders."""
         first = len(FIRST) + 1 + self.named
-        tables = {f"xl/worksheets/sheet{at}.xml": part for at, (_, part) in enumerate(self.sheets, first)}
+        tables = {sheet_file(at): part for at, (_, part) in enumerate(self.sheets, first)}
         with zipfile.ZipFile(outline) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
             for info in source.infolist():
                 with target.open(_same_entry(info), "w") as file:
