@@ -5,6 +5,7 @@ dictionary as labels. Truth values become 0 and 1. XPORT 5 has names of 8 charac
 shortened; the label of such a column starts with its name.
 """
 
+import hashlib
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -172,23 +173,26 @@ class RFunctions:
         return next((line.removeprefix(LABEL) for line in lines if line.startswith(LABEL)), "")
 
     def same(self, content: Content, path: Path) -> bool:
-        """Return whether the file has this content; its functions may be of another version."""
-        written = path.read_text(encoding="utf-8")
-        about, known = _r_pieces(content)
-        lines = written.split("\n")
-        once = all(sum(line.startswith(start) for line in lines) == 1 for start in (LABEL, *SET_IN_R))
-        return once and all(f"\n{piece}\n" in written for piece in (about, known))
+        """Return whether the file has this content; its functions may be those of an earlier version."""
+        written = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        for place, piece in zip(PLACES_IN_R, _r_pieces(content)):
+            before, found, after = written.partition(f"\n{piece}\n")
+            if not found:
+                return False
+            written = f"{before}\n{place}\n{after}"
+        return hashlib.sha256(written.encode()).hexdigest() in R_DIGESTS
+
+
+PLACES_IN_R = ("# ABOUT", "# TABLES")
+R_DIGESTS = ("f05bdf969cde6539ac4b222d06f8484af30f8e43e5f218045021bb82a8f70388",)
+"""The digests of the functions of this version and of those that were published before."""
 
 
 def _r_file(content: Content) -> str:
     text = files("recordwise.release.formats").joinpath("recordwise.R").read_text(encoding="utf-8")
     # Titles and codes are put in at once, so that none is taken for a place of the other.
-    pieces = dict(zip(("# ABOUT", "# TABLES"), _r_pieces(content)))
+    pieces = dict(zip(PLACES_IN_R, _r_pieces(content)))
     return re.sub("^(# ABOUT|# TABLES)$", lambda found: pieces[found[0]], text, flags=re.MULTILINE)
-
-
-SET_IN_R = ("rw_release$confidence <-", "rw_release$tables <-")
-"""How lines begin that set what the functions know of a release."""
 
 
 def _r_pieces(content: Content) -> tuple[str, str]:
@@ -196,7 +200,7 @@ def _r_pieces(content: Content) -> tuple[str, str]:
     tables = ",\n".join(f"  {_r_text(each.name)} = {_r_table(each)}" for each in content.tables)
     title = content.title.replace("\n", " ").replace("\r", " ")
     about = f"# {title}\n{LABEL}{content.privacy_label}"
-    known = f"{SET_IN_R[0]} {content.confidence!r}\n{SET_IN_R[1]} list(\n{tables}\n)"
+    known = f"rw_release$confidence <- {content.confidence!r}\nrw_release$tables <- list(\n{tables}\n)"
     return about, known
 
 
