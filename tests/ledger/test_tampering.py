@@ -25,6 +25,7 @@ from recordwise.policy import constant
 from recordwise.release.files import load_release
 from recordwise.release.formats import statistical, xlsx
 from recordwise.release.formats.workbook import MAIN
+from recordwise.release.tables import digest_of
 from recordwise.release.verify import verify
 
 
@@ -466,6 +467,26 @@ def test_a_workbook_that_shows_other_numbers_is_detected(tmp_path, change) -> No
         assert [each.endswith("small.xlsx differs from the Parquet file next to it") for each in problems] == [
             True
         ] * changed
+
+
+def test_changed_basic_tables_and_data_packages_are_detected_though_their_digests_agree(tmp_path) -> None:
+    folder = saved(tmp_path, formats=["parquet"])
+    release = load_release(folder).basic(units={"n": 5})
+    release.save(tmp_path / "basic", formats=["parquet"])
+    (table,), (path,) = release.basic_tables, (tmp_path / "basic").glob("*_basic.parquet")
+    assert noticed(path.parent, path.name, path.read_bytes()) == []
+    for name, values in (("n", [n + 5 for n in table.data["n"].to_pylist()]), ("total_status", ["fine", "fine"])):
+        data = table.data.set_column(table.data.column_names.index(name), name, [values])
+        form = json.loads((path.parent / "release.json").read_text())
+        form["basic"]["digest"] = digest_of({table.name: data}, release.policy)
+        (path.parent / "release.json").write_text(json.dumps(form))
+        made = BytesIO()
+        pq.write_table(data.replace_schema_metadata(pq.read_schema(path).metadata), made)
+        problems = noticed(path.parent, path.name, made.getvalue())
+        assert any("basic tables do not follow from its fitted columns" in each for each in problems), problems
+    text = (folder / "datapackage.json").read_text()
+    (problem,) = noticed(folder, "datapackage.json", text.replace('"number"', '"integer"'))
+    assert "datapackage.json does not describe its tables" in problem
 
 
 @pytest.mark.parametrize("name", ["release.json", "policy.json", "datapackage.json"])

@@ -80,6 +80,14 @@ def with_basic(
     return replace(fitted, basic_tables=made, published=fitted.published.with_basic(about))
 
 
+def made_again(release: Release) -> tuple[ReleasedTable, ...]:
+    """Return the basic tables that follow from a release's fitted columns and what it says about rounding."""
+    note = release.published.basic
+    assert note is not None
+    made = with_basic(replace(release, basic_tables=()), units=note.rounded_to, rules=note.rules)
+    return tuple(each for each in made.basic_tables if each.name in note.tables)
+
+
 def basic_accuracy(release: Release) -> dict[str, dict[str, Accuracy]]:
     """Return each basic variable's accuracy before values are rounded."""
     known, found = {table.name + BASIC: table for table in release.tables}, {}

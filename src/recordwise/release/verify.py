@@ -1,5 +1,6 @@
 """Verification of a ledger and the releases that refer to it."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,8 @@ from recordwise.ledger.ledger import Ledger, amount_bounds, within
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, PolicyFile
 from recordwise.policy.policy import Policy
-from recordwise.release.content import Content
+from recordwise.release.content import NAME as DATA_PACKAGE
+from recordwise.release.content import Content, datapackage_json
 from recordwise.release.files import UNREADABLE, other_names, read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
@@ -286,8 +288,10 @@ def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry:
     found = read_release(release, policies, stored)
     problems += [f"the names of codes in {name} are not its labels" for name in other_names(found, files)]
     # What is stated of other tables is wrong with them.
-    problems = problems or _wrong_statements(found, drawn, release, policies, entry)
-    content = found.content()
+    problems = problems or _wrong_statements(found, drawn, release, policies, entry) + _wrong_basic(found)
+    content, package = found.content(), folder / DATA_PACKAGE
+    if not problems and package.exists() and _json(package) != datapackage_json(content, {path.name for path in folder.iterdir()}):
+        problems.append(f"{package.name} does not describe its tables")
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file next to it")
@@ -316,6 +320,22 @@ def _wrong_statements(
     wrong += [problem for name, problem in STATED.items() if name in noted and noted[name] != known[name]]
     same = release.flags == {table.name: table.flags() for table in found.tables}
     return wrong if same or STATED[TABLES] in wrong else [*wrong, STATED[TABLES]]
+
+
+def _wrong_basic(found: Release) -> list[str]:
+    """Check that basic tables are the fitted columns rounded, with their status."""
+    from recordwise.release.basic import made_again
+
+    if not found.basic_tables or all(
+        made.name == each.name and made.data.equals(each.data)
+        for made, each in zip(made_again(found), found.basic_tables, strict=True)
+    ):
+        return []
+    return ["its basic tables do not follow from its fitted columns"]
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _other_errors(found: Release, release: Published) -> bool:
