@@ -18,7 +18,7 @@ import pytest
 
 import recordwise as rw
 from build import employers, generous, keys, question, records, session
-from recordwise.errors import LedgerError
+from recordwise.errors import LedgerError, SourceError
 from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
@@ -467,6 +467,22 @@ def test_a_workbook_that_shows_other_numbers_is_detected(tmp_path, change) -> No
         assert [each.endswith("small.xlsx differs from the Parquet file next to it") for each in problems] == [
             True
         ] * changed
+
+
+@pytest.mark.parametrize("extension", ["xlsx", "xpt", "dta"])
+@pytest.mark.parametrize("text", [b"", b"PK\x03\x04 damaged", b"\xff" * 9_000])
+def test_a_file_that_cannot_be_read_is_a_problem_of_its_folder_alone(books, extension: str, text: bytes) -> None:
+    (books.parent / "b" / f"county_by_naics2.{extension}").write_bytes(text)
+    (problem,) = verify(books, against=folders(books))
+    assert problem == f"{books.parent}/b: county_by_naics2.{extension} cannot be read"
+
+
+@pytest.mark.parametrize("level", ["x", 1, 0, None, [], "nan"])
+def test_a_level_of_intervals_that_is_none_is_damage(books, level: object) -> None:
+    path = books.parent / "b" / "release.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"interval_level": level}))
+    with pytest.raises(SourceError, match="or it is damaged"):
+        load_release(path.parent)
 
 
 def test_changed_basic_tables_and_data_packages_are_detected_though_their_digests_agree(tmp_path) -> None:

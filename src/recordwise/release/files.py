@@ -73,6 +73,8 @@ def load_release(folder: str | Path) -> Release:
             published, policies = Published.load(place / "release.json"), PolicyFile.load(place / "policy.json")
             if published.known:
                 policies.policy(TIGHT)
+                if not 0 < published.confidence < 1:
+                    raise ValueError("interval_level")
             stored = reading.result()
         tables = without_names(stored, published.name_columns)
         release = read_release(published, policies, tables) if published.known else None

@@ -30,7 +30,7 @@ from recordwise.release.content import Content, datapackage_json
 from recordwise.release.files import UNREADABLE, other_names, read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
-from recordwise.release.formats.registry import REQUIRED, files_of, files_to_write, privacy_labels
+from recordwise.release.formats.registry import REQUIRED, UnreadableFileError, files_of, files_to_write, privacy_labels
 from recordwise.release.published import Published
 from recordwise.release.release import Release
 from recordwise.release.staging import file_problems
@@ -210,6 +210,8 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
         return [f"names event {length}, which is not a release"]
     try:
         return _wrong_facts(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
+    except UnreadableFileError as error:
+        return [f"{error} cannot be read"]
     except (*UNREADABLE, RecordwiseError):
         return ["its files cannot be read"]
 
@@ -290,7 +292,11 @@ def _wrong_tables(folder: Path, release: Published, policies: PolicyFile, entry:
     # What is stated of other tables is wrong with them.
     problems = problems or _wrong_statements(found, drawn, release, policies, entry) + _wrong_basic(found)
     content, package = found.content(), folder / DATA_PACKAGE
-    if not problems and package.exists() and _json(package) != datapackage_json(content, {path.name for path in folder.iterdir()}):
+    if (
+        not problems
+        and package.exists()
+        and _json(package) != datapackage_json(content, {path.name for path in folder.iterdir()})
+    ):
         problems.append(f"{package.name} does not describe its tables")
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
@@ -361,5 +367,8 @@ def _same(each: Format, path: Path, content: Content) -> bool:
     try:
         parts = {name: part for _, name, part in files_to_write(content, (each,))}
         return path.name in parts and each.same(parts[path.name], path)
-    except (*UNREADABLE, RecordwiseError):
+    except MemoryError:
+        raise
+    except Exception:
+        # Each reader has errors of its own, and what it cannot read is not what was written.
         return False

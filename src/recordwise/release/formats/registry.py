@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RecordwiseError
 from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content
 from recordwise.release.formats.cbp import Cbp
@@ -154,9 +154,25 @@ def files_to_write(content: Content, formats: Iterable[Format]) -> Iterator[tupl
             yield each, f"{table.name}.{each.extension}", content.only(table.name)
 
 
+class UnreadableFileError(ValueError):
+    """A file of a release that its format cannot read; the reason may quote it and is left out."""
+
+
 def privacy_labels(folder: Path, formats: Iterable[Format]) -> dict[str, str]:
-    """Return the files' privacy labels by name, without the JSON files."""
-    found = {path.name: each.privacy_label(path) for each, path in files_of(folder, formats)}
+    """Return the files' privacy labels by name, without the JSON files.
+
+    Raises:
+        UnreadableFileError: A file is damaged.
+    """
+    found = {}
+    for each, path in files_of(folder, formats):
+        try:
+            found[path.name] = each.privacy_label(path)
+        except (MemoryError, RecordwiseError):
+            raise
+        except Exception:
+            # Each reader has errors of its own: of archives, of XML, of statistical packages.
+            raise UnreadableFileError(path.name) from None
     page, package = folder / "report.html", folder / DATA_PACKAGE
     if page.exists():
         found[page.name] = NOT_PRIVATE if BANNER in page.read_text(encoding="utf-8") else PRIVATE
