@@ -31,6 +31,25 @@ def test_the_owner_takes_lists_of_queries_and_refuses_other_things(opened: rw.Se
         summary.quantile(2)
 
 
+def test_the_owner_checks_arguments_before_a_look_is_entered() -> None:
+    with session(records()) as opened:
+        owner, asked, before = opened.owner, ASKED.count(rw.Gaussian(sigma=2)), len(opened.history())
+        policy = opened.policy_of(asked)
+        for wrong in ("x", -1, 1.5, True):
+            with pytest.raises(ParameterError, match="at_most"):
+                owner.unmatched(asked, at_most=wrong)  # type: ignore[arg-type]
+        for edges in ([float("nan")], [3, 1], [1, 1], [], "12", 5, [1, None], [float("inf")]):
+            for look, about in (
+                (owner.loss_summary, policy),
+                (owner.firm_loss_summary, policy),
+                (owner.firm_loss_summary, asked),
+                (owner.realized_loss_summary, asked),
+            ):
+                with pytest.raises(ParameterError, match="edges"):
+                    look(about, edges=edges)  # type: ignore[operator]
+        assert len(opened.history()) == before
+
+
 def test_planning_says_what_a_budget_and_clamps_are(opened: rw.Session) -> None:
     with pytest.raises(ParameterError, match="must be a policy, or True"):
         recommend_within(opened, ASKED.sum("emp", rw.Gaussian(sigma=9)), budget="1", data="synthetic")  # type: ignore[arg-type]

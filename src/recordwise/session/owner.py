@@ -4,10 +4,12 @@ Everything here is CONFIDENTIAL, and its repr says only that. Each method reads 
 mechanisms; only counts, bins and cell totals leave the engine.
 """
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +161,15 @@ class Contributors(Confidential):
     squares: FloatArray
 
 
+def check_edges(edges: Sequence[float]) -> None:
+    """Refuse bins that are not ascending finite numbers."""
+    listed = list(edges) if isinstance(edges, (list, tuple, np.ndarray)) else []
+    numbers = [each for each in listed if isinstance(each, (int, float, np.number)) and not isinstance(each, bool)]
+    whole = len(numbers) == len(listed) > 0 and all(map(math.isfinite, numbers))
+    if not whole or any(later <= earlier for earlier, later in pairwise(numbers)):
+        raise ParameterError(parameter="edges", problem="must be finite numbers in ascending order")
+
+
 class Owner(Confidential):
     """What only the owner of a session's table may see. Nothing it returns may be published.
 
@@ -206,6 +217,8 @@ class Owner(Confidential):
             For each table with public keys its most frequent cells that no key names, each with its number of records.
         """
         plan = Plan(schema=self._schema, queries=read_queries(queries))
+        if isinstance(at_most, bool) or not isinstance(at_most, int) or at_most < 0:
+            raise ParameterError(parameter="at_most", problem="must be a whole number of at least 0")
         self._looks.enter("owner.unmatched", plan.queries, data=data)
         return {table_name(plan, table): self._unmatched_cells(plan, table, at_most) for table in public_tables(plan)}
 
@@ -260,6 +273,7 @@ class Owner(Confidential):
             data: What the records are, as for ``view``.
         """
         terms = check_policy(policy, self._schema).rho
+        check_edges(edges)
         self._looks.enter("owner.loss_summary", data=data)
         found = self._engine.summarize(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
@@ -297,6 +311,7 @@ class Owner(Confidential):
         plan = Plan(schema=self._schema, queries=read_queries((of, *more)))
         if pure:
             plan_policy(plan).pure()
+        check_edges(edges)
         tables, passes = firm_tables([plan], pure=pure), self._engine.owner_passes()
         self._looks.enter("owner.firm_loss_summary", plan.queries, data=data)
         asked = (edges, DELTA_EDGES) if plan_policy(plan).delta_terms else (edges,)
@@ -312,6 +327,7 @@ class Owner(Confidential):
         if bound not in FIRM_BOUNDS:
             raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
         terms, joint = check_policy(policy, self._schema).rho, PURE_SUM if policy.is_pure else bound
+        check_edges(edges)
         self._looks.enter("owner.firm_loss_summary", data=data)
         found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=joint)
         return read_summary(found.reveal(), edges)
@@ -338,6 +354,7 @@ class Owner(Confidential):
             How many records or firms lose at most each edge; 0 if in no public cell.
         """
         plan = public_plan(self._schema, read_queries(queries))
+        check_edges(edges)
         self._looks.enter("owner.realized_loss_summary", plan.queries, data=data)
         passes = self._engine.owner_passes()
         found = passes.summarize_realized(plan, edges, self._engine.dialect, firms=firms)
