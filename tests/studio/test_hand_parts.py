@@ -343,6 +343,22 @@ def test_the_user_of_a_connection_is_the_one_at_its_far_end(
     assert asker(40000) is UNKNOWN, "a list that is gone lists nobody"
 
 
+@pytest.mark.parametrize(("told", "user"), [("64998", 64_998), (None, 65_534), ("?", 65_534)])
+def test_the_number_of_all_unknown_users_is_nobody_even_if_it_is_ours(
+    told: str | None, user: int, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    """In a user namespace, other users and the studio itself may have it."""
+    monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp",))
+    monkeypatch.setattr(guard, "OVERFLOW", tmp_path / "overflowuid")
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    if told is not None:
+        (tmp_path / "overflowuid").write_text(f"{told}\n")
+    (tmp_path / "tcp").write_text(LISTED + ENDS["tcp"].format(user))
+    assert asker(40000) is UNKNOWN
+    (tmp_path / "tcp").write_text(LISTED + ENDS["tcp"].format(user - 1))
+    assert asker(40000) is OTHER
+
+
 def test_a_machine_lists_connections_or_not_from_the_start(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(guard, "CONNECTIONS", (tmp_path / "tcp", tmp_path / "tcp6"))
     assert not guard.is_listed(8123), "there is no list"

@@ -106,6 +106,7 @@ class Access:
         return any(hmac.compare_digest(shown.encode(), each.encode()) for each in self.cookies)
 
 
+OVERFLOW = Path("/proc/sys/kernel/overflowuid")
 CONNECTIONS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 """Linux's lists of connections, with the user whose process holds each end; those of IPv6 can be with IPv4's addresses."""
 HERE = ("0100007F", "0000000000000000FFFF00000100007F")
@@ -149,8 +150,18 @@ def asker(client: tuple[str, int] | None, server: int, *, listed: bool) -> Asker
             return Asker.UNKNOWN
         users = {int(row[7]) for row in rows if _joins(row, client[1], server) and row[9] != "0"}
         if users and any(_joins(row, server, client[1]) for row in rows):
+            if _nobody() in users:
+                return Asker.UNKNOWN
             return Asker.OWNER if users <= {0, os.getuid()} else Asker.OTHER
     return Asker.UNKNOWN
+
+
+def _nobody() -> int:
+    """Return the number that stands for every user who has none in a user namespace, even for the owner."""
+    try:
+        return int(OVERFLOW.read_text())
+    except (OSError, ValueError):
+        return 65534
 
 
 def _rows() -> list[list[str]]:
