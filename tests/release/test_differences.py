@@ -291,6 +291,21 @@ def test_codes_of_a_crosswalk_are_read_in_the_type_of_their_column(tmp_path) -> 
         now.change(before, crosswalk={"code": [("nine", "1")]})
 
 
+def test_codes_that_are_written_in_two_ways_become_one_thing(tmp_path) -> None:
+    before, now = (by_code(tmp_path, f"l{first}", "integer", [first, 2]) for first in (9, 1))
+    same = {"9": "a", "1": "a", "01": "a", 1: "a", "2": "b"}
+    assert now.change(before, groups={"code": same})["code"]["code"].to_pylist() == ["a", "b"]
+    for groups in ({"1": "a", "01": "b", "9": "a"}, {1: "a", "1": "b"}):
+        with pytest.raises(ParameterError, match="groups of 'code' must not write code 1 in ways"):
+            now.change(before, groups={"code": groups})
+    with pytest.raises(ParameterError, match="groups of 'code' must name the group of each code"):
+        now.change(before, groups={"code": {1: None, 9: None}})
+    assert now.change(before, crosswalk={"code": [("9", "1"), ("09", "1"), ("2", "2")]})["code"].num_rows == 2
+    for pairs in ([("9", "1"), ("09", "2")], [("9", "1"), ("2", "01")]):
+        with pytest.raises(ParameterError, match=r"crosswalk of 'code' must not write code [19] in ways"):
+            now.change(before, crosswalk={"code": pairs})
+
+
 def test_a_crosswalk_without_effect_is_refused(tmp_path) -> None:
     before, now = (by_code(tmp_path, f"l{first}", "integer", [first, 2]) for first in (9, 1))
     for given in ({"code": [("7", "8")]}, {"naics": [("9", "1")]}):

@@ -24,9 +24,9 @@ from recordwise.mechanisms import Gaussian, combined
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.combined import carried_from
+from recordwise.plan.keys.codes import whole_code
 from recordwise.policy import Measure, constant, gaussian_sum
 from recordwise.policy.series import Series, later_code, renaming
-from recordwise.release.change import whole_code
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 
@@ -669,7 +669,9 @@ def test_best_shares_stay_those_of_the_first_period(tmp_path):
     assert verify(tmp_path / "years.ledger", against=[tmp_path / "release2"]) == []
 
 
-@pytest.mark.parametrize("code", [1.9, True, [1], math.inf, math.nan, 2**63, "1.5", object])
+@pytest.mark.parametrize(
+    "code", [1.9, True, [1], math.inf, math.nan, 2**63, "1.5", "1_000", "\uff11\uff12", " 1", "", object]
+)
 def test_a_code_of_whole_numbers_is_read_whole_or_refused(code, tmp_path):
     assert whole_code("7") == whole_code(7.0) == whole_code(np.int64(7)) == 7
     with pytest.raises((ValueError, TypeError, OverflowError)):

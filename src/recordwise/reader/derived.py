@@ -18,11 +18,12 @@ import pyarrow as pa
 from recordwise.errors import OutputError, ParameterError, expect_kind
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import digits_text, number_text, share_text
+from recordwise.plan.keys.codes import code_pairs
 from recordwise.postprocess.linear import rank_of
 from recordwise.reader.answers import SHARED_NOISE, Answer
 from recordwise.reader.asking import followed
 from recordwise.reader.questions import MOST_CODES, Regions
-from recordwise.release.change import code_pairs, read_crosswalk, typed_side
+from recordwise.release.change import read_crosswalk, typed_side
 from recordwise.release.release import Release
 from recordwise.release.spread import NORMAL, NORMAL_STEPS, draws_for, public_seed
 

@@ -5,7 +5,7 @@ whether a cell holds records. Codes that were split or merged are added up to wh
 of pairs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.arrays import numpy_of, row_numbers
+from recordwise.plan.keys.codes import code_pairs, one_meaning, typed_codes
 from recordwise.plan.publication import Labels, StatusRules
 from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
 from recordwise.plan.statistics.totals import IntArray
@@ -67,35 +68,6 @@ def read_crosswalk(
     if shared := [name for name in both if name in given]:
         raise ParameterError(parameter="groups", problem=f"and the crosswalk both name '{shared[0]}'")
     return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()} | both)
-
-
-def code_pairs(given: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of an earlier and a later code; none where they are not such pairs."""
-    listed = given.items() if isinstance(given, Mapping) else given if isinstance(given, Iterable) else ()
-    # Two letters are a text and no pair.
-    pairs = [tuple(pair) if isinstance(pair, Iterable) and not isinstance(pair, str) else () for pair in listed]
-    return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 and None not in pair for pair in pairs) else []
-
-
-def typed_codes(name: str, codes: Iterable[Any], kind: pa.DataType) -> list[Any]:
-    """Return codes in the type of their column, as files have text."""
-    read = whole_code if pa.types.is_integer(kind) else str if pa.types.is_string(kind) else None
-    try:
-        return list(codes) if read is None else [read(code) for code in codes]
-    except (ValueError, TypeError, OverflowError):
-        raise ParameterError(
-            parameter=f"crosswalk of '{name}'",
-            problem="has a code that is no whole number, as those of the column are",
-            advice="Write codes as they are.",
-        ) from None
-
-
-def whole_code(code: Any) -> int:
-    """Return a code of a column of whole numbers, as text or as a number; nothing is cut off."""
-    found = int(code)
-    if isinstance(code, bool) or (not isinstance(code, str) and found != code) or not -(2**63) <= found < 2**63:
-        raise ValueError(f"{type(code).__name__} is no whole number of 64 bits")
-    return found
 
 
 def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
@@ -485,6 +457,9 @@ def _checked_crosswalk(now: "Release", before: "Release", given: Mapping[str, An
                 parameter=f"crosswalk of '{name}'", problem="has no code that occurs in a column of this name"
             )
         found[name] = list(zip(*(side for side, _ in sides)))
+        old, new = (side for side, _ in sides)
+        one_meaning(f"crosswalk of '{name}'", [pair[0] for pair in pairs], old, new)
+        one_meaning(f"crosswalk of '{name}'", [pair[1] for pair in pairs], new, old)
     return found
 
 
@@ -493,11 +468,15 @@ def _checked_groups(now: "Release", before: "Release", given: Mapping[str, Mappi
     found: dict[str, Any] = {}
     for name, groups in given.items():
         listed = dict(groups)
+        if None in listed.values():
+            raise ParameterError(parameter=f"groups of '{name}'", problem="must name the group of each code")
         sides = [typed_side(release, name, list(listed)) for release in (before, now)]
         if not any(occurs for _, occurs in sides):
             raise ParameterError(
                 parameter=f"groups of '{name}'", problem="have no code that occurs in a column of this name"
             )
+        for side, _ in sides:
+            one_meaning(f"groups of '{name}'", list(listed), side, list(listed.values()))
         found[name] = tuple(dict(zip(side, listed.values())) for side, _ in sides)
     return found
 
