@@ -173,6 +173,11 @@ def test_bad_arguments_are_refused_before_anything_is_written(plans: tuple[Path,
         rehearse(plans[1], out=tmp_path)
     with pytest.raises(ParameterError, match="rows"):
         rehearse(plans[1], out=tmp_path / "out", rows=0)
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "release.json").touch()
+    with pytest.raises(OutputError, match="the folder of a release"):
+        rehearse(plans[1], out=tmp_path / "release" / "sub", records="past.parquet", data="past")
+    assert not (tmp_path / "release" / "sub").exists()
     with pytest.raises(ParameterError, match="generated records"):
         rehearse(plans[1], out=tmp_path / "out", rows=10, records="past.parquet")
     assert not (tmp_path / "out").exists()

@@ -87,7 +87,12 @@ def test_what_was_chosen_on_confidential_records_is_its_owners(tmp_path: Path) -
         studio.log_in()
         ready(studio)
         studio.ask("POST", "/keep", {"state": StudioState.first(trade).to_json()})
-    assert stat.S_IMODE((tmp_path / "plan.studio.json").stat().st_mode) == 0o600
+        kept = tmp_path / "plan.studio.json"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        kept.unlink()
+        (tmp_path / "release.json").touch()
+        assert studio.ask("POST", "/keep", {"state": StudioState.first(trade).to_json()})[0] == 422
+    assert not kept.exists()
 
 
 def test_a_problem_is_a_sentence_for_the_page(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recordwise.errors import ParameterError
+from recordwise.errors import OutputError, ParameterError
 from recordwise.studio.trade import Trade
 from studio.trade_sample import sample_trade
 
@@ -29,6 +29,11 @@ def test_a_confidential_file_is_its_owners_and_says_so(tmp_path: Path, data: str
     trade.save(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text())["label"].startswith("CONFIDENTIAL")
+    (tmp_path / "release.json").touch()
+    with pytest.raises(OutputError, match="the folder of a release"):
+        trade.save(tmp_path / "other.json")
+    assert not (tmp_path / "other.json").exists()
+    assert TRADE.save(tmp_path / "other.json").exists()
     assert trade.is_confidential
     assert not TRADE.is_confidential
 

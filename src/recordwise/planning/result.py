@@ -74,8 +74,9 @@ def html_table(title: str, rows: Rows, *, privacy_label: str, notes: Sequence[st
 
 
 def owner_only(path: Path, data: str) -> None:
-    """Create a file that only its owner can read, unless the records are public or synthetic."""
+    """Create a file that only its owner can read, in no folder of a release, unless the records are public or synthetic."""
     if data not in NO_LOOK:
+        outside_releases(path)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         path.chmod(0o600)
 

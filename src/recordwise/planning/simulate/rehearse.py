@@ -26,7 +26,7 @@ from recordwise.plan.schema import NO_LOOK
 from recordwise.plan.sources import DUCKDB
 from recordwise.plan.statistics import Drawable
 from recordwise.planning.losses import SizeClass, TenYears, losses_by_size
-from recordwise.planning.result import Result, Rows, html_table
+from recordwise.planning.result import Result, Rows, html_table, outside_releases
 from recordwise.planning.scope import read_origin
 from recordwise.planning.simulate.generate import usual_rows, write_records
 from recordwise.policy.series import CARRY, REVISE
@@ -263,7 +263,7 @@ def rehearse(
         Times, sizes, statuses and losses, and the folder.
 
     Raises:
-        OutputError: The folder exists.
+        OutputError: The folder exists, or is for confidential records and lies in that of a release.
         BudgetError: The plan's budget does not cover one release.
         ParameterError: An argument is not valid.
 
@@ -276,6 +276,8 @@ def rehearse(
     file, folder = plan if isinstance(plan, PlanFile) else load_plan(plan, parameters=dict(parameters or {})), Path(out)
     if folder.exists():
         raise OutputError(folder=str(folder), problem="already exists", advice="Choose a new folder.")
+    if records is not None and read_origin(data) not in NO_LOOK:
+        outside_releases(folder)
     stage = None if _is_too_early(file) else planned_stage(replace(file, plan=with_sizes(file.plan)))
     file = file if stage is None or isinstance(stage, CarriedStage) else replace(file, plan=stage.plan)
     require_storable(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
