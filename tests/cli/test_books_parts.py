@@ -266,6 +266,9 @@ def test_old_records_need_their_step() -> None:
 def test_a_folder_must_be_new_and_writable(tmp_path: Path) -> None:
     release.check_folder(tmp_path / "a" / "b")
     assert list((tmp_path / "a").iterdir()) == []
+    (tmp_path / "a" / ".b.staging-1-1").mkdir()
+    release.check_folder(tmp_path / "a" / "b")
+    assert list((tmp_path / "a").iterdir()) == [], "what a killed process left is removed"
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for taken in (tmp_path / "a", tmp_path / "link"):
         with pytest.raises(OutputError, match=r"already exists\. .* Nothing was spent\. Choose a new folder"):

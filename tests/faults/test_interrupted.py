@@ -104,6 +104,23 @@ def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books
     assert verify(folder / "small.ledger") == []
 
 
+def test_an_interrupt_says_that_the_release_is_complete_and_names_no_tables_of_other_processes(folder, warm) -> None:
+    script = (
+        "import pathlib, signal; from contextlib import contextmanager; from recordwise.cli import main, screen\n"
+        "@contextmanager\n"
+        "def progress(steps, *, quiet=False):\n"
+        "    yield lambda doing: None\n"
+        "    pathlib.Path('small.ledger.unfinished-9').mkdir()\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "screen.progress = progress\n"
+        "main()"
+    )
+    done = run_warm(warm, folder, "-c", script)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.rstrip().endswith("The release is complete in out.")
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
 def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_interrupt(folder, warm) -> None:
     """DuckDB raises RuntimeError for a signal that reaches it in the middle of a statement."""
     script = (

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from recordwise.plan.plan import Plan
     from recordwise.release.release import Release
     from recordwise.release.tables import Accuracy
+    from recordwise.session.session import Unfinished
 
 
 STEPS = 6
@@ -184,16 +186,13 @@ def stage_releases(file: "PlanFile") -> dict[str, Any]:
 
 def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
     """Refuse a folder that cannot be written, before anything is spent."""
-    import tempfile
-
     from recordwise.errors import OutputError
+    from recordwise.release.staging import try_folder
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="already exists", advice=f"{state} Choose a new folder.")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent):
-            pass
+        try_folder(out)
     except OSError as error:
         raise OutputError(folder=str(out), problem=f"cannot be written ({error.strerror})", advice=state) from None
 
@@ -226,8 +225,9 @@ def publish_and_save(
     from recordwise.cli import screen
     from recordwise.session import Session
 
-    queries, stage = file.plan.queries, stage_releases(file)
-    with telling_kept(file), screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
+    queries, stage, left = file.plan.queries, stage_releases(file), Left()
+    with left.told(out), screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
+        left.unfinished = session.unfinished
         done = session.run(
             *queries,
             confidence=file.confidence,
@@ -245,34 +245,29 @@ def publish_and_save(
         tell("writing files")
         waiting = session.unfinished.waiting(*queries, **stage)
         done = save_release(with_history(done, before), file, out, recoverable=waiting)
+        left.complete = True
         session.unfinished.finish(*queries, **stage)
     return done
 
 
-@contextmanager
-def telling_kept(file: "PlanFile") -> Iterator[None]:
-    """Let an interrupt say which drawn tables it left."""
-    before = kept_tables(file.ledger)
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = sorted(kept_tables(file.ledger) - before)
-        told = [f"The release was drawn and is kept in {name}: finish it with --resume." for name in kept]
-        raise KeyboardInterrupt(*told) from None
+@dataclass
+class Left:
+    """What an interrupt leaves of a release that is being made."""
 
+    unfinished: "Unfinished | None" = None
+    complete: bool = False
 
-def kept_tables(ledger: Path) -> set[str]:
-    """Return the folders of drawn tables next to a ledger."""
-    from recordwise.ledger.entries import UNFINISHED_SUFFIX
-
-    real = ledger.resolve()
-    begun = f"{real.name}{UNFINISHED_SUFFIX}"
-    try:
-        listed = os.listdir(real.parent)
-    except OSError:
-        # A folder that is missing or must not be listed only costs the hint.
-        return set()
-    return {name for name in listed if name.startswith(begun) and name.removeprefix(begun).isdecimal()}
+    @contextmanager
+    def told(self, out: Path) -> Iterator[None]:
+        """Let an interrupt say whether the folder is complete, or which drawn tables it left."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            told = [f"The release is complete in {out}."] if self.complete else []
+            kept = None if self.unfinished is None else self.unfinished.kept
+            if kept is not None:
+                told.append(f"The release was drawn and is kept in {kept.name}: finish it with --resume.")
+            raise KeyboardInterrupt(*told) from None
 
 
 def resume_and_save(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":

@@ -60,6 +60,15 @@ def new_folder(folder: str | Path, *, owner_only: bool = False) -> Iterator[Path
         _flush(target.parent)
 
 
+def try_folder(target: Path) -> None:
+    """Make a folder next to a new one and remove it; where a process is killed meanwhile, the next save removes it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(target)
+    staging, lock = _lock_new_folder(target, mode=EVERYONE)
+    shutil.rmtree(staging, ignore_errors=True)
+    os.close(lock)
+
+
 def remove_stale(target: Path) -> None:
     """Remove what killed processes, but not live ones, left here."""
     for name in os.listdir(target.parent):

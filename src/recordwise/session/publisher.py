@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import pyarrow as pa
@@ -164,6 +165,8 @@ class Publisher:
     """The words of every release."""
     max_outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None: any."""
+    kept: list[Path] = field(default_factory=list)
+    """The folders of drawn tables that were left next to the ledger."""
 
     def run(
         self,
@@ -372,9 +375,13 @@ class Publisher:
 
     def _keep(self, drawn: Release, charge: Charge) -> bool:
         """Leave drawn tables next to the ledger; False where that fails."""
-        from recordwise.release.files import write_recoverable
+        from recordwise.release.files import recoverable_folder, write_recoverable
 
-        return self.ledger.on_disk and write_recoverable(drawn, self.ledger, charge)
+        if not self.ledger.on_disk:
+            return False
+        # Named before it is complete: an interrupt may come right after that.
+        self.kept.append(recoverable_folder(self.ledger, charge))
+        return write_recoverable(drawn, self.ledger, charge)
 
     def _record(self, drawn: Release, charge: Charge) -> Release:
         """The release with the head of the ledger that recorded it."""

@@ -60,6 +60,11 @@ class Unfinished:
     def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query | Sequence[Query]]], Plan]) -> None:
         self._publisher, self._plan_of = publisher, plan_of
 
+    @property
+    def kept(self) -> Path | None:
+        """The folder of tables that this session drew with ``keep`` and that still wait to be saved, the last one."""
+        return next((folder for folder in reversed(self._publisher.kept) if folder.is_dir()), None)
+
     def resume(
         self,
         *queries: Query | Sequence[Query],
@@ -349,6 +354,7 @@ class Session:
         self._engine_name, self._memory_limit, self._spark = engine, memory_limit, spark
         self._engine = open_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
+            self._kept: list[Path] = []
             self._ledger = Ledger(
                 ledger,
                 dataset=self.dataset,
@@ -683,6 +689,7 @@ class Session:
             tuning=Tuning(tuned_on=self.tuned_on, reason=self.tuning_reason, parameters=self._parameters),
             words=self.words,
             max_outside=self.max_outside,
+            kept=self._kept,
         )
 
     def _check_terms(self) -> None:
