@@ -58,7 +58,9 @@ def test_every_link_leads_somewhere() -> None:
 def test_a_stranger_publishes_their_own_csv_in_at_most_six_commands(tmp_path: Path, monkeypatch) -> None:
     """With the package at hand instead of its first command; tests/supply/test_wheel.py runs that one too."""
     monkeypatch.chdir(tmp_path)
-    Path("shops.csv").write_text(stranger.SHOPS)
+    (script,) = re.findall(r"`python (\S+)` writes the records", README)
+    runpy.run_path(str(ROOT / script), run_name="__main__")
+    assert Path("shops.csv").read_text() == stranger.SHOPS
     assert len(stranger.commands()) <= 6
     for line, said in stranger.typed():
         program, *words = shlex.split(line)
