@@ -19,6 +19,7 @@ demo: $(DEMO)/.ready
 .venv-demo/.ready: requirements-demo.lock pyproject.toml
 	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'the demo needs Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"
 	$(PYTHON) -m venv --clear .venv-demo
+	@echo "Installing what the demo needs, once; this takes a minute or two ..."
 	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-demo.lock
 	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	touch $@

@@ -28,7 +28,7 @@ def main() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "recordwise", "demo", "--out", name],
         cwd=where,
-        env=os.environ | {"COLUMNS": "112"},
+        env=os.environ | {"COLUMNS": "112", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=True,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from recordwise.cli.demo import DEFAULT_ROWS, LEVELS, YEARS, show, write_inputs
+from recordwise.cli.demo import DEFAULT_ROWS, LEVELS, YEARS, own_command, show, write_inputs
 from recordwise.synthetic.states import public_sizes, state_establishments, states
 
 ROWS = 20_000
@@ -64,7 +64,7 @@ def test_its_screen_fits_and_names_what_to_try_next(demo, capsys):
     assert len(lines) <= 32
     assert max(len(line) for line in lines if not line.startswith("  $")) <= 130
     for commands in (("explain",), ("ask",), ("studio", "loss")):
-        assert any(line.startswith(f"  $ recordwise {each} {out}") for line in lines for each in commands)
+        assert any(line.startswith(f"  $ {own_command()} {each} {out}") for line in lines for each in commands)
     assert all(any(line.startswith(f"{place} by {activity} ") for line in lines) for place, activity in LEVELS)
     assert any(line.startswith("hospital ") for line in lines)
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -261,6 +262,7 @@ def test_one_screen_says_all_of_it(
 ) -> None:
     monkeypatch.setattr(screen, "on_terminal", lambda: False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else name)
+    monkeypatch.setattr(demo, "own_command", lambda: "bin/recordwise")
     demo.show(Path("out"), 20_000, FOUND | {"workbook": workbook})
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if not line] == ["", "", ""]
@@ -287,10 +289,34 @@ def test_one_screen_says_all_of_it(
         "Two years of 20,000 establishments in 1.5 seconds "
         f"out/2026: tables that add up, with a status for each number, as {kinds}; open report.html. "
         "out/change: employment clearly changed in 1,234 of 5,678 cells of county by industry. Try next: "
-        "$ recordwise explain out/plan-2026.toml --to explained.html "
-        "$ recordwise ask out/2026 emp --where sector=62 --by state "
-        f"$ recordwise {last}"
+        "$ bin/recordwise explain out/plan-2026.toml --records out/establishments-2026.parquet --data synthetic "
+        "--to out/explained.html "
+        "$ bin/recordwise ask out/2026 emp --where sector=62 --by state "
+        f"$ bin/recordwise {last}"
     )
+
+
+def test_what_to_try_next_is_typed_as_the_program_was_started(tmp_path: Path, monkeypatch: Patch) -> None:
+    """As make demo does: with the Python of a folder that is not on the PATH."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("own/bin/python", "own/bin/recordwise", "other/recordwise", "a b/python"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "own/bin/python"))
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "recordwise/__main__.py"), "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    assert demo.own_command() == "own/bin/recordwise"
+    monkeypatch.setenv("PATH", str(tmp_path / "own/bin"))
+    assert demo.own_command() == "recordwise"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "a b/python"))
+    assert demo.own_command() == "'a b/python' -m recordwise"
+    monkeypatch.setattr(sys, "argv", ["own/bin/recordwise", "demo"])
+    assert demo.own_command() == "recordwise"
+    monkeypatch.chdir(tmp_path / "other")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "own/bin/recordwise"), "demo"])
+    monkeypatch.setenv("PATH", "")
+    assert demo.own_command() == str(tmp_path / "own/bin/recordwise")
 
 
 def test_two_years_are_published_one_after_the_other(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -365,11 +365,33 @@ def show_next(folder: Path, rows: int, found: dict[str, Any]) -> None:
         f"{folder}/{YEARS[1]}: tables that add up, with a status for each number, as CSV, Parquet{workbook}; open report.html. "
         f"{folder}/change: employment clearly changed in {changed:,} of {every:,} cells of county by industry. Try next:"
     )
-    typer.echo(f"  $ recordwise explain {folder}/plan-{YEARS[1]}.toml --to explained.html")
-    typer.echo(f"  $ recordwise ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
-    studio = f"studio {folder}/plan-{YEARS[1]}.toml"
+    plan, program = f"{folder}/plan-{YEARS[1]}.toml", own_command()
+    records = f"--records {folder}/establishments-{YEARS[1]}.parquet --data synthetic"
+    typer.echo(f"  $ {program} explain {plan} {records} --to {folder}/explained.html")
+    typer.echo(f"  $ {program} ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
     loss = f"loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445"
-    typer.echo(f"  $ recordwise {studio if find_spec('starlette') and find_spec('uvicorn') else loss}")
+    typer.echo(f"  $ {program} {f'studio {plan}' if find_spec('starlette') and find_spec('uvicorn') else loss}")
+
+
+def own_command() -> str:
+    """Return what to type to start this program: its name where the PATH leads to it, else its path."""
+    import shutil
+
+    given = Path(sys.argv[0])
+    beside = shutil.which("recordwise", path=str(Path(sys.executable).parent))
+    own = str(given.absolute()) if given.stem == "recordwise" and given.is_file() else beside
+    found = shutil.which("recordwise")
+    if own is None:
+        return f"{_from_here(sys.executable)} -m recordwise"
+    return "recordwise" if found is not None and os.path.samefile(found, own) else _from_here(own)
+
+
+def _from_here(path: str) -> str:
+    """Return a path as it is typed in the current folder."""
+    import shlex
+
+    here = Path(path)
+    return shlex.quote(str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here))
 
 
 # ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.
