@@ -195,6 +195,39 @@ def test_a_reload_keeps_everything_and_steps_can_be_undone_by_keyboard(visit: An
     assert page.get_attribute("#control", "aria-valuetext") == trade.positions[-1].goal
 
 
+def seen(page: Any, selector: str) -> bool:
+    """Whether its words are on the screen, and not only read aloud."""
+    box = page.locator(selector).bounding_box()
+    return box is not None and box["width"] > 30 and box["height"] > 10
+
+
+def test_the_years_of_the_budget_are_called_a_bound(visit: Any) -> None:
+    page = visit()
+    years = page.evaluate("window.studio.texts().years")
+    assert f"The budget lastsat most {years}" in page.text_content("#headlines")
+    assert "in the budget, at most" in page.text_content("#kept-table")
+
+
+def test_the_first_line_of_a_csv_file_is_read_only_once_it_is_said_to_hold_names(chromium: Any, tmp_path: Path) -> None:
+    (tmp_path / "shops.csv").write_text("shop_id,county,sales\n1,001,5\n")
+    (tmp_path / "more.csv").write_text("farm_id,county,cows\n1,001,5\n")
+    with running(Desk(folder=tmp_path)) as found:
+        page = chromium.new_page()
+        page.goto(found.access.address)
+        page.wait_for_selector("#headed:visible", timeout=60_000)
+        assert not page.is_checked("#headed")
+        page.select_option("#records", "shops.csv")
+        assert "shop_id" not in page.text_content("#begin")
+        assert page.is_disabled("#go")
+        page.check("#headed")
+        page.wait_for_selector("table.columns")
+        assert "shop_id" in page.text_content("#begin")
+        page.select_option("#records", "more.csv")
+        assert not page.is_checked("#headed")
+        assert page.locator("table.columns").count() == 0
+        page.close()
+
+
 def test_the_control_can_be_typed(visit: Any, trade: Trade) -> None:
     page = visit()
     page.fill("#within", "21 %")
@@ -202,10 +235,23 @@ def test_the_control_can_be_typed(visit: Any, trade: Trade) -> None:
     page.keyboard.press("Tab")
     assert page.text_content("#goal").lower() == trade.positions[2].goal
     assert page.input_value("#within") == "20"
-    page.fill("#within", "much")
+    assert page.text_content("#within-hint") == "20% is the nearest choice to 21%."
+    assert seen(page, "#within-hint")
+    for wrong in ("much", "0", "-3", "1,5", ""):
+        page.fill("#within", wrong)
+        page.keyboard.press("Tab")
+        assert page.get_attribute("#within", "aria-invalid") == "true"
+        assert page.text_content("#within-hint") == "Write a percentage above 0, such as 10 or 1.5."
+        assert seen(page, "#within-hint")
+        assert page.evaluate("window.studio.state().now.position") == 2
+    page.focus("#control")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#within", "aria-invalid") == "false"
+    assert not seen(page, "#within-hint")
+    page.fill("#within", "20")
     page.keyboard.press("Tab")
-    assert page.get_attribute("#within", "aria-invalid") == "true"
     assert page.evaluate("window.studio.state().now.position") == 2
+    assert not seen(page, "#within-hint")
     assert not page.evaluate("window.studio.load({version: 1, past: [], future: [], last: '', now: {position: 99}})")
 
 

@@ -9,11 +9,11 @@ const field = (id, label, control, hint = "") => make("div", {class: "field"}, m
 
 export const openBegin = (about, begun) => {
   const host = find("#begin"), told = make("p", {role: "status", id: "cells-told", class: "told"}), tables = make("div"), rest = make("div"), text = make("pre", {id: "draft", tabindex: "0", role: "region", "aria-label": "The plan"});
-  const file = make("select", {id: "records"}), headed = make("input", {type: "checkbox", id: "headed", checked: true}), go = make("button", {type: "submit", class: "primary", id: "go", disabled: true}, "Write the plan and go on");
+  const file = make("select", {id: "records"}), headed = make("input", {type: "checkbox", id: "headed"}), go = make("button", {type: "submit", class: "primary", id: "go", disabled: true}, "Write the plan and go on");
   say("#intro", "Choose a file of records in this folder and say what its columns are. Only names and types of columns are read, and public lists.");
   if (!about.files.length) { say("#intro", "This folder has no file of records (Parquet or CSV). Start the studio in a folder that has one."); return; }
   options(file, about.files.map(each => [each.name, `${each.name} (${megabytes(each.bytes)})`]), about.files[0].name);
-  let proposed = null, timer = 0, asked = 0;
+  let proposed = null, timer = 0, asked = 0, turn = 0;
   const value = id => find("#" + id)?.value.trim() ?? "";
   const roleOf = name => find(`[data-role="${CSS.escape(name)}"]`).value;
   const form = () => {
@@ -59,10 +59,21 @@ export const openBegin = (about, begun) => {
       make("td", {class: "words"}, box("large", "a usual large value", ""), box("step", "in steps of", each.step), box("codes", "its published codes, with commas", "")));
   };
   const propose = async () => {
+    const csv = /\.csv$/i.test(file.value), own = ++turn;
+    find("#headed-field").hidden = !csv;
+    if (csv && !headed.checked) {
+      asked++; clearTimeout(timer);
+      go.disabled = true;
+      say(told, ""); say(text, ""); tables.replaceChildren();
+      rest.replaceChildren(make("p", {}, "The first line of this file would be shown here and written into the plan. Say above that it holds names, and no record."));
+      return;
+    }
+    let found = null;
     try {
-      proposed = await post("/propose", {records: file.value, headed: headed.checked});
-    } catch (problem) { rest.replaceChildren(make("p", {role: "alert"}, problem.message)); return; }
-    find("#headed-field").hidden = !proposed.csv;
+      found = await post("/propose", {records: file.value, headed: headed.checked});
+    } catch (problem) { if (own === turn) rest.replaceChildren(make("p", {role: "alert"}, problem.message)); return; }
+    if (own !== turn) return;
+    proposed = found;
     const sizes = make("select", {id: "sizes"}), tuned = make("select", {id: "tuned"});
     options(sizes, [["", "none"], ...Object.keys(proposed.sizes).map(each => [each, each])], Object.keys(proposed.sizes)[0] ?? "");
     options(tuned, TUNED, "public");
@@ -78,7 +89,7 @@ export const openBegin = (about, begun) => {
   };
   host.replaceChildren(make("h2", {id: "begin-title"}, "A first plan"), make("form", {id: "begin-form"}, field("records", "File of records", file), make("div", {class: "field", id: "headed-field", hidden: true}, make("label", {}, headed, " Its first line holds the names of columns, and no record")), rest, told, tables, make("details", {}, make("summary", {}, "The plan as text"), text), go));
   host.hidden = false;
-  file.addEventListener("change", propose);
+  file.addEventListener("change", () => { headed.checked = false; propose(); });
   headed.addEventListener("change", propose);
   rest.addEventListener("input", changed);
   rest.addEventListener("change", changed);

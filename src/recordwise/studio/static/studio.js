@@ -3,6 +3,7 @@ import {dotChart, frontierChart, linear, logScale, stackChart, tileMap} from "./
 import {MOST_KEPT, firstState, stateDigest, stateOf, stateText, step} from "./state.js";
 import {overall, points, ranked, totalLosses, view} from "./view.js";
 import {TILES} from "./tiles.js";
+import {screenNumber} from "./numbers.js";
 
 // The page of a trade file. Every control sends an event, every event makes a new state, every state is drawn by one function.
 export const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"]];
@@ -32,24 +33,29 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
 
   // The main control and its headlines.
   const frontier = frontierChart(find("#frontier")), curves = new Map();
-  const control = find("#control"), within = find("#within");
+  const control = find("#control"), within = find("#within"), hint = find("#within-hint");
   control.max = trade.positions.length - 1;
   control.addEventListener("input", () => act({kind: "move", number: Number(control.value)}));
+  const tell = (text, wrong = false) => {
+    within.setAttribute("aria-invalid", String(wrong));
+    hint.classList.toggle("hidden", !text);
+    say(hint, text || "type a percentage");
+  };
   const nearest = value => trade.positions.reduce((best, each, at) => Math.abs(Math.log(each.within / value)) < Math.abs(Math.log(trade.positions[best].within / value)) ? at : best, 0);
   within.addEventListener("change", () => {
     const value = Number(within.value.replace("%", "").trim());
     const fine = value > 0 && value < Infinity;
-    within.setAttribute("aria-invalid", String(!fine));
-    say("#within-hint", fine ? "type a percentage" : "Write a percentage such as 10.");
-    if (fine) act({kind: "move", number: nearest(value)});
-    if (fine) within.value = view(trade, state.now).texts.within;
+    if (!fine) { tell("Write a percentage above 0, such as 10 or 1.5.", true); return; }
+    act({kind: "move", number: nearest(value)});
+    within.value = view(trade, state.now).texts.within;
+    tell(within.value === screenNumber(value) ? "" : `${within.value}% is the nearest choice to ${screenNumber(value)}%.`);
   });
   const main = trade.statistics[trade.main];
   find("#headlines").replaceChildren(
     headline(capital(trade.statuses[0]) + " cells", keyed(`all/${trade.main}/0`), main.label + ", all tables"),
     headline("A typical loss", keyed("side/now/typical"), make("span", {}, "half of the ", trade.about, " lose less; a test finds such a one in ", keyed("side/now/typical/chance"), " of cases, 5% by chance")),
     headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"), " of cases")),
-    headline("The budget lasts", keyed("years"), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
+    headline("The budget lasts", make("span", {}, make("span", {id: "at-most"}, "at most "), keyed("years")), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
   say("#key-cells", trade.statuses[0] + " cells");
   const drawFrontier = now => {
     const key = JSON.stringify(now.mechanisms);
@@ -124,7 +130,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
       make("thead", {}, make("tr", {}, make("th", {scope: "col", class: "left"}, ""), names.map(name => name === "now" ? make("th", {scope: "col"}, "now") : keyed(`side/${name}/name`, "th", {scope: "col"})))),
       make("tbody", {}, row("goal", "goal", "text"), trade.statistics.map((each, number) => row(`${trade.statuses[0]} cells: ${each.label}`, "all/" + number)),
         row("typical loss", both("typical")), row("high loss (one in a hundred)", both("highest")), trade.examples.map((each, number) => row(each.name, "example/" + number)),
-        trade.statistics.map((each, number) => row("mechanism: " + each.label, "mechanism/" + number, "text")), row(trade.budget ? trade.budget.noun + " in the budget" : "budget", "years"),
+        trade.statistics.map((each, number) => row("mechanism: " + each.label, "mechanism/" + number, "text")), row(trade.budget ? trade.budget.noun + " in the budget, at most" : "budget", "years"),
         state.now.kept.length && !fixed ? make("tr", {class: "no-print"}, make("th", {scope: "row"}, make("span", {class: "hidden"}, "actions")), names.map(name => make("td", {}, actions(name)))) : null));
     find("#kept-table").replaceChildren(scrolling("Settings side by side", table), ...baselineTables(trade));
     say("#kept-told", state.now.kept.length >= MOST_KEPT ? "Four settings are kept: remove one to keep another." : `${state.now.kept.length} of ${MOST_KEPT} kept.`);
@@ -137,8 +143,9 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     say("#goal", capital(texts.goal));
     control.value = now.position;
     control.setAttribute("aria-valuetext", texts.goal);
-    if (document.activeElement !== within) within.value = texts.within;
+    if (document.activeElement !== within && within.value !== texts.within) { within.value = texts.within; tell(""); }
     drawFrontier(now);
+    find("#at-most").hidden = !/^\d/.test(texts.years);
     for (const select of all("[data-statistic]")) select.value = now.mechanisms[select.dataset.statistic];
     for (const at of all("[data-about]")) {
       const each = trade.statistics[at.dataset.about];
