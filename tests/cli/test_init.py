@@ -387,6 +387,19 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
     assert "Reserved for 1 revision: the full charge again" in result.stdout
 
 
+@pytest.mark.costly
+def test_records_may_have_the_coarser_levels_of_a_list_too(shops, run, monkeypatch):
+    monkeypatch.chdir(shops)
+    (shops / "full.csv").write_text("nation,STATEFP,county,zipcode\nUS,01,001,1\nUS,01,002,1\n")
+    words = ("--unit", "UTILITYID", "--sum", "sales=5", "--hierarchy", "full.csv", "--tuned-on", "public")
+    assert run("init", "shops.csv", "--header", *words).exit_code == 0
+    text = (shops / "plan.toml").read_text()
+    assert 'levels = ["nation", "STATEFP", "county"]' in text
+    assert "\n# columns.STATEFP" in text
+    done = run("release", "plan.toml", "--out", "published", "--yes")
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize(
     "words, told",
     [
@@ -396,7 +409,8 @@ def test_a_plan_of_which_enough_was_said_has_no_blank_and_check_accepts_it(shops
         (("--keys", "county=001"), "Add --by county"),
         (("--tuned-on", "publik"), "did you mean 'public'?"),
         (("--sum", "paid=1", "--by", "county", "--sizes", "sizes.csv"), "which column has the sizes of paid"),
-        (("--hierarchy", "shops.csv"), "has no column of the records after a coarser level"),
+        (("--hierarchy", "shops.csv"), "--hierarchy names the table of records itself"),
+        (("--hierarchy", "sizes.csv"), "has no column of the records after a coarser level"),
         (("--by", "county", "--keys", "places.csv", "--keys", "county=001"), "must be one file, or codes"),
         (("--sum", "sales=5", "--by", "sales", "--keys", "1,2"), "--sum names 'sales', which is grouped by too"),
         (("--sum", "county=5", "--hierarchy", "places.csv"), "--sum names 'county', which is grouped by too"),

@@ -169,8 +169,8 @@ class Wishes:
         for name, codes in self.keys.items():
             if len(set(codes)) < len(codes):
                 raise ParameterError(parameter="--keys", problem=f"lists a code of '{name}' twice")
-        files = {"--keys": self.key_file, "--sizes": self.sizes.path if self.sizes else BLANK}
-        for option, path in files.items():
+        files = [("--keys", self.key_file), ("--sizes", self.sizes.path if self.sizes else BLANK)]
+        for option, path in (*files, *(("--hierarchy", each.path) for each in self.code_lists)):
             if path and path == source:
                 raise ParameterError(
                     parameter=option,
@@ -188,17 +188,20 @@ def relative_path(path: Path, plan: Path) -> str:
 
 
 def code_list(path: Path, out: Path, names: Sequence[str]) -> CodeList:
-    """Return a list of codes: the columns up to one of the records are its levels."""
-    columns = read_code_file(path).column_names
-    held = [number for number, column in enumerate(columns) if column in names]
-    if not held or len(columns[: held[0] + 1]) < 2:
+    """Return a list of codes: the columns up to the finest one that the records have are its levels."""
+    table = read_code_file(path)
+    columns = table.column_names
+    held = [number for number, column in enumerate(columns) if number and column in names]
+    if not held:
         raise ParameterError(
             parameter=f"--hierarchy {path.name}",
             problem="has no column of the records after a coarser level",
             advice=f"Its columns: {', '.join(columns)}. Columns of the records: {', '.join(names)}.",
         )
+    # A list has a row for each finest code; what is after it, such as a name, is no level.
+    finest = next((each for each in held if len(table[each].unique()) == table.num_rows), held[0])
     return CodeList(
-        name=path.name.partition(".")[0], path=relative_path(path, out), levels=tuple(columns[: held[0] + 1])
+        name=path.name.partition(".")[0], path=relative_path(path, out), levels=tuple(columns[: finest + 1])
     )
 
 
