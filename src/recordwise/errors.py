@@ -368,7 +368,7 @@ STATES = {
     DRAWING: "was charged (charge {charge}, {date}) by a process that is still drawing it",
 }
 WAYS_ON = {
-    RELEASED: "To publish the period again, state a revision, or pay for a second release with --again.",
+    RELEASED: "To publish it again, state a revision, or pay for a second release with --again.",
     UNFINISHED: "Finish it with --resume: that draws nothing and costs nothing.",
     WASTED: "The charge stays spent. Only --again draws a new release and pays for it again.",
     DRAWING: "Wait until that process has ended, then run the same command again with --resume.",

@@ -1,6 +1,7 @@
 """``recordwise check``: everything about a plan, and nothing of the data."""
 
 import json
+import re
 
 import pytest
 
@@ -107,9 +108,34 @@ def test_a_plan_beyond_its_budget_ends_with_3_and_a_witness(folder, run, run_jso
     result = run("check", folder / "plan.toml")
     assert result.exit_code == 3
     assert "Budget: refused" in result.stdout
+    assert "a release would be refused, by its budget" in " ".join(result.stdout.split())
+    assert "no problem found" not in result.stdout
     told = run_json("check", folder / "plan.toml", exit_code=3)
     assert told["budget"] == "refused"
     assert "Nothing was spent" in told["refusal"]
+
+
+@pytest.mark.parametrize("number", ["1e300", "1e70"])
+def test_a_budget_beyond_all_numbers_is_told_with_its_line(folder, run, number):
+    change(folder, "rho = 1\n", f"rho = {number}\n")
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 2
+    assert re.search(r"plan\.toml was refused.*line \d+: budget\[1\]\.rho: rho must be", result.stderr, re.DOTALL)
+
+
+def test_noise_beyond_all_numbers_is_told_with_its_table(folder, run):
+    change(folder, 'count = { kind = "Gaussian", rho = 0.1', 'count = { kind = "Gaussian", rho = 1e50')
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 2
+    assert "the noise of count in " in " ".join(result.stderr.split())
+
+
+def test_a_ledger_in_a_folder_that_is_missing_is_told(folder, run):
+    assert "folder of the ledger" not in run("check", folder / "plan.toml").stdout
+    change(folder, 'ledger = "', 'ledger = "missing/')
+    assert "missing, does not exist: a release is refused" in " ".join(
+        run("check", folder / "plan.toml").stdout.split()
+    )
 
 
 @pytest.mark.costly
@@ -136,7 +162,7 @@ def test_a_clamped_sum_is_told_to_be_biased(folder, run):
 
 def test_examples_are_made_up_from_public_thresholds(folder, run_json):
     found = {row["name"]: row["record"] for row in run_json("check", folder / "plan.toml")["examples"]}
-    assert found["typical"] == "emp 20, payann 2,000"
+    assert found["usual large"] == "emp 20, payann 2,000"
     assert found["giant"] == "emp 20,000, payann 2,000,000"
 
 
@@ -144,7 +170,7 @@ def test_examples_that_a_small_bound_makes_equal_are_shown_once(folder, run_json
     change(folder, "measures.emp = 1", "measures.emp = { step = 1, bound = 20 }")
     change(folder, "measures.payann = 1", "measures.payann = { step = 1, bound = 2000 }")
     found = {row["name"]: row["record"] for row in run_json("check", folder / "plan.toml")["examples"]}
-    assert found == {"very small": "emp 2, payann 200", "typical": "emp 20, payann 2,000"}
+    assert found == {"small": "emp 2, payann 200", "usual large": "emp 20, payann 2,000"}
     text = (folder / "plan.toml").read_text().partition("sum.emp")[0]
     (folder / "plan.toml").write_text(text)
     assert [row["name"] for row in run_json("check", folder / "plan.toml")["examples"]] == ["every record"]

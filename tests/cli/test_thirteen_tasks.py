@@ -304,7 +304,7 @@ def test_a_second_run_is_told_what_was_charged_and_what_to_do(plants: Any, run: 
     again = run("release", "plan.toml", "--out", "second", "--yes")
     assert again.exit_code not in (0, 1)
     assert "was already released (charge " in told(again)
-    assert "Nothing was charged now. To publish the period again, state a revision" in told(again)
+    assert "Nothing was charged now. To publish it again, state a revision" in told(again)
     assert not Path("second").exists()
     assert verify("plants.ledger", against=["out"]) == []
 

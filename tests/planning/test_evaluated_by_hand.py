@@ -457,10 +457,10 @@ def plan(query: Any, **measures: Any) -> Plan:
 def test_examples_are_multiples_of_a_threshold_on_the_lattice_and_within_the_bound() -> None:
     own = plan(rw.query().sum("emp", rw.UnitSplit(at=50, rho=1)))
     assert {name: _example_amount(own, "emp", factor) for name, factor in EXAMPLE_SIZES.items()} == {
-        "very small": 5,
-        "typical": 50,
-        "large": 500,
-        "very large": 5000,
+        "small": 5,
+        "usual large": 50,
+        "very large": 500,
+        "huge": 5000,
         "giant": 50_000,
     }
     bounded = plan(rw.query().sum("emp", rw.UnitSplit(at=50, rho=1)), emp=rw.Measure.of("emp", step=4, bound=400))

@@ -56,9 +56,10 @@ def show_check(found: "Check", *, formula: bool = False) -> None:
     from recordwise.cli import screen
 
     file = found.file
-    screen.paragraph(
-        f"{file.path}: no problem found. Dataset '{file.dataset}'; no record was read and nothing was spent."
+    found_text = (
+        "no problem found" if found.refusal is None else "a release would be refused, by its budget (see below)"
     )
+    screen.paragraph(f"{file.path}: {found_text}. Dataset '{file.dataset}'; no record was read and nothing was spent.")
     screen.paragraph(f"The source: {found.source}.")
     if found.protects:
         screen.paragraph(f"What is protected: {found.protects}.")

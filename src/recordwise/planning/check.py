@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from recordwise.engines.engine import missing_extra
 from recordwise.engines.registry import engine_kind, source_state
-from recordwise.errors import BudgetError, MissingPartError, RecordError, own_argument_errors
+from recordwise.errors import BudgetError, MissingPartError, ParameterError, RecordError, own_argument_errors
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import brief_text, digits_text, figure, formula_text, percent_text
 from recordwise.ledger.entries import looks_text
@@ -423,6 +423,10 @@ def _warnings(file: PlanFile) -> list[str]:
                 f"the hierarchy {each.name} is not from a public source; the reason given will be published with the release: "
                 f"{file.tuning_reason}"
             )
+    if not file.ledger.absolute().parent.is_dir():
+        found.append(
+            f"the folder of the ledger, {file.ledger.parent}, does not exist: a release is refused until you make it"
+        )
     missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:
         # The command comes first, so that it is not broken across lines.
@@ -447,10 +451,10 @@ def error_text(value: float, least: float, most: float) -> str:
 
 
 EXAMPLE_SIZES = {
-    "very small": Fraction(1, 10),
-    "typical": Fraction(1),
-    "large": Fraction(10),
-    "very large": Fraction(100),
+    "small": Fraction(1, 10),
+    "usual large": Fraction(1),
+    "very large": Fraction(10),
+    "huge": Fraction(100),
     "giant": Fraction(1000),
 }
 
@@ -658,10 +662,19 @@ def expected_errors(
                 "of": statistic.of,
             }
             parts = statistic.parts(drawn)
-            if all(each.totals(plan.schema) for each in parts):
-                found.append(_of_forms(known, table, statistic, drawn, served, row))
-            elif len(parts) == 1 and parts[0].bins():
-                found.append(_of_bins(known, table, statistic, parts[0], served[parts[0]][0].mechanism, row))
+            try:
+                if all(each.totals(plan.schema) for each in parts):
+                    found.append(_of_forms(known, table, statistic, drawn, served, row))
+                elif len(parts) == 1 and parts[0].bins():
+                    found.append(_of_bins(known, table, statistic, parts[0], served[parts[0]][0].mechanism, row))
+            except ParameterError as error:
+                if error.parameter != "law":
+                    raise
+                raise ParameterError(
+                    parameter=f"the noise of {row['variable']} in {row['table']}",
+                    problem="cannot be computed",
+                    advice="It is far too small or too large: state another rho or sigma.",
+                ) from error
     return tuple(found)
 
 

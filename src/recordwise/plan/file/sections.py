@@ -46,7 +46,7 @@ def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budge
     A part is a constant, a split, the cost of one sum by a mechanism, or one selection of keys; or all of them
     are in pure epsilon. Parts without a period hold in every period.
     """
-    parts = [(_period(each, in_series), _budget_term(each, schema)) for each in node.items()]
+    parts = [(_period(each, in_series), each.attempt(partial(_budget_term, each, schema))) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
     if not parts or any(part is None for _, part in parts):
@@ -142,7 +142,7 @@ def _budget_term(node: Node, schema: Schema) -> Policy | None:
         return None
     rho = read_positive(entries["rho"])
     if "at" not in entries:
-        return None if rho is None else constant(rho)
+        return None if rho is None else entries["rho"].attempt(partial(constant, rho))
     growth = entries["growth"].word(*GROWTH) if "growth" in entries else "square"
     return None if growth is None else _split_policy(rho, entries["at"], schema, GROWTH[growth])
 
