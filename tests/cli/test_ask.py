@@ -2,7 +2,9 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 
@@ -50,6 +52,42 @@ def test_conditions_shares_ranks_growth_and_files(folder, run, tmp_path):
     made = run("ask", folder / "out", "emp", "--by", "county", "--replicates", tmp_path / "emp.csv")
     assert made.exit_code == 0
     assert (tmp_path / "emp.csv").read_text().count("replicate_") == 100
+
+
+def test_ranks_beyond_the_top_are_counted_and_not_listed(monkeypatch, capsys):
+    """Of six counties three may be among the top two."""
+    from recordwise.cli import screen
+    from recordwise.cli.ask import _show_ranks
+
+    best = [1, 1, 2, 3, 4, 5]
+    columns = {"label": list("abcdef"), "value": [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], "rank": list(range(1, 7))}
+    columns |= {"best": best, "worst": [2, 3, 4, 5, 6, 6], "all_best": best, "all_worst": [2, 3, 4, 5, 6, 6]}
+    monkeypatch.setattr(screen, "on_terminal", lambda: False)
+    _show_ranks(SimpleNamespace(table=pa.table(columns), sentence=lambda count: f"top {count}"), 2)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed[2:5]] == ["a", "b", "c"]
+    assert printed[5:] == ["And 3 more, not among the top 2 at this confidence; --csv lists all."]
+    _show_ranks(SimpleNamespace(table=pa.table(columns), sentence=lambda count: f"top {count}"), 5)
+    assert "more" not in capsys.readouterr().out
+
+
+def test_adding_up_many_cells_shows_a_bar_on_a_terminal(folder, run, monkeypatch):
+    from contextlib import contextmanager
+
+    from recordwise import progress
+
+    during = []
+
+    @contextmanager
+    def shown(doing=""):
+        during.append(doing)
+        yield
+        during.append("done")
+
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+    monkeypatch.setattr(progress, "shown", shown)
+    assert run("ask", folder / "out", "emp", "--by", "county", "--rank", "1").exit_code == 0
+    assert during == ["adding up the cells", "done"]
 
 
 def test_a_changed_file_is_found(folder, run):

@@ -69,6 +69,7 @@ def ask(
 
     The best linear unbiased estimate from all tables, the sentence to quote and the citation. Nothing is spent.
     """
+    from recordwise.progress import shown
     from recordwise.reader.reading import problems, read
 
     regions = by if by is not None and by.lower().endswith(".csv") else None
@@ -87,17 +88,19 @@ def ask(
             typer.echo(problem, err=True)
         raise typer.Exit(BAD_INPUT)
     options: dict[str, Any] = {"by": by if regions is None else codes, "regions": regions, "complete": complete or None}
-    release, condition = read(folder), _condition(where or [])
-    if growth_from:
-        answer = release.growth(name, *map(read, growth_from), where=condition, **options)
-    elif share_of is not None:
-        whole = None if share_of == "all" else _condition([share_of])
-        answer = release.share(name, condition, of=whole, each=each, query=query, **options)
-    else:
-        answer = release.total(name, condition, nonnegative=nonnegative, query=query, **options)
-    if replicates is not None:
-        answer.replicates().save(replicates)
-    _print(answer if rank is None else answer.rank(), rank, verified=verify, as_csv=as_csv, as_json=as_json)
+    with shown("adding up the cells"):
+        release, condition = read(folder), _condition(where or [])
+        if growth_from:
+            answer = release.growth(name, *map(read, growth_from), where=condition, **options)
+        elif share_of is not None:
+            whole = None if share_of == "all" else _condition([share_of])
+            answer = release.share(name, condition, of=whole, each=each, query=query, **options)
+        else:
+            answer = release.total(name, condition, nonnegative=nonnegative, query=query, **options)
+        if replicates is not None:
+            answer.replicates().save(replicates)
+        ranks = None if rank is None else answer.rank()
+    _print(answer if ranks is None else ranks, rank, verified=verify, as_csv=as_csv, as_json=as_json)
 
 
 def _refuse_ignored(*options: tuple[str, bool, str]) -> None:
@@ -188,5 +191,11 @@ def _show_ranks(found: "Ranks", count: int) -> None:
     columns = found.table.to_pylist()
     alone, together = ([f"{each[low]} to {each[high]}" for each in columns] for low, high in RANK_SETS)
     numbers = [[each["label"], number_text(each["value"]), str(each["rank"])] for each in columns]
-    rows = [[*row, *sets] for row, *sets in zip(numbers, alone, together)]
+    rows = [
+        [*row, *sets]
+        for each, row, *sets in zip(columns, numbers, alone, together)
+        if each["rank"] <= count or each["all_best"] <= count
+    ]
     screen.table(["", "value", "rank", "this one alone", "all at once"], rows)
+    if left := len(columns) - len(rows):
+        screen.paragraph(f"And {left:,} more, not among the top {count} at this confidence; --csv lists all.")
