@@ -422,7 +422,8 @@ class Asked:
     def __init__(self, *answers: str) -> None:
         self.answers, self.seen = list(answers), list[tuple[str, str, bool]]()
 
-    def __call__(self, question: str, *, default: str, show_default: bool) -> str:
+    def __call__(self, question: str, *, default: str, show_default: bool, prompt_suffix: str) -> str:
+        assert prompt_suffix == " "
         self.seen.append((question, default, show_default))
         return self.answers.pop(0)
 

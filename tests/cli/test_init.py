@@ -448,6 +448,28 @@ def test_a_terminal_is_asked_for_the_rest_and_the_plan_has_no_blank(shops, run, 
     assert run("check", "plan.toml").exit_code == 0
 
 
+def test_a_wrong_answer_is_told_at_once_and_asked_for_again(shops, run, monkeypatch):
+    monkeypatch.chdir(shops)
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(import_module("recordwise.cli.demo"), "sys", terminal)
+    answers = "y\nUTLITYID\nUTILITYID\nsale=50\nsales=much\nsales=50\ncounty\n001,001\n001,002\nprivate\npublic\n"
+    result = CliRunner().invoke(app, ["init", "shops.csv"], input=answers)
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    wrong = ("did you mean 'UTILITYID'", "did you mean 'sales'", "--sum sales", "lists a code of 'county' twice")
+    for told in (*wrong, "--tuned-on is not a valid choice"):
+        (at,) = [number for number, line in enumerate(lines) if told in line]
+        assert lines[at - 1].split("?")[0] == lines[at + 1].split("?")[0]
+    assert ".:" not in result.output
+    assert tomllib.loads((shops / "plan.toml").read_text())["schema"]["unit"] == "UTILITYID"
+    # What an option says wrongly is refused in the end: no answer mends it.
+    (shops / "plan.toml").unlink()
+    result = CliRunner().invoke(
+        app, ["init", "shops.csv", "--step", "nothing=2"], input="y\n\nsales=50\ncounty\n001\npublic\n"
+    )
+    assert result.exit_code == 2
+
+
 def test_each_blank_that_is_left_names_what_may_be_written(shops, run, monkeypatch):
     monkeypatch.chdir(shops)
     assert run("init", "shops.csv", "--header").exit_code == 0

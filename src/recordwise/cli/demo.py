@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -478,10 +479,15 @@ def init(
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
     found = declared_columns(given, headed=headed)
     said = {"unit": unit, "sum": sums, "by": by, "keys": keys, "tuned_on": [tuned_on] if tuned_on else None}
+
+    def checked(given: dict[str, list[str] | None]) -> Any:
+        wishes = wishes_of(given, steps or [], hierarchy or [], sizes, out, found)
+        wishes.check(found, source["source"])
+        return wishes
+
     if is_terminal(sys.stdin) and not look:
-        said = ask_missing(said, found, asked=not (hierarchy or sizes))
-    wishes = wishes_of(said, steps or [], hierarchy or [], sizes, out, found)
-    wishes.check(found, source["source"])
+        said = ask_missing(said, found, asked=not (hierarchy or sizes), check=checked)
+    wishes = checked(said)
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
         found = look_at_columns(given, headed=headed)
@@ -503,22 +509,47 @@ QUESTIONS = {
 }
 
 
-def ask_missing(said: dict[str, list[str] | None], found: Any, *, asked: bool) -> dict[str, list[str] | None]:
-    """Ask for what no option said; an empty answer leaves a blank."""
+def ask_missing(
+    said: dict[str, list[str] | None],
+    found: Any,
+    *,
+    asked: bool,
+    check: Callable[[dict[str, list[str] | None]], object] = lambda _: None,
+) -> dict[str, list[str] | None]:
+    """Ask for what no option said; an empty answer leaves a blank, and one that ``check`` refuses is asked for again."""
     from recordwise.plan.file.first import Wishes, roles_of
 
     guess = roles_of(found, Wishes(by=tuple(said["by"] or ()))).unit
     answers = dict(said)
     typer.echo(f"The columns: {', '.join(each.name for each in found)}.")
+    # What the options say wrongly, no answer mends.
+    fine = _problem(check, answers) is None
     for name, question in QUESTIONS.items():
         skipped = name in ("by", "keys") and not asked
         if answers[name] or skipped or (name == "keys" and not answers["by"]):
             continue
         usual = ",".join(guess) if name == "unit" else ""
-        answer = typer.prompt(question, default=usual, show_default=bool(usual)).strip()
-        apart = answer.split() if name == "keys" else answer.split(",")
-        answers[name] = [each.strip() for each in apart if each.strip()] or None
+        while True:
+            answer = typer.prompt(question, default=usual, show_default=bool(usual), prompt_suffix=" ").strip()
+            apart = answer.split() if name == "keys" else answer.split(",")
+            tried = answers | {name: [each.strip() for each in apart if each.strip()] or None}
+            problem = _problem(check, tried)
+            if problem is None or not fine:
+                break
+            typer.echo(problem)
+        answers, fine = tried, problem is None
     return answers
+
+
+def _problem(check: Callable[[dict[str, list[str] | None]], object], said: dict[str, list[str] | None]) -> str | None:
+    """Return what is wrong with answers, or None."""
+    from recordwise.errors import RecordwiseError
+
+    try:
+        check(said)
+    except RecordwiseError as error:
+        return str(error)
+    return None
 
 
 def wishes_of(
