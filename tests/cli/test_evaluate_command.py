@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recordwise.ledger.ledger import Ledger
+from recordwise.planning.simulate.evaluate import Evaluation
 
 
 @pytest.mark.costly
@@ -30,6 +31,25 @@ def test_a_plan_is_evaluated_beside_its_baselines(folder, run, tmp_path):
         assert words in result.stdout
     assert (tmp_path / "drawn.svg").read_text().lstrip().startswith("<?xml")
     assert not (folder / "small.ledger").exists()
+
+
+def test_stages_are_explained_only_where_columns_show_them(folder, run, monkeypatch):
+    words = (
+        "plan",
+        "evaluate",
+        folder / "plan.toml",
+        "--draws",
+        2,
+        "--data",
+        "synthetic",
+        "--metric",
+        "off_by_a_tenth",
+    )
+    told = run(*words).stdout
+    assert "Share off by more than a tenth of the cells over 2 draws" in told
+    assert "What each stage adds" in told
+    monkeypatch.setattr(Evaluation, "rows", lambda self: (["table", "variable"], [["t", "n"]]))
+    assert "What each stage adds" not in run(*words).stdout
 
 
 @pytest.mark.parametrize("given", [(), ("--records", "copy.parquet"), ("--records", "copy.parquet", "--data", "past")])

@@ -171,6 +171,7 @@ def test_results_can_be_read_in_several_ways(found):
     headers, body = found.rows()
     assert all(len(row) == len(headers) for row in body)
     assert body[-1][0] == "today's plan"
+    assert [row[0] for row in body].count("today's plan") == 1
     assert "synthetic" in found._repr_html_()
     assert found.to_json()["today"]["share"] == found.today.reliable.share
     assert set(found.today.reliable.by_table) == {

@@ -1,6 +1,8 @@
 """The values that pictures of planning are drawn from, by hand."""
 
 import math
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -179,6 +181,26 @@ def test_the_forty_groups_with_the_most_cells_are_shown_in_their_order_and_none_
     assert names == [f"g{at:02d}" for at in range(40)]
     both = evaluation(group(TODAY, "a", math.nan), group("other", "a", 2.0))
     assert [each.get_text() for each in plot_evaluation(both, "t", "n").axes[0].get_yticklabels()] == ["a"]
+
+
+def test_a_rival_without_a_number_has_no_entry_in_the_legend_and_an_axis_says_what_it_shows() -> None:
+    found = evaluation(group(TODAY, "a", 6.0), group("other", "a", math.nan))
+    left, _ = plot_evaluation(found, "t", "n").axes
+    assert [each.get_text() for each in left.get_legend().get_texts()] == [TODAY]
+    figure: Any = plot_evaluation(replace(found, metric="off_by_a_tenth"), "t", "n")
+    left, right = figure.axes
+    assert left.get_xlabel() == "share off by more than a tenth"
+    assert right.get_xlabel() == "what each stage adds to the share off by more than a tenth of the plan"
+    assert figure.get_suptitle() == "n in t: share off by more than a tenth over 7 draws"
+
+
+def test_labels_between_the_powers_of_ten_are_written_like_the_others() -> None:
+    axes = plot_sweep({"rho 1": ([1.0, 2.0], [0.04, 0.3], [0.02, 0.06])}, measure="emp").axes[0]
+    axes.figure.canvas.draw()
+    for axis in (axes.xaxis, axes.yaxis):
+        told = [each.get_text() for each in axis.get_ticklabels(which="both") if each.get_text()]
+        assert len(told) > 1
+        assert all(re.fullmatch(r"[\d.]+%", each) for each in told), told
 
 
 class Axes:

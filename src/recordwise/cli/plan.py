@@ -384,11 +384,14 @@ def evaluate(options: SimpleNamespace) -> None:
             data=options.data,
         )
     if not print_as_json(found, options.as_json):
-        screen.heading(f"Mean {found.metric.replace('_', ' ')} of the cells over {found.draws} draws")
-        screen.table(*found.rows())
-        screen.paragraph(
-            "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
-        )
+        words = found.metric_words
+        screen.heading(f"{words[:1].upper()}{words[1:]} of the cells over {found.draws} draws")
+        headers, rows = found.rows()
+        screen.table(headers, rows)
+        if any(each.startswith("of it ") for each in headers):
+            screen.paragraph(
+                "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
+            )
     save_figures(options, found.plot)
 
 

@@ -22,7 +22,7 @@ from recordwise.plan.schema import NO_LOOK
 from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS, Left, hardly_protected, left_of, proof
 from recordwise.planning.new_plan import PlanChange, carried_plan, changes
 from recordwise.planning.result import Result, Rows, loss_figure
-from recordwise.planning.scope import PlanLike, read_origin, scope_of, viewed
+from recordwise.planning.scope import TODAY, PlanLike, read_origin, scope_of, viewed
 from recordwise.planning.search.fits import NEAR, Search, public_split, read_fits, reads_complete
 from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Reliability, Scalable, class_names
 from recordwise.policy.policy import Policy
@@ -69,10 +69,13 @@ class Frontier(Result):
         every = [*self.points, *([] if self.today is None else [self.today])]
         return headers, [self._row(each) for each in every]
 
+    def _name(self, point: FrontierPoint) -> str:
+        return f"{TODAY} with other noise" if point.name == TODAY and point is not self.today else point.name
+
     def _row(self, point: FrontierPoint) -> list[str]:
         by_class = [share_text(point.reliable.by_class[place], 1) for place, _ in self.classes()]
         return [
-            point.name,
+            self._name(point),
             *(loss_figure(point.loss(name)) for name in QUANTILES),
             share_text(point.reliable.share, 1),
             *by_class,

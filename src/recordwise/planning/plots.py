@@ -4,7 +4,7 @@ matplotlib (the ``plots`` extra) is imported when a figure is drawn. Figures bel
 CONFIDENTIAL label is printed in the figure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -285,7 +285,7 @@ def plot_sweep(
         ylabel="median absolute relative error of a cell",
     )
     percent(axes)
-    axes.xaxis.set_major_formatter(_percent_text)
+    _labels(axes.xaxis, _percent_text)
     legend(axes)
     return figure
 
@@ -361,7 +361,20 @@ def _number_text(value: float, _: int) -> str:
 
 def percent(axes: Any) -> None:
     """Percentages on the vertical axis."""
-    axes.yaxis.set_major_formatter(_percent_text)
+    _labels(axes.yaxis, _percent_text)
+
+
+def _labels(axis: Any, text: Callable[[float, int], str]) -> None:
+    """Write the labels of an axis alike, also those between the powers of ten."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class Between(LogFormatterSciNotation):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return text(x, 0) if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(text)
+    if axis.get_scale() == "log":
+        axis.set_minor_formatter(Between())
 
 
 def legend(axes: Any) -> None:
@@ -401,6 +414,8 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     apart = np.linspace(APART, -APART, len(every)) if len(every) > 1 else np.zeros(1)
     for place, (name, groups) in enumerate(every.items()):
         values = [groups[group].value if group in groups else np.nan for group in names]
+        if np.all(np.isnan(values)):
+            continue
         style = {"marker": MARKERS[place], "color": COLORS[place], "markersize": 7, "zorder": 3}
         left.plot(values, rows + apart[place], linestyle="", label=name, **style)
     after, before = np.zeros(len(names)), np.zeros(len(names))
@@ -412,10 +427,10 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
             after, before = after + np.maximum(parts, 0), before + np.minimum(parts, 0)
     total = [own[group].value for group in names]
     right.plot(total, rows, linestyle="", marker=MARKERS[0], markersize=7, color=COLORS[0], label="together", zorder=3)
-    words = found.metric.replace("_", " ")
-    figure.suptitle(f"{variable} in {table}: mean {words} over {found.draws} draws", x=0.01, ha="left", fontsize=13)
-    left.set(xlabel=f"mean {words}", ylabel=found.by)
-    right.set(xlabel=f"what each stage adds to the mean {words} of the plan")
+    words = found.metric_words
+    figure.suptitle(f"{variable} in {table}: {words} over {found.draws} draws", x=0.01, ha="left", fontsize=13)
+    left.set(xlabel=words, ylabel=found.by)
+    right.set(xlabel=f"what each stage adds to the {words} of the plan")
     left.set_yticks(rows, names)
     shown_values = [groups[group].value for groups in every.values() for group in names if group in groups]
     _spread_out(left, np.array(shown_values, float))
@@ -492,6 +507,6 @@ def plot_frontier(found: Frontier, *, title: str = "What accuracy costs") -> "Fi
     )
     axes.set_ylim(-0.02, 1.02)
     percent(axes)
-    axes.xaxis.set_major_formatter(_number_text)
+    _labels(axes.xaxis, _number_text)
     legend(axes)
     return figure

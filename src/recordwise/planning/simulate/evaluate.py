@@ -114,6 +114,8 @@ METRICS: dict[str, Metric] = {
     "off_by_a_tenth": off_by_a_tenth,
 }
 """The metrics that have a name."""
+METRIC_WORDS = {"off_by_a_tenth": "share off by more than a tenth"}
+"""What the mean of a metric is called where that is no mean of its name."""
 
 
 def read_metric(given: Metric | str) -> tuple[str, Metric]:
@@ -295,6 +297,11 @@ class Evaluation(Result):
             "draws": self.draws,
             "groups": [each.to_json() for each in self.groups],
         }
+
+    @property
+    def metric_words(self) -> str:
+        """What the mean of the metric is, in words."""
+        return METRIC_WORDS.get(self.metric, f"mean {self.metric.replace('_', ' ')}")
 
     def rows(self) -> Rows:
         """Return headers and rows of the metric."""
