@@ -259,6 +259,7 @@ def test_private_keys_show_the_pair_of_a_record_and_of_a_firm(visit: Any, saved:
         ("1'00", "Write a number"),
         ("1,000 000", "Write a number"),
         ("1.000", "Write 1000 or 1.0000"),
+        ("4.5", "Write a whole number."),
         ("9007199254740994", "It can be at most 9,007,199,254,740,992."),
     ],
 )

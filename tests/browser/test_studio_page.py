@@ -201,6 +201,14 @@ def seen(page: Any, selector: str) -> bool:
     return box is not None and box["width"] > 30 and box["height"] > 10
 
 
+def test_the_frontier_and_the_losses_say_where_their_scales_end(visit: Any) -> None:
+    page = visit()
+    keys = page.text_content(".frontier-keys")
+    assert "cells (0 to 100%)" in keys
+    assert "0.001 or less to 1,000 or more" in keys
+    assert "≥ 1000" in page.locator(".axis .ticks").first.text_content()
+
+
 def test_the_years_of_the_budget_are_called_a_bound(visit: Any) -> None:
     page = visit()
     years = page.evaluate("window.studio.texts().years")

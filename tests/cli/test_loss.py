@@ -35,6 +35,12 @@ def test_a_release_can_be_looked_up(released, run_json):
         assert found["epsilon"] <= rw.policy.epsilon(found["loss"], 1e-5)
 
 
+def test_a_value_between_two_steps_is_refused(released, run):
+    result = run("loss", released / "out" / "policy.json", "emp=4.5", "payann=140")
+    assert result.exit_code == 2
+    assert "emp must be a whole number. No record of the release has another value." in " ".join(result.stderr.split())
+
+
 def test_the_answer_is_told_in_sentences(released, run):
     result = run("loss", released / "out" / "policy.json", "emp=4", "payann=140")
     assert result.exit_code == 0

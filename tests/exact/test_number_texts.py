@@ -45,7 +45,7 @@ TEXTS: dict[Callable[..., str], list[tuple[Any, str]]] = {
     texts.formula_text: [(F(1, 3), "0.333333"), (1234567.0, "1.23457e+06")],
     texts.prose_text: [(F(123_456), "123,456"), (0.25, "0.25"), (1234567.0, "1.23457e+06")],
     texts.whole_text: [(1234.5678, "1,235"), (-0.4, "-0")],
-    texts.share_text: [(0.126, "13%")],
+    texts.share_text: [(0.126, "13%"), (468.0563, "46,806%")],
     texts.coarse_share_text: [
         (0.0, "0%"),
         (1.0, "100%"),

@@ -176,9 +176,23 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     # What was refined may name columns that the further draws do not depend on.
     total = policy if stages is None else stages.policy()
     record = read_record(total, values, read_bounds(path))
+    _check_steps(record, described)
     told = read_values(path, which) if stages is None else None
     found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
     return found if stages is None else _with_stages(found, loss_report(total, record, delta, stages.lattice))
+
+
+def _check_steps(record: Mapping[str, Any], described: "Published | None") -> None:
+    """Refuse a value between two steps, which no record of the release can have."""
+    from recordwise.errors import ParameterError
+    from recordwise.exact.text import exact_text
+
+    for name, each in {} if described is None else described.measures.items():
+        if name in record and (Fraction(str(record[name])) / each.step).denominator != 1:
+            wanted = "a whole number" if each.step == 1 else f"a whole multiple of {exact_text(each.step)}"
+            raise ParameterError(
+                parameter=name, problem=f"must be {wanted}", advice="No record of the release has another value."
+            )
 
 
 def _all_stages(path: Path, described: "Published | None") -> "PolicyFile | None":

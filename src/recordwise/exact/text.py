@@ -89,7 +89,7 @@ def amount_text(value: Fraction, decimals: int) -> str:
 
 def share_text(share: float, decimals: int = 0) -> str:
     """A share or a confidence as a percentage with this many decimals."""
-    return f"{share:.{decimals}%}"
+    return f"{share:,.{decimals}%}"
 
 
 def share_decimals(error: float) -> int:

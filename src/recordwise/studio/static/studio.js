@@ -6,7 +6,7 @@ import {TILES} from "./tiles.js";
 import {screenNumber} from "./numbers.js";
 
 // The page of a trade file. Every control sends an event, every event makes a new state, every state is drawn by one function.
-export const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"]];
+export const LOSSES = [[0.001, "0.001"], [0.01, "0.01"], [0.1, "0.1"], [1, "1"], [10, "10"], [100, "100"], [1000, "≥ 1000"]];
 export const ERRORS = [[0.001, "0.1%"], [0.01, "1%"], [0.1, "10%"], [1, "100%"], [10, "1000%"]];
 const REST = 300, GRID = 8;
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
@@ -56,7 +56,7 @@ export const openStudio = (trade, {initial = null, rest = () => {}, handOver = (
     headline("A typical loss", keyed("side/now/typical"), make("span", {}, "half of the ", trade.about, " lose less; a test finds such a one in ", keyed("side/now/typical/chance"), " of cases, 5% by chance")),
     headline("A high loss", keyed("side/now/highest"), make("span", {}, "one in a hundred loses more; a test finds such a one in ", keyed("side/now/highest/chance"), " of cases")),
     headline("The budget lasts", make("span", {}, make("span", {id: "at-most"}, "at most "), keyed("years")), trade.budget ? trade.budget.noun + ": " + trade.budget.words : "the plan states none"));
-  say("#key-cells", trade.statuses[0] + " cells");
+  say("#key-cells", trade.statuses[0] + " cells (0 to 100%)");
   const drawFrontier = now => {
     const key = JSON.stringify(now.mechanisms);
     if (!curves.has(key)) {

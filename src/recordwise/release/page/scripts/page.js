@@ -138,6 +138,8 @@
     const value = Number(plain);
     if (value < 0 && field.kind === "amount" && !field.signed) throw new Misread("It cannot be below 0.");
     if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be at most " + grouped(field.bound, 2) + ".");
+    const [up, down] = field.step ?? [0, 1], steps = value * down / up;
+    if (up && Math.abs(steps - Math.round(steps)) > 1e-9 * Math.max(1, Math.abs(steps))) throw new Misread(up === down ? "Write a whole number." : "Write a multiple of " + grouped(up / down, 12) + ".");
     return value;
   };
   const day = text => {
