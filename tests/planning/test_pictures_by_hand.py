@@ -190,7 +190,7 @@ def test_a_rival_without_a_number_has_no_entry_in_the_legend_and_an_axis_says_wh
     figure: Any = plot_evaluation(replace(found, metric="off_by_a_tenth"), "t", "n")
     left, right = figure.axes
     assert left.get_xlabel() == "share off by more than a tenth"
-    assert right.get_xlabel() == "what each stage adds to the share off by more than a tenth of the plan"
+    assert right.get_xlabel() == "what each stage adds to the plan's share off by more than a tenth"
     assert figure.get_suptitle() == "n in t: share off by more than a tenth over 7 draws"
 
 

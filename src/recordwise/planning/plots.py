@@ -430,7 +430,7 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     words = found.metric_words
     figure.suptitle(f"{variable} in {table}: {words} over {found.draws} draws", x=0.01, ha="left", fontsize=13)
     left.set(xlabel=words, ylabel=found.by)
-    right.set(xlabel=f"what each stage adds to the {words} of the plan")
+    right.set(xlabel=f"what each stage adds to the plan's {words}")
     left.set_yticks(rows, names)
     shown_values = [groups[group].value for groups in every.values() for group in names if group in groups]
     _spread_out(left, np.array(shown_values, float))
