@@ -293,7 +293,7 @@ def test_a_figure_has_labelled_axes_and_bars_that_end_at_the_dots(session: rw.Se
     left, right = figure.axes
     assert left.get_xlabel() == "mean absolute error"
     assert left.get_ylabel() == "state"
-    assert right.get_xlabel() == "what each stage adds to the mean absolute error of the plan"
+    assert right.get_xlabel() == "what each stage adds to the plan's mean absolute error"
     dots = left.lines[0].get_xdata()
     ends = np.zeros(3)
     for bars in right.containers:
