@@ -133,3 +133,8 @@ def test_the_addresses_of_the_project_are_those_of_the_repository_that_publishes
         if step["name"] == "Build"
     ]
     assert build["run"].splitlines()[0] == '.venv/bin/python -m supply.urls "$ADDRESS"'
+
+
+def test_the_demo_says_that_it_installs_before_a_minute_of_silence() -> None:
+    rule = (ROOT / "Makefile").read_text().split("\n.venv-demo/.ready:")[1].split("\n\n")[0]
+    assert 0 < rule.index('@echo "Installing what the demo needs, once') < rule.index("pip install")
