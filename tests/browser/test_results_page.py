@@ -100,6 +100,49 @@ def test_sums_in_a_tree_are_those_of_the_reader(where: dict[str, list[str]], ope
         assert better
 
 
+TURNED = """() => {
+  const tree = data.results.trees[0], shown = tree.tables.map(number => window.recordwise.tables[number]);
+  const before = at => shown.slice(0, at).reduce((sum, each) => sum + each.size, 1);
+  const after = at => before(shown.length) - before(at + 1) + 1;
+  for (const each of shown) each.parents = each.parents.map(code => {
+    const at = shown.findLastIndex((_, own) => before(own) <= code);
+    return code && after(at) + code - before(at);
+  });
+  tree.tables.reverse();
+  tree.names.sum_emp.reverse();
+  delete tree.upward;
+}"""
+
+
+@pytest.mark.theorem("T-ASK")
+def test_codes_with_a_single_code_below_them_have_its_sum(chromium: Any, tmp_path: Path) -> None:
+    """Two nations, of which one has one state of one county, in whatever order the page lists the tables."""
+    tree = {"01": ["01001", "01003"], "11": ["11001"], "72": ["72001"]}
+    nations = {"01": "US", "11": "US", "72": "PR"}
+    lines = [f"{nations[state]},{state},{county}\n" for state, each in tree.items() for county in each]
+    (tmp_path / "places.csv").write_text("nation,state,county\n" + "".join(lines))
+    place = rw.Hierarchy.of("place", tmp_path / "places.csv", levels=["nation", "state", "county"], source="public: it")
+    counties = [county for each in tree.values() for county in each]
+    records = pa.table({"id": np.arange(40), "county": counties * 10, "emp": np.arange(40) * 7 % 31})
+    asked = rw.query().levels("nation", "state", "county").at(place.keys("county")).sum("emp", rw.Gaussian(sigma=9))
+    with employers(records, hierarchies=[place], dataset="places") as session:
+        release = session.run([asked], rng=Seeded(3))
+    release.save(tmp_path / "out")
+    page, reader = chromium.new_context().new_page(), ReaderRelease.of(release)
+    page.goto((tmp_path / "out" / "report.html").as_uri())
+    page.evaluate("window.recordwise.ready")
+    wheres: list[dict[str, list[str]]] = [{}, {"nation": ["US"]}, {"nation": ["PR"]}]
+    wheres += [{"state": [state]} for state in tree] + [{"county": [county]} for county in counties]
+    for turned in (False, True):
+        if turned:
+            page.evaluate(TURNED)
+        for where in wheres:
+            *found, _, _ = page.evaluate(SUM, ["sum_emp", 0, where])
+            own = reader.total("sum_emp", where)
+            np.testing.assert_allclose(found, [own.value, own.sd, own.low, own.high], rtol=3e-5, atol=own.sd / 1000)
+    page.context.close()
+
+
 @pytest.mark.theorem("T-UNIMODAL")
 def test_sums_of_noise_that_is_not_normal_hold_at_least_as_often(opened: Any) -> None:
     page, release = opened

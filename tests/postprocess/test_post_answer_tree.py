@@ -8,6 +8,7 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.postprocess.linear import AnswerTree, Crossing, Largest, rank_of, tree_of
+from recordwise.postprocess.solvers.tree import chains
 
 
 def random_parents(rng, nodes):
@@ -127,3 +128,20 @@ def test_too_few_draws_are_refused_with_the_number_that_is_needed():
     with pytest.raises(ParameterError, match=r"confidence must be at most 0\.947368 where intervals are from 18 draws"):
         rank_of(18, 0.95)
     assert rank_of(400, 1e-12) == 1
+
+
+def test_of_sums_of_the_same_cells_the_later_is_the_wider() -> None:
+    """Counties, states, countries and all: the last country has one state, which has one county."""
+    counties, states, countries = (
+        np.eye(4),
+        [[1.0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        [[1.0, 1, 1, 0], [0, 0, 0, 1]],
+    )
+    rows = sparse.csr_array(np.vstack([counties, states, countries, np.ones((1, 4))]))
+    chain, length = chains(rows)
+    assert chain is not None
+    assert chain.tolist() == [[9, 7, 4, 0], [9, 7, 4, 1], [9, 7, 5, 2], [9, 8, 6, 3]]
+    assert length.tolist() == [4] * 4
+    made = tree_of(rows)
+    assert made is not None
+    assert made.parents().tolist() == [4, 4, 5, 6, 7, 7, 8, 9, 9, -1]

@@ -297,11 +297,9 @@ class Forest:
         """
         if not np.all(rows.data == 1.0):
             return None
-        # Of two answers with the same cells, the later one is taken for the wider.
-        chain, length = chains(rows[::-1])
+        chain, length = chains(rows)
         if chain is None or not nested_chains(chain, rows.shape[0]) or np.any(length == 0):
             return None
-        chain = np.where(chain == NONE, NONE, rows.shape[0] - 1 - chain)
         parent = np.full(rows.shape[0], NONE)
         for above, below in zip(chain.T[:-1], chain.T[1:]):
             parent[below[below != NONE]] = above[below != NONE]

@@ -330,8 +330,11 @@ def forest_system(rows: Any) -> TreeSystem | None:
 
 
 def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
-    """Return each cell's sums, widest first, padded, and their number."""
-    widest = np.argsort(-np.diff(rows.indptr), kind="stable")
+    """Return each cell's sums, widest first, padded, and their number.
+
+    Of sums of the same cells, as of a state with one county, the later is the wider: finer tables are listed first.
+    """
+    widest = np.lexsort((-np.arange(rows.shape[0]), -np.diff(rows.indptr)))
     by_cell = sparse.csc_array(rows[widest])
     by_cell.sort_indices()
     length = np.diff(by_cell.indptr).astype(np.int64)
