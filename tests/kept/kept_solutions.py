@@ -191,7 +191,7 @@ def of_pages() -> Iterator[tuple[str, Any]]:
         results = results_of(release, content)
         told = results_json(results, content, [table.name for table in content.tables])
         yield f"{name}, results", leaves([told, results.queries, results.complete])[:300]
-        yield f"{name}, headlines", leaves(headlines(content))
+        yield f"{name}, headlines", leaves(headlines(content, results))
         yield f"{name}, json", leaves(page_json(release, {}))[:300]
 
 

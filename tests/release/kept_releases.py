@@ -93,7 +93,7 @@ def of_pages() -> Told:
         content = release.content()
         results = results_of(release, content)
         yield f"{name}, results", results_json(results, content, [table.name for table in content.tables])
-        yield f"{name}, headlines", headlines(content)
+        yield f"{name}, headlines", headlines(content, results)
         yield f"{name}, json", page_json(release, {"emp": "employees"})
         page = re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page_html(view))
         yield f"{name}, words", re.sub(r"\s+", " ", page)

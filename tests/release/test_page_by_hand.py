@@ -74,6 +74,7 @@ from recordwise.release.page.questions import (
 )
 from recordwise.release.page.results import (
     Results,
+    Total,
     Tree,
     _map,
     _ranked,
@@ -575,6 +576,31 @@ def test_headlines_are_the_grand_total_or_the_sum_of_the_coarsest_table() -> Non
     assert headlines(content(replace(several, halves={}))) == []
     (wide,) = headlines(content(replace(several, halves={"n": 0.0}, reaches={"n": 10.0})))
     assert wide["interval"] == "563 to 637"
+
+
+def test_headlines_are_the_best_estimates_where_tables_form_a_tree() -> None:
+    several = described(table(["a", "b", "c"], [100.0, 200.0, 300.0], "coarse"), "Coarse", halves={"n": 0.5})
+    best = Total(value=500.0, sd=1.0, largest=0.5)
+    tree = Tree(tables=("fine", "coarse"), names={}, parents={}, totals={"n": best})
+    (said,) = headlines(content(several), Results(trees=(tree,)))
+    # 1.96 and half of half a step is 2.21.
+    assert said == {
+        "title": "N",
+        "unit": "",
+        "value": "500",
+        "interval": "498 to 502",
+        "of": "best estimate from all tables",
+    }
+
+
+def test_headlines_of_complete_keys_are_of_the_table_with_the_smallest_error() -> None:
+    rough = described(table(["a", "b", "c"], [100.0, 200.0, 300.0], "rough"), "Rough", halves={"n": 0.5})
+    exact = described(table(["x", "y"], [290.0, 300.0], "exact"), "Exact", halves={"n": 0.5})
+    longer = replace(exact, table=replace(exact.table, data=pa.concat_tables([exact.data] * 2)))
+    queries = {"rough": 0, "exact": 0}
+    for complete, of in ((True, "all 4 cells of Exact"), (False, "all 3 cells of Rough")):
+        (said,) = headlines(content(rough, longer), Results(queries=queries, complete=complete))
+        assert said["of"] == of
 
 
 def test_the_ranked_table_has_few_keys_and_cells_but_at_least_four() -> None:

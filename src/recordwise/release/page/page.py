@@ -402,7 +402,7 @@ def _results(view: View) -> dict[str, Any]:
     content = view.content
     found = results_json(view.results, content, [table.described.name for table in view.tables])
     ranked = any(each.table.variables and each.table.keys and each.data.num_rows > 1 for each in content.tables)
-    return {"headlines": headlines(content), "ranked": ranked, "map": found["map"]}
+    return {"headlines": headlines(content, view.results), "ranked": ranked, "map": found["map"]}
 
 
 def _ask(view: View) -> dict[str, Any]:

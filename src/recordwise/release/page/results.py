@@ -13,11 +13,13 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.text import cell_text, meaningful_text
 from recordwise.plan.arrays import numpy_of
+from recordwise.postprocess.linear import LinearModel
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry, value_column
-from recordwise.release.published import PublishedQuery
+from recordwise.release.published import PublishedQuery, PublishedStatistic
 
 if TYPE_CHECKING:
+    from recordwise.release.nesting import Nesting
     from recordwise.release.release import Release
 
 NONE = -1
@@ -35,6 +37,18 @@ class Tree:
     """For a statistic, what it is called in each table."""
     parents: Mapping[str, Any]
     """For each table, the answer that each cell lies in, counted over all tables; -1 for none."""
+    totals: "Mapping[str, Total]" = field(default_factory=dict)
+    """For a statistic, the best estimate of what the cells of the coarsest table add up to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A sum of cells with its error."""
+
+    value: float
+    sd: float
+    largest: float
+    """The largest weight of a noisy number in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +62,10 @@ class Results:
     """The number of the query of each table."""
     complete: bool = False
     """Whether the keys are declared to list every cell, so that finer tables add up to coarser ones."""
+
+    def total(self, table: str, name: str) -> Total | None:
+        """Return the best estimate of the whole, by the coarsest table of a tree and the statistic."""
+        return next((each.totals.get(name) for each in self.trees if each.tables[-1] == table), None)
 
 
 def results_of(release: "Release", content: Content) -> Results:
@@ -84,11 +102,29 @@ def _tree(release: "Release", query: PublishedQuery, content: Content, *, comple
         nesting = nesting_of(release, query, complete=complete)
     except ParameterError:
         return None
-    if nesting.tree is None:
-        return None
     names = tuple(table.name for table in nesting.tables)
+    # The page goes through the tables from the finest on.
+    if nesting.tree is None or names != tuple(each.name for each in chain):
+        return None
     parents = dict(zip(names, nesting.by_table(nesting.tree.parents())))
-    return Tree(tables=names, names={name: (name,) * len(names) for name in statistics}, parents=parents)
+    totals = {each.name: _best_total(nesting, each) for each in query.statistics if each.name in statistics}
+    called = {name: (name,) * len(names) for name in statistics}
+    return Tree(tables=names, names=called, parents=parents, totals=totals)
+
+
+def _best_total(nesting: "Nesting", statistic: PublishedStatistic) -> Total:
+    """The best linear unbiased estimate of what the coarsest table adds up to, from all tables (T-ASK)."""
+    answers, spread = nesting.column(statistic, ""), nesting.column(statistic, "_sd") ** 2
+    assert nesting.tree is not None
+    model = LinearModel(answers, nesting.tree.weights(spread), spread)
+    asked = np.zeros((1, len(answers)))
+    asked[0, -nesting.tables[-1].data.num_rows :] = 1.0
+    found = model.answer(asked)
+    return Total(
+        value=float(found.estimates[0]),
+        sd=float(np.sqrt(max(found.covariance[0, 0], 0.0))),
+        largest=float(found.largest[0]),
+    )
 
 
 def on_page(tree: Tree, orders: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,21 +195,31 @@ def _has_intervals(table: DescribedTable) -> bool:
     return any(f"{name}_low" in table.data.column_names for name in table.table.variables)
 
 
-# Headline numbers: the grand total where there is one, otherwise the sum of the coarsest table.
+# Headline numbers: the best estimate of the whole from all tables, where they form a tree; otherwise the grand total where there
+# is one, or the sum of the coarsest table.
 
 
-def headlines(content: Content) -> list[dict[str, str]]:
+def headlines(content: Content, results: Results | None = None) -> list[dict[str, str]]:
     """Return each statistic's total with its interval, where it exists."""
+    results = Results() if results is None else results
     told = [each for each in content.tables if each.table.variables]
     by_size = sorted(told, key=lambda each: (each.data.num_rows, not _has_intervals(each)))
     found: dict[str, dict[str, str]] = {}
     for table in by_size:
         for entry in table.columns:
             if entry.name in table.table.variables and entry.name not in found:
-                said = _grand_total(table, entry) if table.data.num_rows == 1 else _summed(content, table, entry)
+                said = _headline(content, table, entry, results)
                 if said is not None:
                     found[entry.name] = {"title": entry.title, "unit": _counted(_own_unit(entry)), **said}
     return list(found.values())
+
+
+def _headline(content: Content, table: DescribedTable, entry: Entry, results: Results) -> dict[str, str] | None:
+    best = results.total(table.name, entry.name)
+    # A single number that was made to add up has an interval of its own.
+    if best is not None and (table.data.num_rows > 1 or value_column(table.table, entry.name) == entry.name):
+        return _with_reach(content, table, entry.name, best) | {"of": "best estimate from all tables"}
+    return _grand_total(table, entry) if table.data.num_rows == 1 else _summed(content, table, entry, results)
 
 
 def _counted(unit: str) -> str:
@@ -192,16 +238,29 @@ def _grand_total(table: DescribedTable, entry: Entry) -> dict[str, str] | None:
     return None if value is None else _rounded(value, low, high) | {"of": ""}
 
 
-def _summed(content: Content, table: DescribedTable, entry: Entry) -> dict[str, str] | None:
-    half = table.halves.get(entry.name)
-    if half is None or table.coarser:
+def _summed(content: Content, table: DescribedTable, entry: Entry, results: Results) -> dict[str, str] | None:
+    if entry.name not in table.halves or table.coarser:
         return None
-    values, sds = (numpy_of(table.data.column(entry.name + end)).astype(np.float64) for end in ("", "_sd"))
-    errors = table.reaches.get(entry.name, NormalDist().inv_cdf((1 + content.confidence) / 2))
-    reach = errors * float(np.sqrt(np.sum(sds**2))) + half
-    total = float(values.sum())
-    told = _rounded(total, total - reach, total + reach)
-    return told | {"of": f"all {table.data.num_rows:,} cells of {table.title}"}
+    alike = [table]
+    if results.complete:
+        # Keys that list every cell: each table adds up to the same, and the most accurate one is taken.
+        same = [each for each in content.tables if entry.name in each.halves and each.name in results.queries]
+        alike = [each for each in same if results.queries[each.name] == results.queries[table.name]]
+    sums = [(_plain_sum(each, entry.name), each) for each in alike]
+    total, chosen = min(sums, key=lambda pair: pair[0].sd)
+    told = _with_reach(content, chosen, entry.name, total)
+    return told | {"of": f"all {chosen.data.num_rows:,} cells of {chosen.title}"}
+
+
+def _plain_sum(table: DescribedTable, name: str) -> Total:
+    values, sds = (numpy_of(table.data.column(name + end)).astype(np.float64) for end in ("", "_sd"))
+    return Total(value=float(values.sum()), sd=float(np.sqrt(np.sum(sds**2))), largest=1.0)
+
+
+def _with_reach(content: Content, table: DescribedTable, name: str, total: Total) -> dict[str, str]:
+    errors = table.reaches.get(name, NormalDist().inv_cdf((1 + content.confidence) / 2))
+    reach = errors * total.sd + table.halves[name] * total.largest
+    return _rounded(total.value, total.value - reach, total.value + reach)
 
 
 def _rounded(value: float, low: float | None, high: float | None) -> dict[str, str]:

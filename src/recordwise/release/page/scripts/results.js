@@ -63,22 +63,12 @@
   const inTree = (tree, names, weights, asked) => {
     const parts = tree.tables.map((number, place) => {
       const shown = tables[number], at = placeOf(shown, names[place]), size = shown.size;
-      return {y: numbersOf(shown, at), sd: numbersOf(shown, at + 3), w: number === asked ? weights : null, up: shown.parents, size, n: new Int32Array(size), S: new Float64Array(size), A: new Float64Array(size), Q: new Float64Array(size), E: new Float64Array(size), H: new Float64Array(size), G: new Float64Array(size)};
+      return {y: numbersOf(shown, at), sd: numbersOf(shown, at + 3), w: number === asked ? weights : null, up: shown.parents, size, n: new Int32Array(size), ...Object.fromEntries([..."SAQEHG"].map(each => [each, new Float64Array(size)]))};
     });
     const starts = tree.tables.map((_, place) => parts.slice(0, place).reduce((sum, part) => sum + part.size, 1));
-    const placed = code => { let place = starts.length - 1; while (starts[place] > code) place--; return place; };
-    const owner = code => { const place = placed(code); return [parts[place], code - starts[place]]; };
-    // A table comes after all whose cells lie in its cells.
-    if (!tree.upward) {
-      const above = parts.map(part => new Set()), upward = new Set();
-      parts.forEach((part, place) => { for (let row = 0; row < part.size; row++) if (part.up[row]) above[place].add(placed(part.up[row])); });
-      const visit = place => { if (!upward.has(place)) { above.forEach((one, other) => { if (one.has(place)) visit(other); }); upward.add(place); } };
-      parts.forEach((_, place) => visit(place));
-      tree.upward = [...upward];
-    }
-    const upward = tree.upward.map(place => parts[place]);
+    const owner = code => { let place = starts.length - 1; while (starts[place] > code) place--; return [parts[place], code - starts[place]]; };
     const total = {value: 0, variance: 0, largest: 0};
-    for (const part of upward) for (let row = 0; row < part.size; row++) {
+    for (const part of parts) for (let row = 0; row < part.size; row++) {
       const v = part.sd[row] ** 2, w = part.w ? part.w[row] : 0, y = part.y[row];
       let [s, a, q, e, h] = [v, w * v, w * w * v, y, w * y];
       if (part.n[row]) {
@@ -93,7 +83,7 @@
       } else { total.value += h; total.variance += q; }
     }
     // The largest weight of a noisy number, for half a step of the lattice (T-HALFSTEP).
-    for (const part of [...upward].reverse()) for (let row = 0; row < part.size; row++) {
+    for (const part of [...parts].reverse()) for (let row = 0; row < part.size; row++) {
       const v = part.sd[row] ** 2, w = part.w ? part.w[row] : 0, [above, at] = part.up[row] ? owner(part.up[row]) : [null, 0], g = above ? above.G[at] : 0;
       let own = w + g;
       if (part.n[row]) {
