@@ -67,6 +67,7 @@ def opened(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     page.context.close()
 
 
+WHERE = "data.fields.findIndex(field => field.name === 'county')"
 SUM = """([name, query, where]) => {
   const sets = Object.fromEntries(Object.entries(where).map(([key, codes]) => [key, new Set(codes)]));
   const {value, sd, low, high, exact, better} = window.recordwise.sumOf(name, query, sets);
@@ -207,6 +208,29 @@ def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
     assert page.locator(".chip").count() == 2
     assert page.inner_text("#area-told") != told
     page.screenshot(path=ARTEFACTS / "results-light.png", full_page=True)
+
+
+def test_an_establishments_codes_are_understood_by_name_and_unlisted_ones_told(opened: Any, visit: Any) -> None:
+    page, _ = opened
+    told = "text => window.recordwise.listedAs('county', text)"
+    for text in ("01001", "01001 county", "01001 01001 COUNTY"):
+        assert page.evaluate(told, text) == ["01001", True]
+    for text, known in (("County", False), ("99", False), ("01001 Coun", False), ("010017", True), ("", True)):
+        assert page.evaluate(told, text) == [text, known]
+    # One name of two codes stands for none.
+    named = {"size": 2, "all": 2, "texts": [True], "names": ["place"], "keys": ["place"]}
+    double = "named => { named.labels = [new Map([['1', 'Troy'], ['2', 'Troy']])]; named.columns = [row => ['1', '2'][row]]; "
+    double += "window.recordwise.tables.push(named); const found = window.recordwise.listedAs('place', 'Troy'); "
+    assert page.evaluate(double + "window.recordwise.tables.pop(); return found; }", named) == ["Troy", False]
+    sized = visit("sized")
+    sized.evaluate("window.recordwise.ready")
+    field, hint = (sized.locator(f"#q{sized.evaluate(WHERE)}{end}") for end in ("", "-hint"))
+    usual = hint.inner_text()
+    field.fill("99")
+    assert hint.inner_text() == "Not a published code: 99. The loss shown is that of a code that is not listed."
+    assert field.get_attribute("aria-invalid") is None
+    field.fill("01")
+    assert hint.inner_text() == usual
 
 
 def test_the_largest_cells_are_ranked_with_their_reliability(opened: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from recordwise.cli import loss, screen
 from recordwise.errors import ParameterError
 from recordwise.ledger.entries import PeriodState
+from recordwise.plan.publication import Labels
 from recordwise.policy import Policy, constant, gaussian_sum
 from recordwise.policy.conditions import among
 
@@ -170,6 +171,22 @@ def test_all_sizes_are_listed_with_the_formula(capsys: Captured) -> None:
     assert "A record with every record" in text
     assert "size of its cell size 4 (table 4)" in text
     assert "its 5 cells" not in text
+
+
+def test_names_stand_for_codes_and_codes_of_no_list_are_told(capsys: Captured) -> None:
+    listed = pa.table({"state": ["A", "A", "A"], "county": ["A1", "A2", "A3"]})
+    labels = {"county=A1": "Copper Falls", "county=A2": "Birch Creek", "county=A3": "Birch Creek", "county=B1": "Gone"}
+    described: Any = SimpleNamespace(
+        lists=SimpleNamespace(tables=lambda: {"places": listed}), words=Labels(labels=labels)
+    )
+    for given, code in (("A1", "A1"), ("copper falls", "A1"), ("A2 birch creek", "A2"), (None, None)):
+        assert loss.as_listed(described, {"emp": "1", "county": given}) == ({"emp": "1", "county": code}, [])
+    for given in ("Copper", "Birch Creek", "Gone", "B1"):
+        assert loss.as_listed(described, {"county": given}) == ({"county": given}, ["county"])
+    loss.show_loss(NUMBERS | {"record": {"county": "Copper"}, "unlisted": ["county"]})
+    assert "county 'Copper' is not among the published codes: this is the loss of a code that is not listed." in said(
+        capsys
+    )
 
 
 def test_sentences_say_how_odds_change() -> None:

@@ -177,8 +177,10 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     total = policy if stages is None else stages.policy()
     record = read_record(total, values, read_bounds(path))
     _check_steps(record, described)
+    record, unlisted = (record, []) if described is None else as_listed(described, record)
     told = read_values(path, which) if stages is None else None
     found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
+    found |= {"unlisted": unlisted} if unlisted else {}
     return found if stages is None else _with_stages(found, loss_report(total, record, delta, stages.lattice))
 
 
@@ -193,6 +195,25 @@ def _check_steps(record: Mapping[str, Any], described: "Published | None") -> No
             raise ParameterError(
                 parameter=name, problem=f"must be {wanted}", advice="No record of the release has another value."
             )
+
+
+def as_listed(described: "Published", record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a record with codes in place of their names, and the columns whose code is in no public list."""
+    found, unlisted = dict(record), []
+    for listed in described.lists.tables().values():
+        for column in listed.column_names:
+            given = record.get(column)
+            if not isinstance(given, str):
+                continue
+            codes = {str(code) for code in listed[column].unique().to_pylist()}
+            labels = described.words.values(column).items()
+            wanted = given.casefold()
+            named = [code for code, label in labels if wanted in (label.casefold(), f"{code} {label}".casefold())]
+            if given not in codes and len(named) == 1 and named[0] in codes:
+                found[column] = named[0]
+            elif given not in codes:
+                unlisted.append(column)
+    return found, unlisted
 
 
 def _all_stages(path: Path, described: "Published | None") -> "PolicyFile | None":
@@ -274,6 +295,9 @@ def show_loss(found: dict[str, Any], *, formula: bool = False) -> None:
 
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
+    for name in found.get("unlisted", ()):
+        told = f"{name} '{found['record'][name]}' is not among the published codes: this is the loss of a code that is not listed."
+        screen.paragraph(told)
     for sentence in sentences(found.get("all_stages", found)):
         screen.paragraph(sentence)
     typer.echo("")

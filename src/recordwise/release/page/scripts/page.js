@@ -153,8 +153,11 @@
   const read = (control, field) => {
     if (field.kind === "choice") return field.options[control.value][1];
     if (field.kind === "date") return day(control.value.trim());
-    return field.kind === "text" ? control.value.trim() || null : number(control.value, field);
+    return field.kind === "text" ? listedAs(field.name, control.value)[0] || null : number(control.value, field);
   };
+  // A code or its name; and whether that is published, where the page holds all codes.
+  const listedAs = (column, text) => window.recordwise?.listedAs?.(column, text.trim()) ?? [text.trim(), true];
+  const hintOf = (hint, text) => { if (hint) { hint.dataset.usual ??= hint.textContent; hint.textContent = text || hint.dataset.usual; } };
   const readAll = controls => {
     const record = {};
     let fine = true;
@@ -163,12 +166,12 @@
       try {
         record[field.name] = read(control, field);
         control.removeAttribute("aria-invalid");
-        if (hint && hint.dataset.usual !== undefined) hint.textContent = hint.dataset.usual;
+        hintOf(hint, field.kind === "text" && !listedAs(field.name, control.value)[1] && "Not a published code: " + control.value.trim() + ". The loss shown is that of a code that is not listed.");
       } catch (problem) {
         if (!(problem instanceof Misread)) throw problem;
         fine = false;
         control.setAttribute("aria-invalid", "true");
-        if (hint) { hint.dataset.usual ??= hint.textContent; hint.textContent = problem.message; }
+        hintOf(hint, problem.message);
       }
     });
     return fine ? record : null;
@@ -346,7 +349,7 @@
       const loss = record ? model.loss(record) : {rho: NaN, delta: 0};
       find(".own", row).textContent = Number.isNaN(loss.rho) ? "" : figure(loss.rho);
       const asked = data.shared.map(name => [name, record?.[name] ?? ""]);
-      units.push({record, place: withLevels(Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, place.value])]))});
+      units.push({record, place: withLevels(Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, listedAs(place.dataset.name, place.value)[0]])]))});
       return loss;
     });
     const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta, epsilon: pure} = filled ? joined(units, losses) : {rho: NaN, delta: 0};

@@ -146,6 +146,25 @@
       : [named + ": " + cellText(found.fits) + ", from numbers that were made to add up.",
         "How exact it is tells: recordwise ask FOLDER " + found.asked + ". As drawn, one table alone " + (found.sd > Math.abs(found.fits) ? "is mostly noise here." : "gives " + raw + least) + " " + data.results.note];
   };
+  // Codes by what may be typed for them: the code, its name, or both. A name of several codes means none.
+  const knownOf = (shown, place) => codesOf(shown, place).values.filter(value => value !== null);
+  const textsOf = (shown, place) => {
+    const found = new Map(), known = knownOf(shown, place);
+    for (const value of known) for (const text of [shown.labels[place]?.get(value) ?? value, keyText(shown, place, value)]) {
+      const lower = text.toLowerCase();
+      found.set(lower, (found.get(lower) ?? value) === value ? value : undefined);
+    }
+    for (const value of known) found.set(value.toLowerCase(), value);
+    return found;
+  };
+  const listedAs = (column, text) => {
+    const shown = tables.find(each => each.size === each.all && each.texts[each.names.indexOf(column)]);
+    if (!text || !shown) return [text, true];
+    const place = shown.names.indexOf(column), known = knownOf(shown, place);
+    const code = known.includes(text) ? text : shown.labels[place] ? textsOf(shown, place).get(text.toLowerCase()) : undefined;
+    // A longer code may begin with a published one.
+    return [code ?? text, code !== undefined || !/\s/.test(text) && known.some(each => text.startsWith(each))];
+  };
   const startArea = () => {
     const form = find("#area-form");
     if (!form) return;
@@ -163,8 +182,7 @@
       return remove;
     }));
     const field = (column, shown, place, number) => {
-      const {values} = codesOf(shown, place), known = values.filter(value => value !== null), id = "area-" + number;
-      const texts = new Map(known.flatMap(value => [[keyText(shown, place, value).toLowerCase(), value], [(shown.labels[place]?.get(value) ?? value).toLowerCase(), value], [value.toLowerCase(), value]]));
+      const known = knownOf(shown, place), texts = textsOf(shown, place), id = "area-" + number;
       const input = make("input", {type: "text", id, list: id + "-list", autocomplete: "off", "aria-describedby": id + "-hint"}), hint = make("span", {id: id + "-hint", class: "hint"}), list = make("div", {class: "chips"});
       const usual = grouped(known.length, 0) + " to choose from; all unless chosen. Several codes may be pasted.";
       const add = final => {
@@ -239,5 +257,5 @@
   startRanking();
   startArea();
   startMap();
-  Object.assign(window.recordwise, {sumOf});
+  Object.assign(window.recordwise, {sumOf, listedAs});
 })();
