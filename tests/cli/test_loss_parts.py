@@ -175,7 +175,12 @@ def test_all_sizes_are_listed_with_the_formula(capsys: Captured) -> None:
 
 def test_names_stand_for_codes_and_codes_of_no_list_are_told(capsys: Captured) -> None:
     listed = pa.table({"state": ["A", "A", "A"], "county": ["A1", "A2", "A3"]})
-    labels = {"county=A1": "Copper Falls", "county=A2": "Birch Creek", "county=A3": "Birch Creek", "county=B1": "Gone"}
+    labels = {
+        "county=A1": "Copper Falls",
+        "county=A2": "Birch Creek",
+        "county=A3": "Birch Creek",
+        "county=B1": "Gone",
+    } | {"state=A": "a"}
     described: Any = SimpleNamespace(
         lists=SimpleNamespace(tables=lambda: {"places": listed}), words=Labels(labels=labels)
     )
@@ -183,6 +188,7 @@ def test_names_stand_for_codes_and_codes_of_no_list_are_told(capsys: Captured) -
         assert loss.as_listed(described, {"emp": "1", "county": given}) == ({"emp": "1", "county": code}, [])
     for given in ("Copper", "Birch Creek", "Gone", "B1"):
         assert loss.as_listed(described, {"county": given}) == ({"county": given}, ["county"])
+    assert loss.as_listed(described, {"state": "a"}) == ({"state": "a"}, ["state"])
     loss.show_loss(NUMBERS | {"record": {"county": "Copper"}, "unlisted": ["county"]})
     assert "county 'Copper' is not among the published codes: this is the loss of a code that is not listed." in said(
         capsys

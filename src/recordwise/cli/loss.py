@@ -209,7 +209,8 @@ def as_listed(described: "Published", record: Mapping[str, Any]) -> tuple[dict[s
             labels = described.words.values(column).items()
             wanted = given.casefold()
             named = [code for code, label in labels if wanted in (label.casefold(), f"{code} {label}".casefold())]
-            if given not in codes and len(named) == 1 and named[0] in codes:
+            # Codes are read as they are written.
+            if given not in codes and len(named) == 1 and named[0] in codes and named[0].casefold() != wanted:
                 found[column] = named[0]
             elif given not in codes:
                 unlisted.append(column)

@@ -160,10 +160,10 @@
   const listedAs = (column, text) => {
     const shown = tables.find(each => each.size === each.all && each.texts[each.names.indexOf(column)]);
     if (!text || !shown) return [text, true];
-    const place = shown.names.indexOf(column), known = knownOf(shown, place);
-    const code = known.includes(text) ? text : shown.labels[place] ? textsOf(shown, place).get(text.toLowerCase()) : undefined;
-    // A longer code may begin with a published one.
-    return [code ?? text, code !== undefined || !/\s/.test(text) && known.some(each => text.startsWith(each))];
+    const place = shown.names.indexOf(column), known = knownOf(shown, place), lower = text.toLowerCase();
+    const named = !known.includes(text) && shown.labels[place] ? textsOf(shown, place).get(lower) : text, code = named?.toLowerCase() === lower ? text : named ?? text;
+    // Codes are read as they are written; a longer one may begin with a published one.
+    return [code, known.includes(code) || !/\s/.test(text) && known.some(each => text.startsWith(each))];
   };
   const startArea = () => {
     const form = find("#area-form");
