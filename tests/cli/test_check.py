@@ -131,7 +131,7 @@ def test_noise_beyond_all_numbers_is_told_with_its_table(folder, run):
 
 
 def test_a_ledger_in_a_folder_that_is_missing_is_told(folder, run):
-    assert "folder of the ledger" not in run("check", folder / "plan.toml").stdout
+    assert "ledger's folder" not in run("check", folder / "plan.toml").stdout
     change(folder, 'ledger = "', 'ledger = "missing/')
     assert "missing, does not exist: a release is refused" in " ".join(
         run("check", folder / "plan.toml").stdout.split()

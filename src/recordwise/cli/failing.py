@@ -204,7 +204,7 @@ def _discard(stream: TextIO | None) -> None:
 
 def require_terminal(left: str) -> None:
     """End a command that nobody can confirm, and say what is left as it was."""
-    if sys.__stderr__ is None or not is_terminal(sys.stdin):
+    if None in (sys.stderr, sys.__stderr__) or not is_terminal(sys.stdin):
         say(f"recordwise: stdin is not a terminal, so nobody can confirm; pass --yes. {left}")
         raise typer.Exit(BAD_INPUT)
 

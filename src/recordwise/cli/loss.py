@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
-from recordwise.cli.options import NO_BOUNDS, Formula, check_bound, plain_number
+from recordwise.cli.options import NO_BOUNDS, Formula, check_bound, check_steps, plain_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,25 +176,12 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     # What was refined may name columns that the further draws do not depend on.
     total = policy if stages is None else stages.policy()
     record = read_record(total, values, read_bounds(path))
-    _check_steps(record, described)
+    check_steps(record, {} if described is None else described.measures)
     record, unlisted = (record, []) if described is None else as_listed(described, record)
     told = read_values(path, which) if stages is None else None
     found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
     found |= {"unlisted": unlisted} if unlisted else {}
     return found if stages is None else _with_stages(found, loss_report(total, record, delta, stages.lattice))
-
-
-def _check_steps(record: Mapping[str, Any], described: "Published | None") -> None:
-    """Refuse a value between two steps, which no record of the release can have."""
-    from recordwise.errors import ParameterError
-    from recordwise.exact.text import exact_text
-
-    for name, each in {} if described is None else described.measures.items():
-        if name in record and (Fraction(str(record[name])) / each.step).denominator != 1:
-            wanted = "a whole number" if each.step == 1 else f"a whole multiple of {exact_text(each.step)}"
-            raise ParameterError(
-                parameter=name, problem=f"must be {wanted}", advice="No record of the release has another value."
-            )
 
 
 def as_listed(described: "Published", record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

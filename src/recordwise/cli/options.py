@@ -336,6 +336,19 @@ def check_bound(policy: "Policy", name: str, value: Any, bounds: Mapping[str, Fr
         )
 
 
+def check_steps(record: Mapping[str, Any], measures: Mapping[str, Any]) -> None:
+    """Refuse a value between two steps, which no record of the release can have."""
+    from recordwise.errors import ParameterError
+    from recordwise.exact.text import exact_text
+
+    for name, each in measures.items():
+        if name in record and (Fraction(str(record[name])) / each.step).denominator != 1:
+            wanted = "a whole number" if each.step == 1 else f"a whole multiple of {exact_text(each.step)}"
+            raise ParameterError(
+                parameter=name, problem=f"must be {wanted}", advice="No record of the release has another value."
+            )
+
+
 # What a command prints and writes.
 
 

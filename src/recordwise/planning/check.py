@@ -27,13 +27,7 @@ from recordwise.ledger.entries import looks_text
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, Ledger
 from recordwise.mechanisms.base import Mechanism
 from recordwise.noise.randomness import Seeded
-from recordwise.plan.cost import (
-    CellMechanism,
-    Run,
-    cell_mechanisms,
-    plan_policy,
-    possible_mechanisms,
-)
+from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, plan_policy, possible_mechanisms
 from recordwise.plan.describe import (
     ReleaseIdentity,
     declared_elsewhere,
@@ -343,7 +337,6 @@ def _losses(file: PlanFile, policy: Policy, paper: Policy, total: Policy | None 
 
 def with_known_sizes(file: PlanFile) -> PlanFile:
     """Return the plan with earlier sizes read and bands raised."""
-
     plan = with_sizes(file.plan)
     if plan is file.plan:
         return file
@@ -425,7 +418,7 @@ def _warnings(file: PlanFile) -> list[str]:
             )
     if not file.ledger.absolute().parent.is_dir():
         found.append(
-            f"the folder of the ledger, {file.ledger.parent}, does not exist: a release is refused until you make it"
+            f"the ledger's folder, {file.ledger.parent}, does not exist: a release is refused until you make it"
         )
     missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:
@@ -446,8 +439,7 @@ def error_text(value: float, least: float, most: float) -> str:
     return f"{brief_text(value)} ± {error}" + (f" ({words})" if value else "")
 
 
-# Example records that show a policy: the plan's own, or made up from its public thresholds. None is read from the
-# data.
+# Example records that show a policy: the plan's own, or made up from its public thresholds; none is read from the data.
 
 
 EXAMPLE_SIZES = {
@@ -670,11 +662,8 @@ def expected_errors(
             except ParameterError as error:
                 if error.parameter != "law":
                     raise
-                raise ParameterError(
-                    parameter=f"the noise of {row['variable']} in {row['table']}",
-                    problem="cannot be computed",
-                    advice="It is far too small or too large: state another rho or sigma.",
-                ) from error
+                named = f"the noise of {row['variable']} in {row['table']}"
+                raise ParameterError(parameter=named, problem="is too small or too large to be computed") from error
     return tuple(found)
 
 
