@@ -95,7 +95,7 @@ QUESTIONS = [
     "loss rich/policy.json --firm firm.csv",
     "loss rich/policy.json --firm firm.csv --json",
     "loss rich/policy.json emp=4",
-    "loss rich/policy.json emp=4 pay=0.3 net=1 kind=open",
+    "loss rich/policy.json emp=4 pay=0.5 net=1 kind=open",
     "loss rich/policy.json emp=4 pay=1 net=1 kind=open --delta 0",
     "loss plain/policy.json emp=0 pay=0 net=0",
     "loss plain/policy.json emp=1 pay=0.5 net=-1 --json",
