@@ -18,6 +18,7 @@ pre { font: 14px/1.45 "DejaVu Sans Mono", "Liberation Mono", monospace; }
 b { color: #73bce8; font-weight: 600; } i { color: #86cfa3; font-style: normal; }
 </style><pre>%s</pre>"""
 COLORS = 48
+BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
         text=True,
         check=True,
     ).stdout
-    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
+    browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
