@@ -298,6 +298,14 @@ def test_the_charts_are_read_with_the_arrow_keys_and_with_the_pointer(visit: Any
     page.locator("figure svg").first.scroll_into_view_if_needed()
     page.locator("figure svg").first.hover(position={"x": 500, "y": 100})
     assert slider.get_attribute("aria-valuetext") != after
+    # The slider is where the line is, also at small sizes, which are further apart.
+    slider.fill("0")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+        left, right = page.evaluate("[data.axes.left, data.axes.right]")
+        x = float(page.locator("figure .cursor").first.get_attribute("x1"))
+        assert float(slider.input_value()) == pytest.approx(1000 * (x - left) / (right - left), abs=0.6)
+        assert slider.get_attribute("aria-valuetext").startswith(f"At {_ + 2} employees")
 
 
 def test_the_line_drawn_by_python_is_the_line_the_script_draws(visit: Any, saved: Any) -> None:

@@ -157,6 +157,18 @@ def test_sums_of_tables_that_cross_are_those_of_one_table(opened: Any) -> None:
     assert not exact
 
 
+def test_columns_that_no_table_has_together_are_named(opened: Any) -> None:
+    page, _ = opened
+    where = "Object.fromEntries(columns.map(each => [each, new Set()]))"
+    asked = f"([name, query, columns]) => window.recordwise.sumOf(name, query, {where}).problem"
+    told = page.evaluate(asked, ["both", 1, ["state", "county", "sector"]])
+    assert told == (
+        "No single table has all of these columns. One has them without state, or without county: remove those codes."
+    )
+    nothing = page.evaluate(asked, ["sum_emp", 0, ["nation", "state", "county"]])
+    assert nothing == "No single table has all of these columns."
+
+
 def test_where_keys_are_complete_the_most_accurate_of_the_tables_that_cross_is_added_up(
     chromium: Any, tmp_path: Path
 ) -> None:
@@ -183,7 +195,8 @@ def test_where_keys_are_complete_the_most_accurate_of_the_tables_that_cross_is_a
         field.press("Enter")
     assert "from numbers that were made to add up." in page.inner_text("#area-told")
     told = page.inner_text("#area-how")
-    assert '--where "sector=11" --where "county=01001,02003". As drawn, one table alone gives' in told
+    assert told.startswith("recordwise ask FOLDER both --where")
+    assert '--where "county=01001,02003" tells how exact it is. As drawn, one table alone gives' in told
     page.context.close()
 
 
@@ -200,6 +213,9 @@ def test_codes_are_chosen_by_name_and_told_in_a_sentence(opened: Any) -> None:
         "02003 02003 County ×",
     ]
     assert "Not found: 99999" in page.inner_text("#area-columns")
+    field.fill("9")
+    field.fill("")
+    assert "Not found" not in page.inner_text("#area-columns")
     asked = ReaderRelease.of(release).total("sum_emp", {"county": ["01001", "02001", "02003"]})
     told = page.inner_text("#area-told")
     assert told.startswith(f"Employment, sum_emp (employees): {asked.value:,.0f}, with a standard error of ")

@@ -42,6 +42,7 @@ from recordwise.release.page.cells import (
     packed_cells,
     page_cells,
     rows_that_fit,
+    table_preview,
     with_titles,
 )
 from recordwise.release.page.charts import (
@@ -576,6 +577,17 @@ def test_headlines_are_the_grand_total_or_the_sum_of_the_coarsest_table() -> Non
     assert headlines(content(replace(several, halves={}))) == []
     (wide,) = headlines(content(replace(several, halves={"n": 0.0}, reaches={"n": 10.0})))
     assert wide["interval"] == "563 to 637"
+
+
+def test_a_notebook_shows_numbers_that_were_made_to_add_up_with_their_own_intervals() -> None:
+    own = table(["a"], [458.0])
+    assert "458 (1 to 1)" in table_preview(own)
+    for name, value in (("n_fit", 99.0), ("n_fit_low", 97.0), ("n_fit_high", 101.0)):
+        own = replace(own, data=own.data.append_column(name, pa.array([value])))
+    shown = table_preview(own)
+    assert "99 (97 to 101)" in shown
+    assert "458" not in shown
+    assert "number (noise interval) of numbers that were made to add up" in shown
 
 
 def test_headlines_are_the_best_estimates_where_tables_form_a_tree() -> None:

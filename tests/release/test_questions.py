@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from fractions import Fraction
 from random import Random
 
@@ -13,6 +14,7 @@ from random_policies import DERIVED, random_policy
 from recordwise.exact.text import number_text, size_text
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
 from recordwise.policy.render.html import LogAxis, element, join_markup, ladder, log_spaced
+from recordwise.release.page import charts
 from recordwise.release.page.page import script_json
 from recordwise.release.page.questions import (
     ANOTHER,
@@ -138,3 +140,20 @@ def test_axes_place_values_by_their_logarithm_and_numbers_are_read_by_people() -
     assert points[0] == 0.01
     assert points[-1] == pytest.approx(100)
     assert ladder(points) == pytest.approx([0.01, 0.1, 1, 10, 100])
+
+
+def test_labels_of_sizes_do_not_touch_and_curves_end_at_the_axes() -> None:
+    across = LogAxis(low=1, high=1.5e8, start=charts.LEFT, end=charts.RIGHT)
+    found = [re.sub("<.*?>", "", label) for label in charts._size_labels(across)]
+    assert found == ["1", "100", "10,000", "1 million"]
+    short = LogAxis(low=1, high=1e4, start=charts.LEFT, end=charts.RIGHT)
+    assert [re.sub("<.*?>", "", label) for label in charts._size_labels(short)] == ["1", "10", "100", "1,000", "10,000"]
+    one = charts.Figure(measure=Measure("emp"), label="emp", sizes=(1.0, 10.0), losses=(0.1, 1e9), noises=())
+    drawn = charts.draw(one, 0)
+    assert re.findall(r'<line [^>]*y1="(\d+)"[^>]*y2="(\d+)"[^>]*class="cursor"', drawn) == [
+        ("26", "206"),
+        ("270", "408"),
+    ]
+    clipped = re.search(r'<svg x="0" y="26" width="440" height="180"[^>]*>(.*?)</svg>', drawn)
+    assert clipped is not None
+    assert 'class="loss"' in clipped[1]

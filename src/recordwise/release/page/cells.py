@@ -24,7 +24,7 @@ from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.statistics.totals import IntArray
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.content import Content, DescribedTable, basic_first, short_titles
-from recordwise.release.dictionary import STATUS, has_status, status_column
+from recordwise.release.dictionary import STATUS, has_status, status_column, value_column
 from recordwise.release.page.history import Digits, History, packed_codes, packed_numbers
 from recordwise.release.page.results import Results, heading, on_page
 from recordwise.release.tables import FITTED, Accuracy, PagePart, ReleasedTable
@@ -473,16 +473,22 @@ def table_preview(table: ReleasedTable) -> Html:
     shown = [[_cell(row, name, table) for name in names] for row in rows]
     rest = table.data.num_rows - len(rows)
     more = [element("p", f"and {rest:,} more rows")] if rest > 0 else []
-    caption = "number (noise interval)" if table.variables else "as released"
+    added = (
+        " of numbers that were made to add up"
+        if any(value_column(table, each) != each for each in table.variables)
+        else ""
+    )
+    caption = f"number (noise interval){added}" if table.variables else "as released"
     return element("div", element("h4", table.name), element("p", caption), preview_table(names, shown), *more)
 
 
 def _cell(row: dict[str, Any], name: str, table: ReleasedTable) -> str:
-    value = row[name]
+    shown = value_column(table, name) if name in table.variables else name
+    value = row[shown]
     if value is None:
         return ""
     if name not in table.variables:
         return str(value)
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    low, high = row.get(f"{shown}_low"), row.get(f"{shown}_high")
     number = number_text(float(value))
     return number if low is None or high is None else f"{number} ({number_text(low)} to {number_text(high)})"

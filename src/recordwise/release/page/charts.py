@@ -27,6 +27,8 @@ NOISES = LogAxis(low=1e-3, high=10, start=408, end=270)
 POINTS = 61
 MOST_LINES = 5
 MOST_DIGITS = 10**9
+LETTER = 7.2
+"""The width of a letter where letters are largest, on narrow screens."""
 SAME = 0.01
 """Curves this close, in relative terms, look the same."""
 SEEN = 0.1
@@ -163,9 +165,13 @@ def draw(figure: Figure, number: int) -> Html:
             class_="axis",
             text_anchor="middle",
         ),
-        _clip_path(LOSSES, *_loss_marks(figure)),
-        _clip_path(NOISES, *_noise_marks(figure)),
-        element("line", x1=0, x2=0, y1=LOSSES.end, y2=NOISES.start, class_="cursor", visibility="hidden"),
+        _clip_path(LOSSES, *_loss_marks(figure), beyond=0),
+        _clip_path(LOSSES, element("circle", cx=-99, cy=0, r=5, class_="you"), beyond=6),
+        _clip_path(NOISES, *_noise_marks(figure), beyond=0),
+        *(
+            element("line", x1=0, x2=0, y1=axis.end, y2=axis.start, class_="cursor", visibility="hidden")
+            for axis in (LOSSES, NOISES)
+        ),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_labelledby=f"told-{number}",
@@ -176,7 +182,6 @@ def _loss_marks(figure: Figure) -> list[Html]:
     return [
         element("line", x1=LEFT, x2=RIGHT, y1=-9, y2=-9, class_="constant"),
         element("path", d=path(figure.sizes, figure.losses, figure.across, LOSSES), class_="loss"),
-        element("circle", cx=-99, cy=0, r=5, class_="you"),
     ]
 
 
@@ -191,9 +196,9 @@ def _noise_marks(figure: Figure) -> list[Html]:
     ]
 
 
-def _clip_path(axis: LogAxis, *marks: Html) -> Html:
-    """Clip marks to the axes."""
-    top, height = axis.end - 6, axis.start - axis.end + 12
+def _clip_path(axis: LogAxis, *marks: Html, beyond: int) -> Html:
+    """Clip marks to the axes, or so far beyond."""
+    top, height = axis.end - beyond, axis.start - axis.end + 2 * beyond
     return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
 
 
@@ -216,11 +221,16 @@ def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool
 
 
 def _size_labels(across: LogAxis) -> list[Html]:
-    found = []
+    """Return labels from the left, without those that would touch the one before."""
+    found, free = [], -math.inf
     for value in across.decades(5):
-        x = across.position(value)
+        x, text = across.position(value), size_text(value)
         anchor = "end" if x > RIGHT - 20 else "middle"
-        found.append(element("text", size_text(value), x=x, y=NOISES.start + 18, text_anchor=anchor))
+        width = LETTER * len(text)
+        start = x - (width if anchor == "end" else width / 2)
+        if start >= free:
+            found.append(element("text", text, x=x, y=NOISES.start + 18, text_anchor=anchor))
+            free = start + width + LETTER
     return found
 
 

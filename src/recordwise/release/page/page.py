@@ -120,10 +120,12 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """Return a script or style file without indentation and comments, and a style without idle spaces."""
+    """Return a script or style file without indentation, comments and idle spaces."""
     text = files("recordwise.release.page").joinpath("scripts", name).read_text(encoding="utf-8")
     if name.endswith(".css"):
         text = re.sub(r'(?<=[{:;,]) +(?!")| +(?=[{}])|;(?= *})', "", text)
+    # No text of the scripts has an arrow.
+    text = text.replace(" => ", "=>")
     lines = (line.strip() for line in text.splitlines())
     kept = (line for line in lines if line and not line.startswith("//"))
     return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)

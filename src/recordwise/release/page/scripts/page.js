@@ -237,18 +237,26 @@
   const charts = all("figure.measure").map((root, at) => {
     const drawn = data.figures[at], sizes = drawn.sizes, svg = find("svg", root), slider = find("input", root);
     const across = [sizes[0], sizes[sizes.length - 1], data.axes.left, data.axes.right];
-    const chart = {root, drawn, across, slider, losses: [], field: data.fields.find(field => field.name === drawn.name)};
+    const chart = {root, drawn, across, slider, here: sizes.length >> 1, losses: [], field: data.fields.find(field => field.name === drawn.name)};
     const follow = () => {
-      const here = +slider.value, size = sizes[here], x = place(across, size), line = find(".cursor", root);
-      for (const end of ["x1", "x2"]) line.setAttribute(end, x);
-      line.setAttribute("visibility", "visible");
+      const here = chart.here, size = sizes[here], x = place(across, size);
+      slider.value = 1000 * (x - across[2]) / (across[3] - across[2]);
+      for (const line of all(".cursor", root)) for (const [end, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) line.setAttribute(end, value);
       const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : shares[here] > 10 ? "over 1,000%" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + "%"));
       const told = "At " + grouped(size, 6) + " " + inUnits(chart.field) + ": loss " + figure(chart.losses[here]) +
         (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
       find(".readout", root).textContent = told;
       slider.setAttribute("aria-valuetext", told);
     };
-    slider.addEventListener("input", () => { chart.moved = true; follow(); });
+    slider.addEventListener("input", () => { chart.moved = true; goTo(across[2] + slider.value / 1000 * (across[3] - across[2])); });
+    slider.addEventListener("keydown", event => {
+      const step = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[event.key];
+      if (!step) return;
+      event.preventDefault();
+      chart.moved = true;
+      chart.here = Math.min(sizes.length - 1, Math.max(0, chart.here + step));
+      follow();
+    });
     svg.addEventListener("pointermove", event => {
       const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
       chart.moved = true;
@@ -257,7 +265,7 @@
     const goTo = x => {
       let nearest = 0;
       sizes.forEach((size, i) => { if (Math.abs(place(across, size) - x) < Math.abs(place(across, sizes[nearest]) - x)) nearest = i; });
-      slider.value = nearest;
+      chart.here = nearest;
       follow();
     };
     chart.goTo = goTo;

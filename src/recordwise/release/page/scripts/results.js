@@ -104,9 +104,13 @@
     return value === null || low === null || high === null ? null : {value, low, high, sd: shown.reaches[chosen] === null ? (high - low) / (2 * data.results.z) : null, count: 1, table: shown, title, exact: true, better: true, fitted: true};
   };
   const sumOf = (name, query, where) => {
-    const columns = Object.keys(where), telling = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
-      .filter(({shown, chosen}) => shown.query === query && chosen >= 0 && shown.halves[chosen] !== null && columns.every(column => shown.names.includes(column)));
-    if (!telling.length) return {problem: "No single table has all of these columns."};
+    const columns = Object.keys(where), having = tables.map((shown, number) => ({shown, number, chosen: shown.variables.findIndex(([own]) => own === name)}))
+      .filter(({shown, chosen}) => shown.query === query && chosen >= 0 && shown.halves[chosen] !== null);
+    const without = spare => having.filter(({shown}) => columns.every(column => column === spare || shown.names.includes(column))), telling = without();
+    if (!telling.length) {
+      const spare = columns.filter(column => without(column).length).map(column => having.flatMap(({shown}) => shown.keys.filter((_, at) => shown.names[at] === column))[0]);
+      return {problem: "No single table has all of these columns." + (spare.length ? " One has them without " + spare.join(", or without ") + ": remove those codes." : "")};
+    }
     // Of tables that cross, where the keys list every cell, each adds up to the same, and the most accurate one is taken; else the coarsest.
     const sums = telling.map(({shown, number, chosen}) => {
       const at = placeOf(shown, chosen), weights = new Float64Array(shown.size).fill(1);
@@ -144,7 +148,7 @@
     // Of tables that cross, the sum as drawn is far less exact than that of numbers that were made to add up, whose error needs all tables.
     return found.fits == null ? [named + ": " + raw, how + least + " " + data.results.note]
       : [named + ": " + cellText(found.fits) + ", from numbers that were made to add up.",
-        "How exact it is tells: recordwise ask FOLDER " + found.asked + ". As drawn, one table alone " + (found.sd > Math.abs(found.fits) ? "is mostly noise here." : "gives " + raw + least) + " " + data.results.note];
+        "recordwise ask FOLDER " + found.asked + " tells how exact it is. As drawn, one table alone " + (found.sd > Math.abs(found.fits) ? "is mostly noise here." : "gives " + raw + least) + " " + data.results.note];
   };
   // Codes by what may be typed for them: the code, its name, or both. A name of several codes means none.
   const knownOf = (shown, place) => codesOf(shown, place).values.filter(value => value !== null);
@@ -198,7 +202,7 @@
       chosen.set(column, new Set());
       hint.textContent = usual;
       input.addEventListener("change", () => add(true));
-      input.addEventListener("input", event => { if (event.inputType === "insertReplacementText" || event.inputType === undefined) add(false); });
+      input.addEventListener("input", event => { if (!input.value) hint.textContent = usual; if (event.inputType === "insertReplacementText" || event.inputType === undefined) add(false); });
       input.addEventListener("keydown", event => { if (event.key === "Enter") { event.preventDefault(); add(true); } });
       return make("div", {class: "field"}, make("label", {for: id}, shown.keys[place]), input, make("datalist", {id: id + "-list"}, ...known.slice(0, MOST).map(value => make("option", {value: keyText(shown, place, value)}))), hint, list);
     };

@@ -131,7 +131,7 @@
     say("#held", shown.size < shown.all ? "The page holds only the " + grouped(shown.size, 0) + " " + (shown.variables.length ? "largest" : "first") + " of " + grouped(shown.all, 0) + " cells; the files beside it hold all." : shown.all === 1 ? "The table has one cell." : "All " + grouped(shown.all, 0) + " cells, " + ordered + ".");
     const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
     const gaps = shown.gaps ? "A dash (" + DASH + ") in place of an interval means that the noise allows none, for example for an average in a cell that may be empty. " : "";
-    say("#limit", "Numbers are shown to six digits at most; the files hold all. " + gaps + flags);
+    say("#limit", "Numbers are rounded here; the files hold all digits. " + gaps + flags);
   };
 
   // As in the CSV files beside the page: no text begins as a spreadsheet's formula, and what is not private says so above.
