@@ -390,6 +390,7 @@ class _Writer:
         """The form in which readers add up cells."""
         sheet = self._sheet(AREA)
         sheet.set_column(0, area.width, 18)
+        sheet.set_column(0, 0, min(WIDEST, max(18, *(len(area.label(name)) + 1 for name in area.variables))))
         places = {
             "text": self.text,
             "head": self.head,
@@ -558,6 +559,8 @@ AT_LEAST = (
     "The {} interval holds in at least {} of cases where noise is not normal; recordwise ask gives a narrower one."
 )
 MORE_TABLES = "(recordwise ask adds up {} more)"
+WIDEST = 48
+"""The width of the widest first column, in characters."""
 NO_CODES = "Type codes into the yellow lines."
 ALONE = "No coarser table says more about these cells: recordwise ask gives the same."
 SMALL = "recordwise ask uses the coarser tables too ({}); here it gains little."
@@ -686,17 +689,22 @@ class Area:
     def _result(self, at: int) -> Iterator[tuple[int, int, str, str, Any]]:
         """The sum of a variable over all lines, with its error."""
         row, name, keys = RESULTS + at, self.variables[at], len(self.keys)
-        entry = next(entry for each in self.tables for entry in each.columns if entry.name == name)
         known = (
             f'IF({self._chosen(["1" if name in each.halves else "0" for each in self.tables])}=0,"not in this table",'
         )
-        yield row, 0, "plain", f"{entry.title} ({entry.unit})" if entry.unit else entry.title, None
+        yield row, 0, "plain", self.label(name), None
         yield row, 1, "number", f"={known}SUM({self._lines(keys + 2 + 2 * at)}))", 0
         yield row, 2, "number", f"={known}SQRT(SUMSQ({self._lines(keys + 3 + 2 * at)})))", 0
         half = self._chosen([repr(each.halves.get(name, 0.0)) for each in self.tables])
         reach = f"IF(C{row + 1}=0,0,{self._errors(name)}*C{row + 1}+{half})"
         for column, sign in ((3, "-"), (4, "+")):
             yield row, column, "number", f'=IF(ISNUMBER(B{row + 1}),B{row + 1}{sign}{reach},"")', 0
+
+    def label(self, name: str) -> str:
+        """What a variable is called, with its unit unless it is the same."""
+        entry = next(entry for each in self.tables for entry in each.columns if entry.name == name)
+        same = entry.unit.casefold() == entry.title.casefold()
+        return f"{entry.title} ({entry.unit})" if entry.unit and not same else entry.title
 
     def _errors(self, name: str) -> str:
         """The standard errors in the reach of an interval: those of normal noise, or of any with one mode (T-UNIMODAL)."""
@@ -744,8 +752,9 @@ class Area:
         for each in self.tables:
             names = ", ".join(titles[name] for name in each.coarser if name in titles)
             pairs = [(at, _least(self.content, each, name)) for at, name in enumerate(self.variables)]
-            over = [f"N(C{RESULTS + at + 1})>{least!r}" for at, least in pairs if least is not None]
-            text = f"IF(OR({','.join(over)}),{_quoted(LARGE.format(names))},{_quoted(SMALL.format(names))})"
+            over = [f"N(C{RESULTS + at + 1})>{least[0]!r}" for at, least in pairs if least is not None]
+            exact = ", ".join(dict.fromkeys(titles[least[1]] for _, least in pairs if least is not None))
+            text = f"IF(OR({','.join(over)}),{_quoted(LARGE.format(exact))},{_quoted(SMALL.format(names))})"
             said.append(text if over else _quoted(ALONE))
         return f"=IF(B{row}=0,{_quoted(NO_CODES)},{self._chosen(said)})"
 
@@ -761,11 +770,11 @@ def _may_be_summed(table: DescribedTable) -> bool:
     return bool(table.halves and types and fits and all(pa.types.is_string(t) or pa.types.is_integer(t) for t in types))
 
 
-def _least(content: Content, table: DescribedTable, name: str) -> float | None:
-    """The smallest error of a variable in a coarser table's cell."""
-    column = f"{name}_sd"
-    above = [each.data.column(column) for each in content.tables if each.name in table.coarser and name in each.halves]
-    found = [float(least) for each in above if (least := pc.min(each).as_py()) is not None]
+def _least(content: Content, table: DescribedTable, name: str) -> tuple[float, str] | None:
+    """The smallest error of a variable in a coarser table's cell, and that table."""
+    above = [each for each in content.tables if each.name in table.coarser and name in each.halves]
+    errors = [(pc.min(each.data.column(f"{name}_sd")).as_py(), each.name) for each in above]
+    found = [(float(least), own) for least, own in errors if least is not None]
     return min(found) if found and name in table.halves else None
 
 
