@@ -15,6 +15,7 @@ from recordwise.errors import ParameterError, SourceError
 from recordwise.reader import asking, derived
 from recordwise.reader.answers import Quotients, _blocks, _fieller, _joined, _quotients, _side, _tiled
 from recordwise.reader.derived import (
+    FEW_ROWS,
     Noisy,
     Ranks,
     _earlier_regions,
@@ -560,6 +561,17 @@ def test_the_set_of_slopes_is_two_ends_all_or_all_but_an_interval(
     low, high, said = _slope_set(model, kept, 1.0)
     assert (low, high) == pytest.approx(found[:2])
     assert said == found[2]
+
+
+@pytest.mark.parametrize(("largest", "few"), [(1.0, False), (1e4, True)])
+def test_of_an_interval_without_ends_the_reason_is_told(largest: float, few: bool) -> None:
+    """One row far beyond all others decides the slope; or noise does, where no row is."""
+    rng = np.random.default_rng(4)
+    x = np.append(rng.normal(0, 1, 19), largest)
+    found = made(3 * x + rng.normal(0, 0.1, 20), np.eye(20) * 0.01).regress({"x": x})
+    assert np.isinf(found.lows[0]) == few
+    assert (FEW_ROWS in found.notes) == few
+    assert "the noise is larger" not in repr(found)
 
 
 def test_slopes_of_exact_columns_are_those_of_weighted_least_squares() -> None:

@@ -374,6 +374,12 @@ class Noisy:
         none, two = own + more
         return none, between, two
 
+    def rests_on_few(self, z: float) -> bool:
+        """Return whether every slope would fit a single column without noise too, as few rows carry the weight."""
+        own = self.weights * self.columns[:, 0] ** 2
+        factor = len(own) / (len(own) - LEAST)
+        return bool(np.sum(own) ** 2 <= z**2 * factor * np.sum(own**2))
+
     def sandwich(self, slopes: FloatArray) -> FloatArray:
         """The covariance of the sums of scores of several columns."""
         size, count = self.columns.shape
@@ -389,6 +395,12 @@ class Noisy:
             sizes, along = np.linalg.eigh(more)
             more = along * np.maximum(sizes, 0.0) @ along.T
         return np.asarray(found + more)
+
+
+EVERY = "Every slope fits: the noise is larger than what it hides."
+FEW_ROWS = (
+    "A few rows carry nearly all the weight, too few to tell how far slopes vary: weight them less, or leave them out."
+)
 
 
 def _off_diagonal(matrix: FloatArray) -> FloatArray:
@@ -428,7 +440,10 @@ def regress(response: Answer, covariates: Mapping[str, Any], weights: Sequence[f
     if len(covariates) == 1:
         low, high, open_ended = _slope_set(model, float(kept[0, 0]), z)
         lows, highs = np.array([low]), np.array([high])
-        notes += [open_ended] if open_ended else []
+        if open_ended and model.rests_on_few(z):
+            notes += ["Every slope fits." if open_ended == EVERY else open_ended, FEW_ROWS]
+        else:
+            notes += [open_ended] if open_ended else []
     means = [_mean(_value(each), model.weights) for each in covariates.values()]
     return Regression(
         response=response,
@@ -511,7 +526,7 @@ def _slope_set(model: Noisy, kept: float, z: float) -> tuple[float, float, str]:
         reach = np.sqrt(max(root, 0.0))
         return float((linear - reach) / squared), float((linear + reach) / squared), ""
     if root <= 0 or squared == 0:
-        return -np.inf, np.inf, "Every slope fits: the noise is larger than what it hides."
+        return -np.inf, np.inf, EVERY
     ends = sorted(float(linear + sign * np.sqrt(root)) / float(squared) for sign in (-1, 1))
     between = " and ".join(digits_text(each, 4) for each in ends)
     return -np.inf, np.inf, f"Every slope fits but those between {between}."
