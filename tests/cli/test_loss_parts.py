@@ -14,6 +14,7 @@ from recordwise.ledger.entries import PeriodState
 from recordwise.plan.publication import Labels
 from recordwise.policy import Policy, constant, gaussian_sum
 from recordwise.policy.conditions import among
+from recordwise.release.page.questions import as_listed
 
 Patch = pytest.MonkeyPatch
 Captured = pytest.CaptureFixture[str]
@@ -185,10 +186,10 @@ def test_names_stand_for_codes_and_codes_of_no_list_are_told(capsys: Captured) -
         lists=SimpleNamespace(tables=lambda: {"places": listed}), words=Labels(labels=labels)
     )
     for given, code in (("A1", "A1"), ("copper falls", "A1"), ("A2 birch creek", "A2"), (None, None)):
-        assert loss.as_listed(described, {"emp": "1", "county": given}) == ({"emp": "1", "county": code}, [])
+        assert as_listed(described, {"emp": "1", "county": given}) == ({"emp": "1", "county": code}, [])
     for given in ("Copper", "Birch Creek", "Gone", "B1"):
-        assert loss.as_listed(described, {"county": given}) == ({"county": given}, ["county"])
-    assert loss.as_listed(described, {"state": "a"}) == ({"state": "a"}, ["state"])
+        assert as_listed(described, {"county": given}) == ({"county": given}, ["county"])
+    assert as_listed(described, {"state": "a"}) == ({"state": "a"}, ["state"])
     loss.show_loss(NUMBERS | {"record": {"county": "Copper"}, "unlisted": ["county"]})
     assert "county 'Copper' is not among the published codes: this is the loss of a code that is not listed." in said(
         capsys

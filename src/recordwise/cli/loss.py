@@ -170,6 +170,8 @@ def _told(values: "ValuePolicy", record: dict[str, Any], words: "Labels") -> dic
 
 def report_of_file(path: Path, which: str, values: list[str], delta: float) -> dict[str, Any]:
     """Return what a policy file says about the loss of a record."""
+    from recordwise.release.page.questions import as_listed
+
     policy, described = read_policy(path, which), _described(path)
     words = None if described is None else described.words
     stages = _all_stages(path, described)
@@ -182,26 +184,6 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     found = loss_report(policy, record, delta, read_lattice(path, which), told, words)
     found |= {"unlisted": unlisted} if unlisted else {}
     return found if stages is None else _with_stages(found, loss_report(total, record, delta, stages.lattice))
-
-
-def as_listed(described: "Published", record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a record with codes in place of their names, and the columns whose code is in no public list."""
-    found, unlisted = dict(record), []
-    for listed in described.lists.tables().values():
-        for column in listed.column_names:
-            given = record.get(column)
-            if not isinstance(given, str):
-                continue
-            codes = {str(code) for code in listed[column].unique().to_pylist()}
-            labels = described.words.values(column).items()
-            wanted = given.casefold()
-            named = [code for code, label in labels if wanted in (label.casefold(), f"{code} {label}".casefold())]
-            # Codes are read as they are written.
-            if given not in codes and len(named) == 1 and named[0] in codes and named[0].casefold() != wanted:
-                found[column] = named[0]
-            elif given not in codes:
-                unlisted.append(column)
-    return found, unlisted
 
 
 def _all_stages(path: Path, described: "Published | None") -> "PolicyFile | None":
@@ -250,18 +232,13 @@ def loss_report(
         "epsilon_from": source,
         "delta": delta + own,
         "pure_epsilon": pure,
-        "why_not_pure": _why_not_pure(policy),
+        # Why a release with some pure losses has no pure epsilon.
+        "why_not_pure": policy.pure_problem() if any(atom.pure() is not None for _, atom in policy.rho) else None,
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
         **told_values,
         **_cell_sizes(policy, record),
     }
-
-
-def _why_not_pure(policy: "Policy") -> str | None:
-    """Return why a release with some pure losses has no pure epsilon; None where it has one, or nothing is pure."""
-    mixed = any(atom.pure() is not None for _, atom in policy.rho)
-    return policy.pure_problem() if mixed else None
 
 
 def _cell_sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:

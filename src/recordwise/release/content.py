@@ -237,6 +237,14 @@ def unimodal_reach(confidence: float, part: float) -> float:
     return gauss * math.sqrt(1 + part**2 / 12) + ROUNDED * part
 
 
+def least_above(content: Content, table: DescribedTable, name: str) -> tuple[float, str] | None:
+    """The smallest error of a variable in a coarser table's cell, and that table."""
+    above = [each for each in content.tables if each.name in table.coarser and name in each.halves]
+    errors = [(pc.min(each.data.column(f"{name}_sd")).as_py(), each.name) for each in above]
+    found = [(float(least), own) for least, own in errors if least is not None]
+    return min(found) if found and name in table.halves else None
+
+
 def _selected(query: PublishedQuery, name: str) -> bool:
     return any(table.selected for table in query.tables if table.name == name)
 

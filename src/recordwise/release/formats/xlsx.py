@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from recordwise.exact.text import share_text
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.publication import VALUE_SIGN
-from recordwise.release.content import RESEARCH_END, Content, DescribedTable, basic_first, short_titles
+from recordwise.release.content import RESEARCH_END, Content, DescribedTable, basic_first, least_above, short_titles
 from recordwise.release.dictionary import headings
 from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
@@ -390,7 +390,7 @@ class _Writer:
         """The form in which readers add up cells."""
         sheet = self._sheet(AREA)
         sheet.set_column(0, area.width, 18)
-        sheet.set_column(0, 0, min(WIDEST, max(18, *(len(area.label(name)) + 1 for name in area.variables))))
+        sheet.set_column(0, 0, min(48, max(18, *(len(area.label(name)) + 1 for name in area.variables))))
         places = {
             "text": self.text,
             "head": self.head,
@@ -559,8 +559,6 @@ AT_LEAST = (
     "The {} interval holds in at least {} of cases where noise is not normal; recordwise ask gives a narrower one."
 )
 MORE_TABLES = "(recordwise ask adds up {} more)"
-WIDEST = 48
-"""The width of the widest first column, in characters."""
 NO_CODES = "Type codes into the yellow lines."
 ALONE = "No coarser table says more about these cells: recordwise ask gives the same."
 SMALL = "recordwise ask uses the coarser tables too ({}); here it gains little."
@@ -751,7 +749,7 @@ class Area:
         said = []
         for each in self.tables:
             names = ", ".join(titles[name] for name in each.coarser if name in titles)
-            pairs = [(at, _least(self.content, each, name)) for at, name in enumerate(self.variables)]
+            pairs = [(at, least_above(self.content, each, name)) for at, name in enumerate(self.variables)]
             over = [f"N(C{RESULTS + at + 1})>{least[0]!r}" for at, least in pairs if least is not None]
             exact = ", ".join(dict.fromkeys(titles[least[1]] for _, least in pairs if least is not None))
             text = f"IF(OR({','.join(over)}),{_quoted(LARGE.format(exact))},{_quoted(SMALL.format(names))})"
@@ -768,14 +766,6 @@ def _may_be_summed(table: DescribedTable) -> bool:
     types = [table.data.schema.field(key).type for key in code_keys(table)]
     fits = 1 < table.data.num_rows <= MOST_SUMMED
     return bool(table.halves and types and fits and all(pa.types.is_string(t) or pa.types.is_integer(t) for t in types))
-
-
-def _least(content: Content, table: DescribedTable, name: str) -> tuple[float, str] | None:
-    """The smallest error of a variable in a coarser table's cell, and that table."""
-    above = [each for each in content.tables if each.name in table.coarser and name in each.halves]
-    errors = [(pc.min(each.data.column(f"{name}_sd")).as_py(), each.name) for each in above]
-    found = [(float(least), own) for least, own in errors if least is not None]
-    return min(found) if found and name in table.halves else None
 
 
 def _quoted(text: str) -> str:

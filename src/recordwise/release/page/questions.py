@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.meaning import likely_log_odds, power_beside_delta
 from recordwise.policy.policy import Policy, example_date, tests_of
+
+if TYPE_CHECKING:
+    from recordwise.release.published import Published
 
 AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
 LARGEST_TOLD_APART = 2**53 - 1
@@ -388,3 +391,23 @@ def details(rho: float, own: float, told_values: str = "", pure: float | None = 
         likely = likely_log_odds(rho, pure)
         told.append(SENTENCES["never" if likely == pure else "tail"].format(tail=factor_text(likely)))
     return told
+
+
+def as_listed(described: "Published", record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a record with codes in place of their names, and the columns whose code is in no public list."""
+    found, unlisted = dict(record), []
+    for listed in described.lists.tables().values():
+        for column in listed.column_names:
+            given = record.get(column)
+            if not isinstance(given, str):
+                continue
+            codes = {str(code) for code in listed[column].unique().to_pylist()}
+            labels = described.words.values(column).items()
+            wanted = given.casefold()
+            named = [code for code, label in labels if wanted in (label.casefold(), f"{code} {label}".casefold())]
+            # Codes are read as they are written.
+            if given not in codes and len(named) == 1 and named[0] in codes and named[0].casefold() != wanted:
+                found[column] = named[0]
+            elif given not in codes:
+                unlisted.append(column)
+    return found, unlisted
