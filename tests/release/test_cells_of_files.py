@@ -12,7 +12,7 @@ import pytest
 
 from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.publication import Labels, Publication, StatusRules
-from recordwise.release.content import Content, DescribedTable, short_titles, unimodal_reach
+from recordwise.release.content import Content, DescribedTable, least_above, short_titles, unimodal_reach
 from recordwise.release.dictionary import Entry, headings, relative_error, status_names
 from recordwise.release.formats.cbp import Cbp
 from recordwise.release.formats.csv import (
@@ -39,7 +39,6 @@ from recordwise.release.formats.xlsx import (
     _cell,
     _column,
     _escape,
-    _least,
     _may_be_summed,
     _quoted,
     _stored_cells,
@@ -381,18 +380,13 @@ def test_cells_may_be_added_up_by_codes_of_text_or_whole_numbers_in_tables_of_se
 
 
 def test_the_least_error_above_a_table_is_that_of_its_coarser_tables() -> None:
-    fine = described("f", coarser=("c", "d"))
+    fine, lone = described("f", coarser=("c", "d")), described("f", halves={}, coarser=("c",))
     coarse, other, apart = described("c"), described("d"), described("e")
-    assert _least(content(fine, coarse, apart), fine, "n") == 2.0
-    assert _least(content(fine, apart), fine, "n") is None
-    assert _least(content(fine, described("c", halves={})), fine, "n") is None
-    assert (
-        _least(
-            content(described("f", halves={}, coarser=("c",)), coarse), described("f", halves={}, coarser=("c",)), "n"
-        )
-        is None
-    )
-    assert _least(content(fine, other), fine, "n") == 2.0
+    assert least_above(content(fine, coarse, apart), fine, "n") == (2.0, "c")
+    assert least_above(content(fine, apart), fine, "n") is None
+    assert least_above(content(fine, described("c", halves={})), fine, "n") is None
+    assert least_above(content(lone, coarse), lone, "n") is None
+    assert least_above(content(fine, other), fine, "n") == (2.0, "d")
 
 
 def test_a_text_in_a_formula_is_cut_into_pieces_and_its_quotes_are_doubled() -> None:

@@ -173,8 +173,7 @@ def report_of_file(path: Path, which: str, values: list[str], delta: float) -> d
     from recordwise.release.page.questions import as_listed
 
     policy, described = read_policy(path, which), _described(path)
-    words = None if described is None else described.words
-    stages = _all_stages(path, described)
+    words, stages = None if described is None else described.words, _all_stages(path, described)
     # What was refined may name columns that the further draws do not depend on.
     total = policy if stages is None else stages.policy()
     record = read_record(total, values, read_bounds(path))
