@@ -289,8 +289,8 @@ def test_one_screen_says_all_of_it(
         "Two years of 20,000 establishments in 1.5 seconds "
         f"out/2026: tables that add up, with a status for each number, as {kinds}; open report.html. "
         "out/change: employment clearly changed in 1,234 of 5,678 cells of county by industry. Try next: "
-        "$ bin/recordwise explain out/plan-2026.toml --records out/establishments-2026.parquet --data synthetic "
-        "--to out/explained.html "
+        "$ bin/recordwise explain out/plan-2026.toml --to out/explained.html "
+        "\\ --records out/establishments-2026.parquet --data synthetic "
         "$ bin/recordwise ask out/2026 emp --where sector=62 --by state "
         f"$ bin/recordwise {last}"
     )

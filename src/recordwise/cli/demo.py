@@ -368,7 +368,7 @@ def show_next(folder: Path, rows: int, found: dict[str, Any]) -> None:
     )
     plan, program = f"{folder}/plan-{YEARS[1]}.toml", own_command()
     records = f"--records {folder}/establishments-{YEARS[1]}.parquet --data synthetic"
-    typer.echo(f"  $ {program} explain {plan} {records} --to {folder}/explained.html")
+    typer.echo(f"  $ {program} explain {plan} --to {folder}/explained.html \\\n      {records}")
     typer.echo(f"  $ {program} ask {folder}/{YEARS[1]} emp --where sector=62 --by state")
     loss = f"loss {folder}/{YEARS[1]}/policy.json emp=4 payann=140 county=A002 industry=445"
     typer.echo(f"  $ {program} {f'studio {plan}' if find_spec('starlette') and find_spec('uvicorn') else loss}")
