@@ -1,4 +1,4 @@
-"""Make the two pictures of the demo, its screen and its page: python docs/make_pictures.py FOLDER (a new folder for the demo)."""
+"""Make the pictures of the demo and of its plan in the studio: python docs/make_pictures.py FOLDER (a new folder for the demo)."""
 
 import html
 import io
@@ -17,7 +17,7 @@ pre { margin: 0; padding: 22px 26px; color: #e8eaec; display: inline-block; }
 pre { font: 14px/1.45 "DejaVu Sans Mono", "Liberation Mono", monospace; }
 b { color: #73bce8; font-weight: 600; } i { color: #86cfa3; font-style: normal; }
 </style><pre>%s</pre>"""
-COLORS = 48
+COLORS, SHRUNK = 48, 200
 BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 
 
@@ -52,7 +52,29 @@ def main() -> None:
         end = page.evaluate("document.querySelector('#area-how').getBoundingClientRect().bottom + window.scrollY + 24")
         clip = {"x": 0, "y": 0, "width": 1080, "height": end}
         _save(page.screenshot(full_page=True, clip=clip), "demo-page.png")
+        _studio(browser, folder / "plan-2026.toml")
         browser.close()
+
+
+def _studio(browser: Any, plan: Path) -> None:
+    """Make the pictures of its control and of its charts, at another goal than the plan's."""
+    command = [sys.executable, "-m", "recordwise", "studio", plan.name, "--no-browser"]
+    with subprocess.Popen(command, cwd=plan.parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        page = browser.new_page(viewport={"width": 1280, "height": 860})
+        page.goto(process.stdout.readline().rpartition(" ")[2].strip())
+        page.wait_for_selector("#studio:not([hidden])", timeout=300_000)
+        page.fill("#within", "40")
+        page.keyboard.press("Enter")
+        page.get_by_text("From the policy itself").wait_for(timeout=60_000)
+        page.evaluate("document.activeElement.blur()")
+        _save(page.screenshot(), "studio-control.png", width=960)
+        page.set_viewport_size({"width": 1280, "height": 1080})
+        page.evaluate("document.querySelector('#pictures-title').scrollIntoView()")
+        page.evaluate("window.scrollBy(0, -20)")
+        page.wait_for_timeout(300)
+        _save(page.screenshot(), "studio-charts.png", width=960)
+        process.terminate()
 
 
 def _screen(text: str) -> str:
@@ -66,11 +88,14 @@ def _screen(text: str) -> str:
     return "\n".join(found)
 
 
-def _save(raw: bytes, name: str) -> None:
-    """Save a picture in few colors."""
+def _save(raw: bytes, name: str, *, width: int | None = None) -> None:
+    """Save a picture in few colors, as narrow as said."""
     from PIL import Image
 
-    picture: Any = Image.open(io.BytesIO(raw)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+    drawn = Image.open(io.BytesIO(raw)).convert("RGB")
+    if width is not None:
+        drawn = drawn.resize((width, round(drawn.height * width / drawn.width)), Image.Resampling.LANCZOS)
+    picture: Any = drawn.quantize(COLORS if width is None else SHRUNK, dither=Image.Dither.NONE)
     picture.save(ASSETS / name, optimize=True)
     print(name, picture.size, (ASSETS / name).stat().st_size)
 
