@@ -18,7 +18,6 @@ from recordwise.plan.arrays import table_digest
 from recordwise.plan.cost import CellMechanism, Run, cell_key, firm_policy
 from recordwise.plan.describe import plan_json, table_name
 from recordwise.plan.expressions import Field, Group, Prefix
-from recordwise.plan.keys.codes import code_pairs, whole_code
 from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import FoundTotals, Plan, PlannedTable, TableTotals
@@ -222,6 +221,8 @@ def _fresh_cells(plan: Plan, before: Plan, renamed: Renaming) -> dict[str, froze
 
 def _renaming(plan: Plan, following: Following) -> dict[str, dict[Any, Any]]:
     """Return the later code of each earlier code of a crosswalk, in the types of the key columns."""
+    from recordwise.plan.keys.codes import code_pairs, whole_code
+
     made = {}
     groups = {each for table in plan.tables() for each in table.shape.groups}
     for name, given in following.crosswalk.items():
