@@ -119,13 +119,18 @@ def script_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+IDLE = ("=>", "===", "!==", "&&", "||")
+"""Signs around which scripts need no spaces."""
+
+
 def page_file(name: str) -> str:
     """Return a script or style file without indentation, comments and idle spaces."""
     text = files("recordwise.release.page").joinpath("scripts", name).read_text(encoding="utf-8")
     if name.endswith(".css"):
         text = re.sub(r'(?<=[{:;,]) +(?!")| +(?=[{}])|;(?= *})', "", text)
-    # No text of the scripts has an arrow.
-    text = text.replace(" => ", "=>")
+    # No text of the scripts has one of these.
+    for sign in IDLE:
+        text = text.replace(f" {sign} ", sign)
     lines = (line.strip() for line in text.splitlines())
     kept = (line for line in lines if line and not line.startswith("//"))
     return "".join(line if line.endswith(("{", ",", ";")) else f"{line}\n" for line in kept)

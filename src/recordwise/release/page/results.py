@@ -13,7 +13,6 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.text import cell_text, meaningful_text
 from recordwise.plan.arrays import numpy_of
-from recordwise.postprocess.linear import LinearModel
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry, value_column
 from recordwise.release.published import PublishedQuery, PublishedStatistic
@@ -107,13 +106,17 @@ def _tree(release: "Release", query: PublishedQuery, content: Content, *, comple
     if nesting.tree is None or names != tuple(each.name for each in chain):
         return None
     parents = dict(zip(names, nesting.by_table(nesting.tree.parents())))
-    totals = {each.name: _best_total(nesting, each) for each in query.statistics if each.name in statistics}
+    # The sum of a table that is alone is its own.
+    several = query.statistics if len(names) > 1 else ()
+    totals = {each.name: _best_total(nesting, each) for each in several if each.name in statistics}
     called = {name: (name,) * len(names) for name in statistics}
     return Tree(tables=names, names=called, parents=parents, totals=totals)
 
 
 def _best_total(nesting: "Nesting", statistic: PublishedStatistic) -> Total:
     """The best linear unbiased estimate of what the coarsest table adds up to, from all tables (T-ASK)."""
+    from recordwise.postprocess.linear import LinearModel
+
     answers, spread = nesting.column(statistic, ""), nesting.column(statistic, "_sd") ** 2
     assert nesting.tree is not None
     model = LinearModel(answers, nesting.tree.weights(spread), spread)
