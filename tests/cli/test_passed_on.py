@@ -55,6 +55,7 @@ class Result:
     """A result of planning, with all that is printed of it."""
 
     tables, measure, privacy_label, status, worst, metric, draws = (1, 2), "m", "SYNTHETIC", "reliable", 1.5, "a_b", 7
+    metric_words = "mean a b"
     infeasible = {"family": "why"}  # noqa: RUF012
 
     def to_json(self) -> Any:
