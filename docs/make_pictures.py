@@ -52,7 +52,12 @@ def main() -> None:
         end = page.evaluate("document.querySelector('#area-how').getBoundingClientRect().bottom + window.scrollY + 24")
         clip = {"x": 0, "y": 0, "width": 1080, "height": end}
         _save(page.screenshot(full_page=True, clip=clip), "demo-page.png")
-        _studio(browser, folder / "plan-2026.toml")
+        # Without the ledger: the plan as it stands before the first release.
+        plan = folder / "studio" / "demo" / "plan-2025.toml"
+        plan.parent.mkdir(parents=True)
+        for each in (plan.name, "places.csv", "industries.csv", "sizes.csv"):
+            shutil.copy(folder / each, plan.parent)
+        _studio(browser, plan)
         browser.close()
 
 
